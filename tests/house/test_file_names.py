@@ -12,6 +12,7 @@ SHARED = {
     "compare": COMMAND,
     "export": COMMAND,
     "inverse": COMMAND,
+    "kinematics": "the tree in motion, and the command line's file for the verb",
     "linearize": COMMAND,
     "workspace": COMMAND,
     "simulate": COMMAND,

@@ -19,7 +19,9 @@ from axode.cli.doctor import doctor
 from axode.cli.export import export
 from axode.cli.gallery import gallery
 from axode.cli.inverse import inverse
+from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
+from axode.cli.reach import reach
 from axode.cli.report import report
 from axode.cli.reproduce import reproduce
 from axode.cli.shared import INTERRUPTED, WRONG_DATA
@@ -44,6 +46,8 @@ VERBS = (
     inverse,
     export,
     linearize,
+    kinematics,
+    reach,
     workspace,
     gallery,
     verify,

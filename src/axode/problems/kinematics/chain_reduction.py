@@ -87,7 +87,7 @@ class ChainEnd:
 
     @property
     def link_axis(self) -> SX:
-        """The same axis in the link."""
+        """Axis of such an element in the link."""
         return self.element[-1].joint.frame_2.R[:, 2]
 
     @property

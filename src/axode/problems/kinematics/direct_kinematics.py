@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from axode.problems.kinematics.posture_coordinates import (
     CoordinateMap,
     RealRoots,
     centred,
+    proper_turns,
     real_roots,
 )
 from axode.problems.kinematics.postures import Postures, SolutionCounts, home_distance, label_modes
@@ -41,8 +43,9 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 NEARLY_REAL = 1e-5  # relative imaginary part of a root that may be real
+LEAST_SQUARE = 1e-9  # of a complex quaternion that is a turn, against its absolute value
 POLISHED = 1e-9  # last Newton step of a root that is
-CERTAINLY_REAL = 1e-9  # relative imaginary part of a root that no other is mistaken for
+CERTAINLY_REAL = 1e-12  # relative imaginary part of a root that no other is mistaken for
 SAME_POSTURE = 1e-7  # difference of numbers of equal postures
 SAME_ROOT = 1e-4  # distance that a real root may have from the complex one it was polished from
 OUT_OF_REACH = 1e-9  # square of a missing length, relative
@@ -53,6 +56,7 @@ def direct(
     robot: Kinematics,
     values: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
+    certify: bool = True,
     threads: int | None = None,
     target: str = "cpu",
 ) -> Postures:
@@ -67,7 +71,7 @@ def direct(
     p = geometry_parameters(robot, table, len(held))
     geometry = closure.geometry_of(held, p)
     found = solve_targets(closure, geometry, threads, target)
-    solver = PostureSolver(robot, closure, held, p, geometry, conditions)
+    solver = PostureSolver(robot, closure, held, p, geometry, conditions, certify)
     return solver.postures(found, shape, driven)
 
 
@@ -200,9 +204,11 @@ def solve_targets(
     closure: ClosureFamily, geometry: Array, threads: int | None, target: str
 ) -> FamilyRoots:
     """Roots of the polynomials of all targets, in the charts of the family."""
-    return solve_family(
-        closure.family, geometry + closure.chart_values, threads=threads, target=target
-    )
+    parameters = geometry + closure.chart_values
+    found = solve_family(closure.family, parameters, threads=threads, target=target)
+    improper = found.finished & (proper_turns(closure, found.roots) < LEAST_SQUARE)
+    status = np.where(improper, PathStatus.AT_INFINITY, found.status)
+    return replace(found, status=status)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +221,7 @@ class PostureSolver:
         held, parameters: What is held and parameters of every target.
         geometry: Real parameters of the polynomials.
         conditions: Parameters of the model, one set or one per target.
+        certify: Whether to prove that the real roots exist.
     """
 
     robot: Kinematics
@@ -223,6 +230,7 @@ class PostureSolver:
     parameters: Array
     geometry: Array
     conditions: Conditions
+    certify: bool = True
 
     def postures(
         self, found: FamilyRoots, shape: tuple[int, ...], given: Mapping[str, Array]
@@ -230,7 +238,7 @@ class PostureSolver:
         """Postures of all real roots."""
         robot, model = self.robot, self.robot.model
         roots, rows, certified, sign = self.real(found)
-        mapping = CoordinateMap(self.closure, model.coordinates, model.home)
+        mapping = coordinate_map(robot, self.closure)
         q, missing = mapping.find(roots, self.held, self.parameters, rows)
         places = [model.coordinates.index(name) for name in robot.driven]
         q[:, places] = self.held[rows]
@@ -255,14 +263,17 @@ class PostureSolver:
         near = np.flatnonzero(ends.imaginary < NEARLY_REAL)
         ends, rows = ends.at(near), rows[near]
         x, p = centred(self.closure, ends, self.geometry[rows])
-        polished, error = polish_roots(family, x, p)
+        doubtful = ends.imaginary > CERTAINLY_REAL  # the others are polished already
+        polished, error = x.copy(), np.zeros(len(x))
+        polished[doubtful], error[doubtful] = polish_roots(family, x[doubtful], p[doubtful])
         moved = np.linalg.norm(polished - x, axis=1)
         good = (error < POLISHED) & (moved < SAME_ROOT * (1.0 + np.linalg.norm(x, axis=1)))
         roots = real_roots(self.closure, polished, p)
-        doubtful = ends.imaginary > CERTAINLY_REAL
         kept = np.flatnonzero(good & _first_of_each(roots.features, rows, doubtful))
         x, p = polished[kept], p[kept]
-        certified = certify_roots(family, x, p).certified
+        certified = np.zeros(len(x), dtype=bool)
+        if self.certify:
+            certified = certify_roots(family, x, p).certified
         n = family.unknowns
         jacobian = evaluate_at(family.jacobian_tape, x, p).reshape(-1, n, n)
         return roots.at(kept), rows[kept], certified, np.linalg.slogdet(jacobian)[0]
@@ -277,6 +288,16 @@ def _first_of_each(features: Array, rows: Indices, doubtful: Mask) -> Mask:
         near = np.abs(features[others] - features[k]).max(axis=1, initial=0.0) < SAME_POSTURE
         first[k] = not near.any()
     return first
+
+
+_MAPS: WeakKeyDictionary[ClosureFamily, CoordinateMap] = WeakKeyDictionary()
+
+
+def coordinate_map(robot: Kinematics, closure: ClosureFamily) -> CoordinateMap:
+    """Map from roots to coordinates, made once."""
+    if closure not in _MAPS:
+        _MAPS[closure] = CoordinateMap(closure, robot.model.coordinates, robot.model.home)
+    return _MAPS[closure]
 
 
 def close_postures(

@@ -14,13 +14,13 @@ from axode.problems.kinematics.closure_problem import inverse_problem
 from axode.problems.kinematics.direct_kinematics import (
     PostureSolver,
     arrange,
+    coordinate_map,
     count_solutions,
     locked_state,
     solve_targets,
 )
 from axode.problems.kinematics.output_motion import output_motion
 from axode.problems.kinematics.pose_arguments import as_poses
-from axode.problems.kinematics.posture_coordinates import CoordinateMap
 from axode.problems.kinematics.postures import Postures
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def inverse_postures(
     solver = PostureSolver(robot, closure, held, p, geometry, Conditions())
     roots, rows, certified, sign = solver.real(found)
     model = robot.model
-    mapping = CoordinateMap(closure, model.coordinates, model.home)
+    mapping = coordinate_map(robot, closure)
     parts, branches = [], mapping.branches(closure.problem.chains[0])
     for branch in range(branches):
         q, missing = mapping.find(roots, held, p, rows, [branch])

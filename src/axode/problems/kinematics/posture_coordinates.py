@@ -105,6 +105,27 @@ def real_roots(closure: ClosureFamily, x: NumberArray, charts: NumberArray) -> R
     return RealRoots(tuple(poses), tuple(turns), imaginary)
 
 
+def proper_turns(closure: ClosureFamily, roots: NumberArray) -> Array:
+    """Smallest square of the quaternions of roots, against their absolute values: (..., paths).
+
+    Where it vanishes there is no turn: such roots are at infinity.
+    """
+    least = np.ones(roots.shape[:-1])
+    turns = []
+    for pose in closure.poses:
+        first = pose.unknowns.start
+        turns.append(roots[..., first : first + pose.chart.stop - pose.chart.start])
+    for joint in closure.joints:
+        p, w = closure.chart_values[joint.chart], roots[..., joint.unknown]
+        if len(p):
+            turns.append(np.stack([p[0] + w * p[2], p[1] + w * p[3]], axis=-1))
+    for turn in turns:
+        if turn.shape[-1]:
+            size = np.maximum((np.abs(turn) ** 2).sum(axis=-1), 1e-300)
+            least = np.minimum(least, np.abs((turn**2).sum(axis=-1)) / size)
+    return least
+
+
 def _without_phase(vectors: ComplexArray, first: int) -> ComplexArray:
     """Divide vectors by the largest of their first entries."""
     rows = np.arange(len(vectors))
@@ -127,7 +148,7 @@ def centred(closure: ClosureFamily, roots: RealRoots, geometry: Array) -> tuple[
         entries = both[:, pose.entries]
         x[:, pose.unknowns] = entries
         if pose.carrier.kind != "translational":
-            p[:, pose.chart] = entries / (entries**2).sum(axis=1)[:, None]
+            p[:, pose.chart] = entries[:, : pose.chart.stop - pose.chart.start]
     for joint, pair in zip(closure.joints, roots.turns, strict=True):
         if joint.placed.joint.kind == "prismatic":
             x[:, joint.unknown] = pair[:, 0]

@@ -19,6 +19,7 @@ from axode.problems.kinematics.pose_arguments import roll_pitch_yaw
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
+SHOWN_AS_ZERO = 5e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +160,30 @@ class Postures:
             self.conditions.at(flat),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers by name, as lists; `target` counts along the flat batch."""
+        counts = self.counts
+        columns, rows = self._table()
+        return {
+            "solutions": counts.paths,
+            "finite": counts.finite.tolist(),
+            "singular": counts.singular.tolist(),
+            "infinite": counts.infinite.tolist(),
+            "lost": counts.lost.tolist(),
+            "unreachable": counts.unreachable.tolist(),
+            "postures": [
+                {
+                    "target": int(self.target[k]),
+                    "mode": label,
+                    **dict(zip(columns, rows[k].tolist(), strict=True)),
+                    "residual": float(self.residual[k]),
+                    "certified": bool(self.certified[k]),
+                    "q": dict(zip(self.model.coordinates, self.q[k].tolist(), strict=True)),
+                }
+                for k, label in enumerate(self.labels)
+            ],
+        }
+
     def to_pandas(self) -> Any:
         """Return a table with a row per posture (needs the `pandas` extra)."""
         import pandas as pd
@@ -201,9 +226,10 @@ class Postures:
         yield "  mode " + " ".join(f"{name:>10}" for name in columns)
         for k, (label, row) in enumerate(zip(self.labels, rows, strict=True)):
             marks = ["nearest home"] if k == self.nearest else []
-            marks += [] if self.certified[k] else ["not certified"]
+            marks += [] if self.certified[k] or not self.certified.any() else ["not certified"]
             end = f"   {', '.join(marks)}" if marks else ""
-            yield f"  {label:>4} " + " ".join(f"{value:10.5f}" for value in row) + end
+            shown = np.where(np.abs(row) < SHOWN_AS_ZERO, 0.0, row)
+            yield f"  {label:>4} " + " ".join(f"{value:10.5f}" for value in shown) + end
 
     def _table(self) -> tuple[list[str], Array]:
         """What tells postures apart: the pose of the output, or all coordinates if it is given."""

@@ -114,6 +114,7 @@ class Kinematics(VelocityMethods):
         values: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
         *,
         parameters: Mapping[str, npt.ArrayLike] | None = None,
+        certify: bool = True,
         threads: int | None = None,
         target: str = "cpu",
     ) -> Postures:
@@ -130,6 +131,8 @@ class Kinematics(VelocityMethods):
                 them along its last axis. Arrays make a batch.
             parameters: Parameters of the mechanism by name instead of the defaults; arrays make a
                 batch.
+            certify: Whether to prove by interval arithmetic that there is exactly one solution at
+                each posture.
             threads: How many threads share a batch; all unless given.
             target: "cpu" or "cuda": where solutions are followed.
 
@@ -141,7 +144,7 @@ class Kinematics(VelocityMethods):
         check_arguments(Kinematics.direct, locals())
         from axode.problems.kinematics.direct_kinematics import direct
 
-        return direct(self, values, parameters, threads, target)
+        return direct(self, values, parameters, certify, threads, target)
 
     def all_inverse(
         self, pose: Any, *, threads: int | None = None, target: str = "cpu"
@@ -211,15 +214,15 @@ class Kinematics(VelocityMethods):
                 given orientations; "pose": all pose coordinates of a robot with up to three.
             at: Pose coordinates that are held; home unless given.
             orientations: Angles by name for "reachable" and "dexterous"; all their combinations.
-            limits: (smallest, largest) by the names of driven coordinates; largest angle from home
-                by the names of universal and spherical joints [rad]. Patterns such as `l_*` stand
-                for several.
+            limits: (smallest, largest) by the names of driven coordinates; largest angle between a
+                leg and its direction at home by the names of passive joints [rad]. Patterns such
+                as `l_*` stand for several.
             diameter: Diameter of straight legs, which may not touch each other [m].
             condition: Largest condition number.
             length: Characteristic length for condition numbers; the robot's size unless given [m].
             bounds: (smallest, largest) of the grid by pose coordinate; unless given, found for
                 positions, and from home a quarter turn for roll and pitch, half a turn for others.
-            grid: Cells per axis, an even number, for all or by pose coordinate.
+            grid: Cells per axis, for all or by pose coordinate; the next multiple of four is taken.
             target: "cpu" or "cuda".
             threads: How many threads share the work.
             progress: Show a bar; unless given, after a second on a terminal.
