@@ -48,7 +48,8 @@ def warn_of_given_signals(
             f"'{model.name}' comes near a singularity at t = {times[k]:.6g} s (type 1, {near:.2g} "
             f"of the usual margin): {given} hardly determine the motion there, so that speeds and "
             "forces become large.\n  Keep the motion away from it, or give the motion of the "
-            "driven joints instead."
+            "driven joints instead.",
+            level=7,
         )
 
 
