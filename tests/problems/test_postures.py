@@ -14,7 +14,16 @@ from axode.problems.kinematics.motion_graph import RigidJoint, motion_graph
 from axode.problems.kinematics.tape_algebra import evaluate_rational
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose
-from posture_robots import arm, hexapod, nut, planar_platform, rounded, wedge
+from posture_robots import (
+    arm,
+    hexapod,
+    nut,
+    planar_platform,
+    rounded,
+    spatial_four_bar,
+    universal_legs,
+    wedge,
+)
 from variants import further
 
 COUNTS = [  # in general, those that are finite, and the real ones at home
@@ -99,6 +108,14 @@ def test_parameters_make_batches_too():
     options = found.conditions.at(found.target).options
     assert np.abs(robot.model.residual(found.q, **options)).max() < 1e-12
     assert "0 real postures" in repr(found.of(2))
+
+
+def test_a_rod_between_ball_joints_keeps_its_spin():
+    robot = ax.Kinematics(spatial_four_bar(), "rocker", driven=["crank"])
+    assert robot.mobility == 2  # the rod spins
+    found = robot.direct()
+    assert len(found) == found.counts.paths == 2
+    assert np.abs(found.q[found.nearest] - robot.model.home).max() < 1e-9
 
 
 def test_order_of_legs_does_not_matter():
@@ -221,6 +238,8 @@ def test_joints_that_polynomials_cannot_describe_are_refused():
         ax.Kinematics(nut(), "rod", driven=["crank"]).direct()
     with pytest.raises(ax.NotApplicable, match="cannot be reduced to equations of points and axes"):
         ax.Kinematics(wedge(), "above", driven=["push"]).direct()
+    with pytest.raises(ax.NotApplicable, match="would stay unknowns beside the pose of a node"):
+        ax.Kinematics(universal_legs()).direct()
 
 
 def test_all_inverse_needs_a_serial_robot_with_as_many_joints():

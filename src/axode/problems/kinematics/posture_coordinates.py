@@ -218,7 +218,7 @@ class CoordinateMap:
             ends = self.problem.chains[k].first.node, self.problem.chains[k].second.node
             nodes = frames[ends[0]], frames[ends[1]]
             known = next(turns), next(turns)
-            found = chain_branches(first, second, nodes, known)
+            found = self._branches(first, second, nodes, known)
             made = self._chosen(found, first, second, None if branch is None else branch[k])
             missing = np.maximum(missing, made.missing)
             for side, values, node in zip(
@@ -268,6 +268,30 @@ class CoordinateMap:
                     values[k] = values[k] * np.sign(side.axis(k)[:, 2])
             made.append(values)
         return made
+
+    def _branches(
+        self,
+        first: SideNumbers,
+        second: SideNumbers,
+        nodes: tuple[Array, Array],
+        known: tuple[Values, Values],
+    ) -> list[Branch]:
+        """Branches of a chain; a rod between two spherical joints keeps its spin at home."""
+        spin, other = self._spin(first), self._spin(second)
+        if spin is not None or other is None or first.freedoms < 3:
+            return chain_branches(first, second, nodes, known, spin)
+        swapped = chain_branches(second, first, nodes[::-1], known[::-1], other)
+        return [Branch(made.second, made.first, made.missing) for made in swapped]
+
+    def _spin(self, side: SideNumbers) -> Array | None:
+        """Turn at home of a spherical joint, which a rod between two of them keeps."""
+        joint = side.joints[side.tree] if side.element else None
+        if joint is None or joint.kind != "spherical" or not joint.coordinates:
+            return None
+        home = self.home[[self.coordinates[name] for name in joint.coordinates]]
+        R = rotation_of(home[np.newaxis])[0]
+        F = side.frames[side.tree][:, :3, :3]
+        return F @ (R.T if joint.inverted else R) @ F.swapaxes(1, 2)
 
     def _chosen(
         self, found: list[Branch], first: SideNumbers, second: SideNumbers, branch: int | None
