@@ -5,7 +5,8 @@
 
 Runs where `bertini` and NumPy are installed; Axode is not needed. Bertini tracks the 128 paths of a
 total degree homotopy of seven quadrics, with the power series endgame, in double precision: 40 ends
-are postures, the others lie where q = 0, at infinity of the chart. About 10 s per platform.
+are postures, the others lie where q = 0, at infinity of the chart. About 10 s per platform;
+platforms that the results hold already are not solved again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import bertini
 import numpy as np
@@ -86,9 +88,10 @@ def compare(roots: np.ndarray, found: np.ndarray) -> tuple[int, float]:
 def main() -> None:
     """Solve and compare all platforms of a file."""
     data, target = np.load(sys.argv[1]), Path(sys.argv[2])
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = json.loads(target.read_text())["rows"] if target.exists() else []
+    done = {row["platform"] for row in rows}
     first, last = map(int, sys.argv[3:5] or (0, len(data["roots"])))
-    for number in range(first, last):
+    for number in sorted({*range(first, last)} - done):
         parameters, roots = data["parameters"][number], data["roots"][number]
         began = time.process_time()
         for endgame in ENDGAMES:

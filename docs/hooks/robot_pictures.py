@@ -25,7 +25,7 @@ from axode.show.render.picture import camera_of, picture
 
 DOCS = Path(__file__).resolve().parents[1]
 IMAGES = DOCS / "assets" / "images"
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?:python|py)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COLOURS = 160
 FAINT = 0.45  # opacity of all instants but the last one
 CHANGED = 10  # of 255: what differs more from the empty scene belongs to the robot
@@ -76,6 +76,25 @@ def manipulator(page: dict[str, Any]) -> Any:
     return instants(page["model"], coordinates(run, [0, 2.5, 3.5, 6]), azimuth=-60, elevation=35)
 
 
+def reaching(page: dict[str, Any]) -> Any:
+    """Four instants of the robot whose gripper follows a wave."""
+    return instants(
+        page["robot"], coordinates(page["walk"], [0, 2.5, 5, 8]), azimuth=-60, elevation=40
+    )
+
+
+def hexapod_modes(page: dict[str, Any]) -> Any:
+    """The postures above the ground, side by side."""
+    model = page["robot"].model
+    heights = page["postures"].poses[:, 2, 3]
+    every = page["postures"].q[heights > 0]
+    views = [instants(model, q[None], size=(480, 400), elevation=18) for q in every[:4]]
+    whole = Image.new("RGB", (960, 800))
+    for k, view in enumerate(views):
+        whole.paste(view, (480 * (k % 2), 400 * (k // 2)))
+    return whole
+
+
 def assembly_modes(page: dict[str, Any]) -> Any:
     """Four postures of a platform, seen by the same camera."""
     model, found = page["hexapod"].model, page["modes"]
@@ -90,7 +109,9 @@ def assembly_modes(page: dict[str, Any]) -> Any:
 
 
 DRAWN: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "guide/hexapod.md": {"hexapod-modes.png": hexapod_modes},
     "guide/mobile-manipulator.md": {"manipulator-robot.png": manipulator},
+    "guide/inverse-kinematics.md": {"reach-robot.png": reaching},
     "guide/kinematics.md": {"kinematics-modes.png": assembly_modes},
 }
 

@@ -137,7 +137,8 @@ def test_mistakes():
         ax.resolved_rates(model, {"q1": 1.0}, damping=1.0)
     with pytest.raises(ax.InvalidArgument, match="limits, 'q1_dot': must be > 0"):
         ax.resolved_rates(model, {"q1": 1.0}, limits={"q1": -1.0})
-    with pytest.raises(ax.InvalidArgument, match="samples are needed along its last batch axis, got 4"):
+    text = "samples are needed along its last batch axis, got 4"
+    with pytest.raises(ax.InvalidArgument, match=text):
         ax.resolved_motion(model, {"link7": np.zeros((4, 3))}, np.arange(5.0))
     with pytest.raises(ax.InvalidArgument, match="their batch axes do not fit together"):
         start = np.zeros((3, 7))

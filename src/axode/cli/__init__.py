@@ -21,6 +21,7 @@ from axode.cli.gallery import gallery
 from axode.cli.inverse import inverse
 from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
+from axode.cli.reach import reach
 from axode.cli.report import report
 from axode.cli.reproduce import reproduce
 from axode.cli.shared import INTERRUPTED, WRONG_DATA
@@ -46,6 +47,7 @@ VERBS = (
     export,
     linearize,
     kinematics,
+    reach,
     workspace,
     gallery,
     verify,

@@ -22,7 +22,8 @@ from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assemble
-from axode.problems.inverse.motions import GivenMotion, MotionSamples, rows_by_name
+from axode.problems.inverse.motion_rows import rows_by_name
+from axode.problems.inverse.motions import GivenMotion, MotionSamples
 from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.paths.paths import Path, along
 from axode.symbolic.constraints.redundant_rows import rank_of

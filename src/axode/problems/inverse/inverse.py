@@ -23,7 +23,8 @@ from axode.names import Names
 from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
-from axode.problems.inverse.motions import GivenMotion, MotionSamples, full_names, rows_by_name
+from axode.problems.inverse.motion_rows import full_names, rows_by_name
+from axode.problems.inverse.motions import GivenMotion, MotionSamples
 from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters

@@ -15,20 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
-from axode.model.function_source import shaped_tape
 from axode.model.model import Model
-from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
+from axode.problems.inverse.motion_rows import Rows
 from axode.problems.inverse.quadrature import Rates, integrate
 from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.singular.approaches import usual_margin, warn_of_given_signals
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
-from axode.problems.tracing import compile_tape
 from axode.symbolic.algebra.newton import find_roots
 from axode.symbolic.algebra.rank import least_norm, null_space, rank, singular_values
 
@@ -48,132 +45,6 @@ class MotionSamples:
     nu: Array
     nu_dot: Array
     described: Described | None = None  # by other models, where the user's is singular
-
-
-@dataclass(frozen=True)
-class PositionRow:
-    """A function of the configuration that a motion is given by.
-
-    Attributes:
-        name: What messages call it.
-        expression: In CasADi's symbols of the model's equations.
-        unit: Unit of its value.
-        is_angle: Whether full turns do not matter.
-    """
-
-    name: str
-    expression: Any
-    unit: str
-    is_angle: bool = False
-
-
-# rows --------------------------------------------------------------------------------------------
-
-
-class Rows:
-    """What a motion is given by, as functions of the configuration and of all joint speeds."""
-
-    def __init__(self, model: Model, rows: Sequence[PositionRow], speeds: Sequence[str]) -> None:
-        self.model = model
-        self.positions = tuple(rows)
-        self.speeds = [model.speed_names.index(name) for name in speeds]
-        self.names = (*(row.name for row in rows), *speeds)
-        self.angles = np.array([row.is_angle for row in rows], dtype=bool)
-        self._functions = _row_functions(model, rows) if rows else {}
-
-    def call(
-        self, name: str, q: Array, conditions: Conditions, v: Any = 0.0, a: Any = 0.0
-    ) -> Array:
-        """Evaluate values, Jacobians or derivatives of the rows of position, batch axes first."""
-        if not self.positions:
-            shape = {
-                "jacobian": (0, len(self.model.speed_names)),
-                "by_q": (0, len(self.model.coordinates)),
-            }
-            return np.zeros((*q.shape[:-1], *shape.get(name, (0,))))
-        function = self._functions[name]
-        size = (*q.shape[:-1], len(self.model.speed_names))
-        known = {
-            "q": q,
-            "v": np.broadcast_to(v, size),
-            "a": np.broadcast_to(a, size),
-            "t": np.broadcast_to(conditions.t, q.shape[:-1])[..., np.newaxis],
-            "p": self.model.parameter_vector(conditions.p),
-        }
-        arrays = [np.ascontiguousarray(known[port.name]) for port in function.tape.inputs]
-        result: Array = function(*arrays)
-        return result
-
-
-def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, CompiledFunction]:
-    """y(q), its derivative by q, its rate, its Jacobian on the joint speeds, its second rate."""
-    import casadi as ca
-
-    e = model.equations
-    tree, q, t = e.system.tree, e.q, e.t
-    a = ca.SX.sym("a", tree.v.shape[0])
-    y = ca.vertcat(*[row.expression for row in rows])
-    q_dot = tree.N @ tree.v
-    rate = ca.jtimes(y, q, q_dot) + ca.jtimes(y, t, ca.SX(1))
-    second = ca.jtimes(rate, q, q_dot) + ca.jtimes(rate, t, ca.SX(1)) + ca.jtimes(rate, tree.v, a)
-    made = {
-        "value": y,
-        "by_q": ca.jacobian(y, q),
-        "rate": rate,
-        "jacobian": ca.jacobian(rate, tree.v),
-        "second": second,
-    }
-    symbols = {"q": q, "v": tree.v, "a": a, "t": t}
-    if e.parameters:
-        symbols["p"] = e.p
-    found = {}
-    for name, x in made.items():
-        shape = x.shape if name in ("by_q", "jacobian") else (y.shape[0],)
-        flat = ca.vec(ca.densify(x).T)
-        function = ca.Function(name, list(symbols.values()), [flat], list(symbols), [name])
-        sizes = {n: s.shape[0] for n, s in symbols.items()}
-        found[name] = compile_tape(shaped_tape(function, sizes, name, shape))
-    return found
-
-
-def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
-    """Make rows for coordinates, speeds and measures of position.
-
-    Raises:
-        UnknownName: for a name that is none of these.
-    """
-    placed = {n: unit for n, unit, needs_speeds in model.facts.measures if not needs_speeds}
-    positions: list[PositionRow] = []
-    speeds: list[str] = []
-    for name in names:
-        if name in model.speed_names:
-            speeds.append(name)
-        elif name in model.coordinates:
-            k = model.coordinates.index(name)
-            unit = model.facts.coordinate_units[k]
-            positions.append(PositionRow(name, model.equations.q[k], unit))
-        else:
-            expression = model.equations.measures[name].expression
-            unit = placed[name]
-            positions.append(PositionRow(name, expression, unit, is_angle=unit == "rad"))
-    return Rows(model, positions, speeds)
-
-
-def full_names(model: Model, names: Sequence[str]) -> list[str]:
-    """Full names of the signals that a motion gives.
-
-    Raises:
-        InvalidArgument: for a measure of speed.
-    """
-    signals = [model.signals.resolve(name, *STATE_KINDS) for name in names]
-    for name, signal in zip(names, signals, strict=True):
-        if signal.kind == "measure" and model.signals.depends_on_speeds(signal.name):
-            raise InvalidArgument(
-                f"motion: '{name}' is a measure of speed, and a motion is given by coordinates, "
-                "joint speeds and measures of position.\n"
-                f"  Joint speeds: {', '.join(model.speed_names)}"
-            )
-    return [signal.name for signal in signals]
 
 
 # the whole motion --------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class _Tracker:
         # comparisons with NaN are false, so that such a step is refused
         small = first <= LARGEST_ERROR * settings["tolerance"]
         contracts = (second <= CONTRACTION * first) | (second <= CONVERGED * settings["tolerance"])
-        good = small & contracts
+        good = small & contracts  # (H6)
         return _outcome(
             (at, here, factor, v["steps"][0], v["ending"][0]),
             (end, there, good, first, h),
@@ -155,12 +155,12 @@ class _Tracker:
             unknowns = [Series((*known, zero)) for known in zip(*terms, strict=True)]
             moved = [Series((a, b, *(zero,) * (k - 1))) for a, b in zip(p, speed, strict=True)]
             made = evaluate_rational(self.residual, (unknowns, moved), unknowns[0].real)
-            terms.append([-c for c in matrix.solve([r.terms[k] for r in made])])
+            terms.append([-c for c in matrix.solve([r.terms[k] for r in made])])  # (H3)
         return terms
 
 
 def _on_segment(target: Sequence[Complex], speed: Sequence[Complex], s: Formula) -> list[Complex]:
-    return [a + b.scaled(s) for a, b in zip(target, speed, strict=True)]
+    return [a + b.scaled(s) for a, b in zip(target, speed, strict=True)]  # (H2)
 
 
 def _weights(x: Sequence[Complex]) -> list[Formula]:
@@ -189,7 +189,7 @@ def _choose_step(
     """
     before, last = (_norm(term, weights).most(1e-200) for term in terms[-2:])
     omitted = last * last / before
-    length = (settings["tolerance"] / omitted).sqrt().sqrt()
+    length = (settings["tolerance"] / omitted).sqrt().sqrt()  # (H5)
     return (factor * length).least(settings["radius"] * before / last)
 
 
@@ -206,7 +206,7 @@ def _extrapolate(terms: Sequence[Sequence[Complex]], by: Formula) -> list[Comple
         whole = c.scaled(by * by)
         quotient = whole * c / Complex(usable.then(below.re, 1.0), usable.then(below.im, 0.0))
         last = quotient.then(usable, whole + d.scaled(by * by * by))
-        made.append(a + b.scaled(by) + last)
+        made.append(a + b.scaled(by) + last)  # (H4)
     return made
 
 

@@ -22,9 +22,9 @@ from axode.problems.assemble.closure import in_units
 from axode.problems.inverse.time_signals import check_times
 from axode.problems.kinematics.bounded_rates import solve_bounded
 from axode.problems.kinematics.goals import Goal, read_goals
-from axode.problems.kinematics.inverse_kinematics import find_postures
+from axode.problems.kinematics.inverse_kinematics import check_settings, find_postures
 from axode.problems.kinematics.motion_program import motion_program
-from axode.problems.kinematics.posture_search import Moving
+from axode.problems.kinematics.posture_search import PostureProblem
 from axode.problems.kinematics.reach_program import ReachTapes
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.steps.compiled import Place, compiled, tape_of
@@ -206,8 +206,9 @@ def resolved_motion(
     """
     check_arguments(resolved_motion, locals())
     require_model("resolved_motion", model)
+    check_settings(tolerance, threads)
     check_parameters(model, parameters)
-    model, time = model.on_cpu(), check_times(times)
+    model, time = model.on_cpu(), check_times(as_numbers("times", times))
     goals = read_goals(model, targets)
     led = any(row.endswith(".prescribed") for row in model.residual_rows)
     if led or reads(tape_of(model, "rates"), "t"):
@@ -217,8 +218,8 @@ def resolved_motion(
     q, _, _, conditions = read_states(model, start, {"parameters": parameters or {}})
     if start is None:
         firsts = [replace(goal, wanted=goal.wanted[..., 0, :]) for goal in goals]
-        moving = Moving(model, firsts, limits or {}, (), {})
-        found = find_postures(moving, q, conditions, ATTEMPTS, 0, tolerance, threads)
+        problem = PostureProblem(model, firsts, limits or {}, (), {})
+        found = find_postures(problem, q, conditions, ATTEMPTS, 0, tolerance, threads)
         q = found.q.reshape(*found.batch, -1)
     try:
         batch = np.broadcast_shapes(q.shape[:-1], *(goal.wanted.shape[:-2] for goal in goals))
@@ -265,12 +266,12 @@ class Stepper:
         weights: Mapping[str, float] | None,
     ) -> None:
         self.model = model
-        self.moving = Moving(model, goals, limits, (), {})
+        self.problem = PostureProblem(model, goals, limits, (), {})
         facts = model.facts
         aliases = {name: speed for name, speed in facts.speed_aliases if name in facts.coordinates}
         own = {speed: facts.coordinates.index(name) for name, speed in aliases.items()}
         self.places = [own.get(speed) for speed in model.independent]
-        bounded = np.isfinite(self.moving.lower) | np.isfinite(self.moving.upper)
+        bounded = np.isfinite(self.problem.lower) | np.isfinite(self.problem.upper)
         others = [n for k, n in enumerate(model.coordinates) if bounded[k] and k not in self.places]
         if others:
             raise InvalidArgument(
@@ -291,7 +292,7 @@ class Stepper:
         model, facts = self.model, self.model.facts
         can_open = bool(facts.residual_rows or facts.quaternions)
         return replace(
-            self.moving.tapes,
+            self.problem.tapes,
             residual=None,
             closing=(),
             row_units=(),
@@ -319,13 +320,13 @@ class Stepper:
         spread = conditions.spread(held.shape[:1])
         bound = [k if k is not None else 0 for k in self.places]
         given = {
-            **self.moving.given,
+            **self.problem.given,
             "t": spread.t[:, np.newaxis],
             "p": model.parameter_vector() if spread.p is None else spread.p,
             "units": self.units,
             "tolerance": np.array([tolerance]),
-            "least": self.moving.lower[bound],
-            "most": self.moving.upper[bound],
+            "least": self.problem.lower[bound],
+            "most": self.problem.upper[bound],
             "fastest": self.fastest,
             "samples": np.array([len(time) - 1.0]),
         }

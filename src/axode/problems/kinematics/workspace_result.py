@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 from zipfile import BadZipFile
 
 import numpy as np
@@ -24,6 +24,16 @@ MEASURES = {1: "length", 2: "area", 3: "volume"}
 SMALL_PART = 1e-3  # of the workspace: smaller parts are not counted in summaries
 ARRAYS = ("margin", "active", "determinant", "dexterity")
 SAVED = (".npz", ".stl", ".obj")
+
+
+class PointFunctions(Protocol):
+    """Values at points (n, axes), in the coordinates of a grid."""
+
+    def margin(self, points: Array) -> Array:
+        """Margins."""
+
+    def measure(self, points: Array) -> Array:
+        """Margin, active limit, determinant and dexterity, (n, 4)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +54,7 @@ class Workspace:
         dexterity: Reciprocal condition number of the map from driven speeds to the output's
             velocity, within 1 %; zero at singularities of type 1 and 2.
         info: Number of poses, seconds, characteristic length.
+        functions: Values at any points; None for a workspace read from a file.
     """
 
     name: str
@@ -56,7 +67,7 @@ class Workspace:
     determinant: Array
     dexterity: Array
     info: Mapping[str, Any] = field(default_factory=dict)
-    margins: Callable[[Array], Array] | None = field(default=None, repr=False)
+    functions: PointFunctions | None = field(default=None, repr=False)
 
     @property
     def inside(self) -> npt.NDArray[np.bool_]:
@@ -80,14 +91,15 @@ class Workspace:
             raise InvalidArgument(
                 f"margin_at: expected {names} along the last axis, got shape {given.shape}"
             )
-        if self.margins is None:
+        if self.functions is None:
             raise InvalidArgument("a workspace read from a file has the margins of its grid only")
-        return self.margins(given.reshape(-1, given.shape[-1])).reshape(given.shape[:-1])
+        flat = given.reshape(-1, given.shape[-1])
+        return self.functions.margin(flat).reshape(given.shape[:-1])
 
     @cached_property
     def boundary(self) -> BoundaryMesh:
         """The boundary: triangles, segments or points, on limits to rounding."""
-        return level_set(self.margin, tuple(self.axes.values()), self.margins)
+        return self.coarse_boundary(1)
 
     @cached_property
     def size(self) -> float:
@@ -96,11 +108,24 @@ class Workspace:
 
     @cached_property
     def size_error(self) -> float:
-        """Estimated error of `size`, from a grid of half as many points per axis."""
-        coarse = (slice(None, None, 2),) * self.margin.ndim
-        axes = [axis[::2] for axis in self.axes.values()]
-        other = level_set(self.margin[coarse], axes, self.margins)
-        return abs(self.size - other.enclosed) / 3
+        """Estimated error of `size`, which falls with the square of the distance of points.
+
+        From grids of half and of a quarter as many cells per axis; the larger of two estimates,
+        since errors of opposite parts of the boundary may cancel by chance.
+        """
+        half, quarter = (self.coarse_boundary(step).enclosed for step in (2, 4))
+        return max(abs(self.size - half) / 3, abs(half - quarter) / 12)
+
+    def coarse_boundary(self, step: int) -> BoundaryMesh:
+        """Boundary of every step-th point of the grid, on limits to rounding.
+
+        Args:
+            step: A divisor of the number of cells per axis.
+        """
+        some = (slice(None, None, step),) * self.margin.ndim
+        axes = [axis[::step] for axis in self.axes.values()]
+        margin = None if self.functions is None else self.functions.margin
+        return level_set(self.margin[some], axes, margin)
 
     @cached_property
     def is_cut(self) -> bool:

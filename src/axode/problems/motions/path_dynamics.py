@@ -14,7 +14,8 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.shortfall import find_shortfall, force_size
 from axode.problems.arguments import GivenState
-from axode.problems.inverse.motions import GivenMotion, rows_by_name
+from axode.problems.inverse.motion_rows import rows_by_name
+from axode.problems.inverse.motions import GivenMotion
 
 Array = npt.NDArray[np.float64]
 STANDING = 1e-9  # of the largest speed along a path: slower, and its parameter does not tell it

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
 from axode.model.signals import SPEED_KINDS
-from axode.problems.inverse.motions import full_names
+from axode.problems.inverse.motion_rows import full_names
 from axode.problems.motions.waypoints import raise_faults
 
 Array = npt.NDArray[np.float64]

@@ -13,14 +13,8 @@ from axode.errors import InvalidArgument, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import GivenState
-from axode.problems.inverse.motions import (
-    GivenMotion,
-    MotionSamples,
-    PositionRow,
-    Rows,
-    full_names,
-    rows_by_name,
-)
+from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
+from axode.problems.inverse.motions import GivenMotion, MotionSamples
 from axode.problems.inverse.time_signals import TimeSignal, check_times
 from axode.problems.motions.time_laws import TimeLaw
 from axode.problems.motions.time_optimum import TimeOptimum
@@ -95,6 +89,21 @@ class PlannedMotion:
             for k, name in enumerate(self.names)
             for order, ending in enumerate(("", "_rate", "_acceleration"))
         }
+
+    def formulas(self, t: Any) -> dict[str, Any]:
+        """Columns, rates and accelerations by name as formulas of a symbol of time.
+
+        They are for functions of the state that `simulate` traces: `motion.formulas(s.t)`.
+
+        Args:
+            t: The symbol.
+
+        Raises:
+            NotApplicable: for poses, time-optimal motions and very many pieces.
+        """
+        from axode.problems.motions.motion_formulas import motion_formulas
+
+        return motion_formulas(self.names, self.curve, self.law, t)
 
     def sampled(self, save_every: float | None = None) -> Trajectory:
         """Samples with names and units, to plot, to save, or to hand to `axode inverse --motion`.
@@ -190,7 +199,7 @@ def given_motion(
             rows += _pose_rows(model, channel)
             signals += _pose_signals(channel, columns)
     speeds = [model.speed_names[j] for j in own.speeds]
-    return GivenMotion(model, Rows(model, rows, speeds), signals, conditions)
+    return GivenMotion(model, Rows(model, rows, speeds, keep=True), signals, conditions)
 
 
 def solve_planned(

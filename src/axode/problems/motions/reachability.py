@@ -138,20 +138,25 @@ def _pass_back(
     sign = np.where(e >= 0, 1.0, -1.0)
     size = np.maximum(np.abs(e), ROUNDING * (np.abs(steps * b) + np.abs(a)) + TINY)
     plus, minus = np.maximum(a, 0.0) / size, np.minimum(a, 0.0) / size
-    # upper bounds by the ends of the next interval; lower bounds, negative, beside them
+    # bounds by the ends of the next interval: upper ones, then the negatives of lower ones
     by_low, by_high = np.where(e >= 0, -plus, minus), np.where(e >= 0, -minus, plus)
-    free = np.stack([steps * (1 - sign * c) / size, steps * (1 + sign * c) / size], axis=2)
-    by_low, by_high = np.stack([by_low, -by_high], axis=2), np.stack([by_high, -by_low], axis=2)
-    ends = np.empty((len(a) + 1, most.shape[0], 2))  # highest, and the lowest negative
-    ends[-1, :, 0], ends[-1, :, 1] = np.where(last <= most[:, -1], last, -1.0), -last
+    bounds = np.empty((*a.shape[:2], 2, a.shape[2], 3))
+    bounds[:, :, 0, :, 0], bounds[:, :, 1, :, 0] = (
+        steps * (1 + side * sign * c) / size for side in (-1, 1)
+    )
+    bounds[:, :, 0, :, 1], bounds[:, :, 0, :, 2] = by_high, -by_low
+    bounds[:, :, 1, :, 1], bounds[:, :, 1, :, 2] = -by_low, by_high
     outer = np.stack([above, -below], axis=-1)
-    for i in range(len(a) - 1, -1, -1):
-        high, low = (
-            ends[i + 1, :, 0, np.newaxis, np.newaxis],
-            ends[i + 1, :, 1, np.newaxis, np.newaxis],
-        )
-        bounds = free[i] - by_low[i] * low + by_high[i] * high
-        np.minimum(np.minimum.reduce(bounds, axis=-1), outer[i], out=ends[i])
+    ends = np.empty((len(a) + 1, most.shape[0], 3, 1))  # one, the highest, minus the lowest
+    ends[:, :, 0] = 1.0
+    ends[-1, :, 1, 0], ends[-1, :, 2, 0] = np.where(last <= most[:, -1], last, -1.0), -last
+    flat = bounds.reshape(len(a), most.shape[0], -1, 3)
+    shape = (most.shape[0], 2, a.shape[2])
+    backwards = zip(flat[::-1], outer[::-1], ends[:0:-1], ends[-2::-1, :, 1:, 0], strict=True)
+    for matrix, limit, after, here in backwards:
+        found = np.matmul(matrix, after).reshape(shape)
+        np.minimum(np.minimum.reduce(found, axis=-1), limit, out=here)
+    ends = ends[:, :, 1:, 0]
     highest, lowest = ends[..., 0].T, np.maximum(-ends[..., 1].T, 0.0)
     # nothing left at a point: none before it can reach the end
     empty = lowest > highest * (1 + SLACK) + TINY
@@ -166,11 +171,12 @@ def _pass_forth(
     sign = np.where(a >= 0, 1.0, -1.0)
     inverse = 1 / np.maximum(np.abs(a), TINY)
     room, slope = steps * (1 + SLACK - sign * c) * inverse, sign * (steps * b - a) * inverse
-    low, high = np.ascontiguousarray(lowest.T), np.ascontiguousarray(highest.T)
-    x = np.empty((len(a) + 1, first.size))
-    fits = (first >= low[0] * (1 - SLACK)) & (first <= high[0] * (1 + SLACK))
-    x[0] = np.where(fits, first, np.nan)
-    for i in range(len(a)):
-        up = np.minimum.reduce(room[i] - slope[i] * x[i, :, np.newaxis], axis=-1)
-        np.minimum(np.maximum(up, low[i + 1]), high[i + 1], out=x[i + 1])
-    return x.T
+    bounds = np.stack([room, -slope], axis=-1)
+    x = np.ones((len(a) + 1, first.size, 2, 1))  # one, the squared rate
+    fits = (first >= lowest[:, 0] * (1 - SLACK)) & (first <= highest[:, 0] * (1 + SLACK))
+    x[0, :, 1, 0] = np.where(fits, first, np.nan)
+    forwards = zip(bounds, lowest.T[1:], highest.T[1:], x[:-1], x[1:, :, 1, 0], strict=True)
+    for matrix, low, high, here, after in forwards:
+        up = np.minimum.reduce(np.matmul(matrix, here)[..., 0], axis=-1)
+        np.minimum(np.maximum(up, low), high, out=after)
+    return x[:, :, 1, 0].T

@@ -15,7 +15,7 @@ from axode.mechanism.values.geometry import as_rotation, as_vector, rotation_fau
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.names import NamedValues
-from axode.problems.inverse.motions import full_names
+from axode.problems.inverse.motion_rows import full_names
 
 Array = npt.NDArray[np.float64]
 POSE_COLUMNS = ("x", "y", "z", "qw", "qx", "qy", "qz")

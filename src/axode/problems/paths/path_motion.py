@@ -14,14 +14,8 @@ from axode.mechanism.values.geometry import as_vector
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import require_model
-from axode.problems.inverse.motions import (
-    MISFIT,
-    GivenMotion,
-    PositionRow,
-    Rows,
-    full_names,
-    rows_by_name,
-)
+from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
+from axode.problems.inverse.motions import MISFIT, GivenMotion
 from axode.problems.inverse.time_signals import TimeSignal, as_signal
 from axode.problems.paths.steering import Steering, steering_of
 

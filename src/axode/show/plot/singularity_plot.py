@@ -69,6 +69,8 @@ def plot_singularity_map(
         axes.set_ylabel(_label(found.names[1], found.units[1]))
         if measures.title:
             axes.set_title(f"{found.robot}: {TITLES[kind].lower()}", loc="right", color=INK)
+        if found.units == ("m", "m"):
+            axes.set_aspect("equal")
         axes.grid(visible=False)
         pin_ticks(axes)
         drawn.canvas.figure.draw_without_rendering()
