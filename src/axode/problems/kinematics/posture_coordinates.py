@@ -17,6 +17,7 @@ from axode.problems.kinematics.chain_angles import (
     SideNumbers,
     Values,
     chain_branches,
+    joined_values,
     nearest_branch,
 )
 from axode.problems.kinematics.chain_reduction import ReducedChain, chain_end
@@ -212,20 +213,17 @@ class CoordinateMap:
         missing = np.zeros(count)
         frames, poses = self._nodes(roots)
         sides = self.chains.at(held, parameters, rows)
-        turns = iter(self._tree_values(roots, sides))
-        for k in range(len(self.problem.chains)):
-            first, second = sides[2 * k : 2 * k + 2]
-            ends = self.problem.chains[k].first.node, self.problem.chains[k].second.node
-            nodes = frames[ends[0]], frames[ends[1]]
-            known = next(turns), next(turns)
-            found = self._branches(first, second, nodes, known)
-            made = self._chosen(found, first, second, None if branch is None else branch[k])
+        turns = self._tree_values(roots, sides)
+        ends = [(chain.first.node, chain.second.node) for chain in self.problem.chains]
+        found = self._all_branches(sides, [(frames[a], frames[b]) for a, b in ends], turns)
+        for k, branches in enumerate(found):
+            pair = sides[2 * k : 2 * k + 2]
+            made = self._chosen(branches, *pair, None if branch is None else branch[k])
             missing = np.maximum(missing, made.missing)
-            for side, values, node in zip(
-                (first, second), (made.first, made.second), nodes, strict=True
-            ):
+            for side, values, node in zip(pair, (made.first, made.second), ends[k], strict=True):
                 self._write(q, side, values)
-                poses.update(side.link_poses(node, values))
+                if self.anchors:
+                    poses.update(side.link_poses(frames[node], values))
         self._write_followers(q, poses, held, parameters, rows)
         return q, missing
 
@@ -269,19 +267,37 @@ class CoordinateMap:
             made.append(values)
         return made
 
-    def _branches(
+    def _all_branches(
         self,
-        first: SideNumbers,
-        second: SideNumbers,
-        nodes: tuple[Array, Array],
-        known: tuple[Values, Values],
-    ) -> list[Branch]:
-        """Branches of a chain; a rod between two spherical joints keeps its spin at home."""
-        spin, other = self._spin(first), self._spin(second)
-        if spin is not None or other is None or first.freedoms < 3:
-            return chain_branches(first, second, nodes, known, spin)
-        swapped = chain_branches(second, first, nodes[::-1], known[::-1], other)
-        return [Branch(made.second, made.first, made.missing) for made in swapped]
+        sides: Sequence[SideNumbers],
+        nodes: Sequence[tuple[Array, Array]],
+        turns: Sequence[Values],
+    ) -> list[list[Branch]]:
+        """Branches of all chains; chains of one form are computed together."""
+        spins = [self._spin(side) for side in sides]
+        forms: dict[object, list[int]] = {}
+        for k in range(len(nodes)):
+            kept = tuple(spin is not None for spin in spins[2 * k : 2 * k + 2])
+            form = (sides[2 * k].form, sides[2 * k + 1].form, kept)
+            forms.setdefault(form, []).append(k)
+        made: list[list[Branch]] = [[] for _ in nodes]
+        for chains in forms.values():
+            one, two = (SideNumbers.joined([sides[2 * k + j] for k in chains]) for j in (0, 1))
+            start, end = (np.concatenate([nodes[k][j] for k in chains]) for j in (0, 1))
+            before, after = (joined_values([turns[2 * k + j] for k in chains]) for j in (0, 1))
+            # a rod between two spherical joints keeps its spin at home
+            from_second = spins[2 * chains[0]] is None and one.freedoms == 3
+            near = [spin for k in chains if (spin := spins[2 * k + from_second]) is not None]
+            spin = np.concatenate(near) if near else None
+            if from_second:
+                found = chain_branches(two, one, (end, start), (after, before), spin)
+                found = [Branch(b.second, b.first, b.missing) for b in found]
+            else:
+                found = chain_branches(one, two, (start, end), (before, after), spin)
+            for branch in found:
+                for k, part in zip(chains, branch.split(len(chains)), strict=True):
+                    made[k].append(part)
+        return made
 
     def _spin(self, side: SideNumbers) -> Array | None:
         """Turn at home of a spherical joint, which a rod between two of them keeps."""
