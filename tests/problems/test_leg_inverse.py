@@ -13,7 +13,15 @@ from axode.problems.kinematics.pose_arguments import (
     roll_pitch_yaw,
     rotations,
 )
-from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr, three_rps
+from tests.problems.small_parallel_robots import (
+    BASES,
+    TOPS,
+    known_robot,
+    mixed_legs,
+    three_rpr,
+    three_rps,
+)
+from tests.variants import further
 
 ROBOTS = {
     "flight_simulator": "spatial",
@@ -65,6 +73,26 @@ def test_driven_coordinates_of_assembled_states_come_back(name):
     for c in robot.driven:
         expected = q[:, robot.model.coordinates.index(c)]
         assert apart(found[c], expected, c).max() < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("legs", "seed"),
+    [
+        ("USR* UP*S R*US", 1),
+        further("USP* UR*S P*US SP*U R*US UR*S", 2),
+        further("SR*U P*SU R*US UP*S SP*U UR*S", 3),
+    ],
+)
+def test_legs_may_be_of_any_kind(legs, seed):
+    robot = ax.Kinematics(mixed_legs(legs, seed))
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        asked = {name: float(rng.uniform(-0.05, 0.05)) for name in robot.driven}
+        q = ax.assemble(robot.model, asked).q  # with the nearest values where these do not close
+        found = robot.inverse(output_poses(robot, q), branch="all")
+        for name in asked:
+            value = q[robot.model.coordinates.index(name)]
+            assert np.nanmin(np.abs(found[name] - value)) < 1e-9
 
 
 def test_poses_may_be_given_in_any_form(simulator):

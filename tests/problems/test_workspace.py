@@ -103,6 +103,7 @@ def test_legs_that_meet_in_a_point_are_singular_of_type_2(planar):
     assert (ws.determinant > 0).any()
     assert (ws.determinant < 0).any()
     assert ws.regions.max() >= 2
+    assert ws.home_part == ws.regions[tuple(np.argmin(np.abs(a)) for a in ws.axes.values())] > 0
     assert set(np.sign(ws.determinant[ws.regions == 1])) == {
         np.sign(ws.determinant[ws.regions == 1])[0]
     }

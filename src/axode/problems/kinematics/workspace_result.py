@@ -53,7 +53,7 @@ class Workspace:
         determinant: Determinant of the legs' unit wrenches, zero at singularities of type 2.
         dexterity: Reciprocal condition number of the map from driven speeds to the output's
             velocity, within 1 %; zero at singularities of type 1 and 2.
-        info: Number of poses, seconds, characteristic length.
+        info: Number of poses, seconds, characteristic length, pose coordinates at home.
         functions: Values at any points; None for a workspace read from a file.
     """
 
@@ -208,6 +208,13 @@ class Workspace:
             "ended by": self.active_shares,
             "info": dict(self.info),
         }
+
+    @property
+    def home_part(self) -> int:
+        """Number in `regions` of the part next to home; zero if home is outside."""
+        home = self.info.get("home", {})
+        places = [int(np.argmin(np.abs(axis - home[n]))) for n, axis in self.axes.items()]
+        return int(self.regions[tuple(places)])
 
     @property
     def parts(self) -> int:
