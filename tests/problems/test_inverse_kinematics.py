@@ -144,6 +144,16 @@ def test_a_batch_is_what_its_targets_are_alone():
         assert np.array_equal(one.q, many.q[k]) and one.reached == many.reached[k]
 
 
+def test_a_model_from_a_file_finds_the_same(tmp_path):
+    model = robot("seven_axis_arm")
+    model.save(tmp_path / "arm.axm", ["poses", "residual", "measures"])
+    T = poses(model, np.full(7, 0.3), "link7")
+    own, read = (
+        ax.inverse_kinematics(m, {"link7": T}) for m in (model, ax.load_model(tmp_path / "arm.axm"))
+    )
+    assert own.reached and np.array_equal(own.q, read.q)
+
+
 def test_a_mobile_manipulator_leaves_its_wheels_alone():
     model = robot("mobile_manipulator")
     goal = np.array([[2.0, 1.0, 0.5], [-1.0, 3.0, 0.4]])
