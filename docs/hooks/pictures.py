@@ -25,6 +25,7 @@ PAGES = (
     "guide/hexapod.md",
     "guide/mobile-manipulator.md",
     "guide/planar-robot.md",
+    "guide/motions.md",
     "guide/plots.md",
     "guide/singularities.md",
     "guide/workspace.md",
