@@ -209,6 +209,15 @@ def test_a_simulation_has_the_prescribed_squeeze(planar):
     assert np.abs(again.internal - found.internal).max() < 1e-9
 
 
+def test_parameters_in_batches(planar):
+    arms = ax.Cooperation(planar, "load")
+    masses = {"mc": np.array([3.0, 6.0])}
+    u = arms.torques(squeeze=10.0, parameters=masses)
+    found = arms.wrenches(None, u, parameters=masses)
+    assert np.allclose(found.resultant[:, 4], 9.81 * masses["mc"])
+    assert np.allclose(np.linalg.norm(found.internal[:, 0, 3:], axis=-1), 10.0)
+
+
 def test_grasp_matrix_sums_wrenches_at_points():
     rng = np.random.default_rng(0)
     reaches, wrenches = rng.normal(size=(4, 3, 3)), rng.normal(size=(4, 3, 6))

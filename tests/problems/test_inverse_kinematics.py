@@ -200,6 +200,15 @@ def test_points_coordinates_and_weights():
     assert "not reached" in repr(miss) and not any(miss.met.values())
 
 
+def test_parameters_in_batches():
+    model = robot("seven_axis_arm")
+    T = poses(model, np.full(7, 0.3), "link7")
+    longer = {"d3": np.array([0.2, 0.25])}
+    found = ax.inverse_kinematics(model, {"link7": T}, parameters=longer)
+    assert found.reached.all()
+    assert np.abs(model.poses(found.q, parameters=longer)[:, 6] - T).max() < 1e-9
+
+
 def test_every_form_of_an_orientation():
     model = robot("seven_axis_arm")
     R = poses(model, np.array([0.1, 0.5, 0.2, 0.9, -0.3, 0.4, 0.2]), "link7")[:3, :3]
