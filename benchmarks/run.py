@@ -1,7 +1,7 @@
 """`make bench`: is it right, and then how large and how fast.
 
     python -m benchmarks.run [derive] [machine] [growth] [large] [simulate] [stiff] [sweeps]
-                             [--repeat 7] [--native] [--save]
+                             [workspace] [--repeat 7] [--native] [--save]
 
 All sections unless some are named. Every mechanism is first compared with a peer at random states;
 a disagreement stops the run. Then come the tables. See benchmarks/README.md for what the numbers
@@ -23,7 +23,7 @@ from benchmarks.timing import QUIET
 
 RESULTS = Path(__file__).parent / "results"
 WIDTH = 160  # of the tables, where the output is not a terminal
-SECTIONS = ("derive", "machine", "growth", "large", "simulate", "stiff", "sweeps")
+SECTIONS = ("derive", "machine", "growth", "large", "simulate", "stiff", "sweeps", "workspace")
 
 
 def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[str, object]]:
@@ -52,6 +52,10 @@ def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[
         from benchmarks.sweeps import sweeps
 
         return lambda console: sweeps(console, max(1, options.repeat // 2))
+    if name == "workspace":
+        from benchmarks.workspace import workspace
+
+        return lambda console: workspace(console, options.repeat)
     from benchmarks.simulation import simulation
 
     return lambda console: simulation(console, options.repeat)

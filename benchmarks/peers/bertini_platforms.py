@@ -1,11 +1,12 @@
 """Postures of random platforms on six legs by Bertini 2, against those that Axode found.
 
     python -m benchmarks.kinematics --peer out/platforms.npz
-    python benchmarks/peers/bertini_platforms.py out/platforms.npz out/bertini.json
+    python benchmarks/peers/bertini_platforms.py out/platforms.npz out/bertini.json [0 100]
 
 Runs where `bertini` and NumPy are installed; Axode is not needed. Bertini tracks the 128 paths of a
 total degree homotopy of seven quadrics, with the power series endgame, in double precision: 40 ends
-are postures, the others lie where q = 0, at infinity of the chart. About 10 s per platform.
+are postures, the others lie where q = 0, at infinity of the chart. About 10 s per platform;
+platforms that the results hold already are not solved again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import bertini
 import numpy as np
@@ -21,7 +23,7 @@ import numpy as np
 NAMES = ("x", "y", "z", "g0", "g1", "g2", "g3")  # q = (1, x, y, z), and g
 AGREEMENT = 1e-6  # of a root, relative to its size
 AT_INFINITY = 1e-3  # |q| / |(q, g)| of ends that are not postures
-ENDGAMES = ("PowerSeries", "Cauchy")  # the second where the first disagrees
+ENDGAMES = ("PowerSeries", "PowerSeries", "Cauchy")  # in turn, where they disagree
 
 
 def leg(a: np.ndarray, b: np.ndarray, square: float) -> np.ndarray:
@@ -67,7 +69,8 @@ def solve(parameters: np.ndarray, endgame: str) -> tuple[np.ndarray, int]:
     kind = f"ZeroDim{endgame}DoublePrecisionTotalDegree"
     solver = getattr(bertini.nag_algorithm, kind)(bertini.parse.system(system(parameters)))
     solver.solve()
-    ends = np.array([[complex(v) for v in np.ravel(end)] for end in solver.solutions()])
+    reached = [np.ravel(end) for end in solver.solutions()]
+    ends = np.array([[complex(v) for v in end] for end in reached if len(end) == 8])  # not failed
     part = np.linalg.norm(ends[:, :4], axis=1) / np.linalg.norm(ends, axis=1)
     return ends[part > AT_INFINITY], int((part <= AT_INFINITY).sum())
 
@@ -85,10 +88,11 @@ def compare(roots: np.ndarray, found: np.ndarray) -> tuple[int, float]:
 def main() -> None:
     """Solve and compare all platforms of a file."""
     data, target = np.load(sys.argv[1]), Path(sys.argv[2])
-    rows: list[dict[str, object]] = []
-    for number, (parameters, roots) in enumerate(
-        zip(data["parameters"], data["roots"], strict=True)
-    ):
+    rows: list[dict[str, Any]] = json.loads(target.read_text())["rows"] if target.exists() else []
+    done = {row["platform"] for row in rows}
+    first, last = map(int, sys.argv[3:5] or (0, len(data["roots"])))
+    for number in sorted({*range(first, last)} - done):
+        parameters, roots = data["parameters"][number], data["roots"][number]
         began = time.process_time()
         for endgame in ENDGAMES:
             found, infinite = solve(parameters, endgame)

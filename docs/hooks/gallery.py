@@ -2,18 +2,16 @@
 
 import ast
 import inspect
-import io
 import re
 from dataclasses import dataclass
 from importlib import import_module
 from textwrap import dedent
 
-from matplotlib.image import imsave
+from gallery_pictures import caption, moving, still, taken
 from mkdocs.structure.files import File
 
 from axode import gallery
 from axode.mechanism.topology import parameters_of
-from axode.show.render.picture import picture
 
 PLACE = "gallery"  # the entry of the navigation that these pages belong to
 READABLE = 7000  # characters of TeX; longer equations are not printed on a page
@@ -33,9 +31,12 @@ def on_config(config):
 def on_files(files, config):
     """Make the pages and their pictures."""
     for name in gallery.NAMES:
-        text, image = _page(name)
-        files.append(File.generated(config, f"{PLACE}/{name}.md", content=text))
-        files.append(File.generated(config, f"{PLACE}/{name}.png", content=image))
+        images = {f"{PLACE}/{name}.png": still(name)}
+        if taken(name).motion is not None:
+            images[f"{PLACE}/{name}-motion.png"] = moving(name)
+        files.append(File.generated(config, f"{PLACE}/{name}.md", content=_page(name)))
+        for place, image in images.items():
+            files.append(File.generated(config, place, content=image))
     files.append(File.generated(config, f"{PLACE}/index.md", content=_index()))
     return files
 
@@ -59,10 +60,9 @@ def _index() -> str:
     return "\n".join(lines)
 
 
-def _page(name: str) -> tuple[str, bytes]:
+def _page(name: str) -> str:
     function = getattr(import_module(f"axode.gallery.{name}"), name)
-    equations = function().derive()
-    model = equations.compile()
+    equations = function().derive(independent=taken(name).speeds)
     lines = [
         *("---", "hide:", "  - toc", "---", ""),  # leaves the width to the source and equations
         f"# {name}",
@@ -71,6 +71,7 @@ def _page(name: str) -> tuple[str, bytes]:
         "",
         SECTION.sub("", inspect.getdoc(function) or "").strip(),
         "",
+        *_motion(name),
         "```sh",
         f"axode view {name} --drive",
         f"axode simulate {name} --time 5",
@@ -103,14 +104,17 @@ def _page(name: str) -> tuple[str, bytes]:
         "",
         "## Equations",
         "",
-        *_equations(equations),
+        *_equations(equations, taken(name).speeds),
         "",
     ]
-    stream = io.BytesIO()
-    imsave(
-        stream, picture(model.scene, model.poses(model.home), width=640, height=420), format="png"
-    )
-    return "\n".join(lines), stream.getvalue()
+    return "\n".join(lines)
+
+
+def _motion(name: str) -> list[str]:
+    """The second picture and what it shows, if there is one."""
+    if taken(name).motion is None:
+        return []
+    return [f"![{name} at several instants]({name}-motion.png)", "", caption(name), ""]
 
 
 @dataclass(frozen=True)
@@ -215,11 +219,16 @@ def _source(name: str) -> list[str]:
     return page
 
 
-def _equations(equations) -> list[str]:
+def _equations(equations, speeds) -> list[str]:
     tex = equations.latex()
+    on = []
+    if speeds:
+        names = ", ".join(f"`{speed}`" for speed in speeds)
+        on = [f"On the speeds of the source: `derive(independent=[...])` with {names}.", ""]
     if len(tex) > READABLE:
         return [
+            *on,
             f"Written out they fill {len(tex):,} characters of TeX; "
-            f"`axode derive {equations.name} --latex` prints them."
+            f"`axode derive {equations.name} --latex` prints them.",
         ]
-    return [rf"\[{tex}\]"]
+    return [*on, rf"\[{tex}\]"]

@@ -23,11 +23,12 @@ HOMES = {
     "N": "complement",
     "D": "dynamics",
     "F": "formulations",
+    "H": "homotopy",
 }
 DISPLAY = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 TAG = re.compile(r"\\tag\{(\w+)\}")
-REFERENCE = re.compile(r"\(([SKCNDF][1-9][0-9]*)\)")
+REFERENCE = re.compile(r"\(([SKCNDFH][1-9][0-9]*)\)")
 ERRATUM = re.compile(r"\b([A-E]-[1-9][0-9]*)\b")
 ERRATUM_ROW = re.compile(r'<td><a class="ref" href="errata.html#(\S+)">\1</a></td>')
 # Where a reference is not one: code, links, formulas, and the inside of any other HTML tag.

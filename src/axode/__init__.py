@@ -69,11 +69,14 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
-    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
     from axode.problems.kinematics.goals import Target as Target
     from axode.problems.kinematics.inverse_kinematics import (
         inverse_kinematics as inverse_kinematics,
     )
+    from axode.problems.kinematics.resolved_motion import resolved_motion as resolved_motion
+    from axode.problems.kinematics.resolved_motion import resolved_rates as resolved_rates
+    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
+    from axode.problems.kinematics.workspace_result import Workspace as Workspace
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.motions import generators as motions
@@ -114,12 +117,15 @@ _LAZY = {
     "inverse": "axode.problems.inverse.inverse",
     "inverse_kinematics": "axode.problems.kinematics.inverse_kinematics",
     "Kinematics": "axode.problems.kinematics.robot_kinematics",
+    "Workspace": "axode.problems.kinematics.workspace_result",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
     "Normal": "axode.problems.sweep.distributions",
     "Uniform": "axode.problems.sweep.distributions",
     "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
+    "resolved_motion": "axode.problems.kinematics.resolved_motion",
+    "resolved_rates": "axode.problems.kinematics.resolved_motion",
     "verify": "axode.literature.acceptance",
     "Linearization": "axode.problems.linearize.linearization",
     "Model": "axode.model.model",
@@ -169,6 +175,7 @@ __all__ = [
     "Trajectory",
     "Uniform",
     "Universal",
+    "Workspace",
     "assemble",
     "chain_from_dh",
     "compare",
@@ -182,6 +189,8 @@ __all__ = [
     "load_model",
     "motions",
     "paths",
+    "resolved_motion",
+    "resolved_rates",
     "schema",
     "simulate",
     "sweep",

@@ -8,7 +8,15 @@ import pytest
 import axode as ax
 from axode.errors import UnknownName
 from axode.gallery import build
-from gallery.known import Known, each_check
+from gallery.known import (
+    Known,
+    check_description,
+    check_energy,
+    check_formulations,
+    check_mobility,
+    derived,
+    each_check,
+)
 
 LOW = 1.9  # angle of the delta's arms near where it hangs [rad]
 KNOWN = {
@@ -83,6 +91,47 @@ KNOWN = {
         spread=0.05,
     ),
 }
+PLATFORMS = {
+    "planar_3rrr": Known(
+        3,
+        10,
+        4,
+        2,
+        3,
+        3,
+        "fully actuated",
+        3,
+        {"theta1_dot": 0.3, "theta2_dot": -0.2, "theta3_dot": 0.1},
+        spread=0.05,
+    ),
+    "platform_3rps": Known(
+        3,
+        6,
+        6,
+        2,
+        3,
+        3,
+        "fully actuated",
+        3,
+        {"l1_dot": 0.015, "l2_dot": -0.01},
+        options={"g": 0.0},
+        spread=0.05,
+    ),
+    "agile_eye": Known(
+        3,
+        10,
+        4,
+        2,
+        3,
+        3,
+        "fully actuated",
+        3,
+        {"theta1_dot": 0.03, "theta2_dot": 0.02},
+        options={"g": 0.0},
+        spread=0.1,
+    ),
+}
+SIX_LEGS = Known(6, 15, 15, 5, 6, 6, "fully actuated", 6, {})
 
 
 @each_check(KNOWN, long_runs={"delta_robot", "pendulum_on_slope"})
@@ -216,3 +265,29 @@ def test_parameters_by_keyword():
     assert build("unicycle", r=0.3).derive().parameters == {**defaults, "r": 0.3}
     with pytest.raises(UnknownName, match="radius"):
         build("unicycle", radius=0.3)
+
+
+@pytest.mark.parametrize("name", [*PLATFORMS, "gough_stewart", "dietmaier_platform"])
+def test_platforms(name):
+    check_description(name, PLATFORMS.get(name, SIX_LEGS))
+    check_mobility(name, PLATFORMS.get(name, SIX_LEGS))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_motions_of_platforms(name):
+    check_formulations(name, PLATFORMS[name])
+    check_energy(name, PLATFORMS[name])
+
+
+def test_platforms_need_six_points():
+    with pytest.raises(ax.InvalidArgument, match="base, platform: expected six points of three"):
+        build("gough_stewart", base=np.zeros((5, 3)))
+
+
+def test_dietmaiers_lengths():
+    equations = derived("dietmaier_platform", SIX_LEGS)
+    named = dict(zip(equations.coordinates, equations.system.home, strict=True))
+    lengths = [named[f"l_{leg}"] for leg in ("I", "II", "III", "IV", "V", "VI")]
+    wanted = [1, 0.645275, 1.086284, 1.503439, 1.281933, 0.771071]
+    assert np.abs(np.subtract(lengths, wanted)).max() < 1e-9

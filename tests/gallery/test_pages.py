@@ -19,7 +19,9 @@ def hook():
     )
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:  # as MkDocs does
+        patch.syspath_prepend(str(ROOT / "docs" / "hooks"))
+        spec.loader.exec_module(module)
     return module
 
 
@@ -46,3 +48,19 @@ def test_the_source_runs_without_its_docstring(hook):
     exec(both, space)
     assert str(space["four_bar"]()) == str(gallery.build("four_bar"))
     assert "[caster_robot](caster_robot.md)" in hook._source("two_caster_robot")[-1]
+
+
+def test_pictures_are_taken_of_what_there_is(hook):
+    """Names, coordinates and speeds exist; six wheels are six; instants are in order."""
+    shown = sys.modules["gallery_pictures"].TAKEN
+    assert shown.keys() <= gallery.NAMES.keys()
+    for name, how in shown.items():
+        mechanism = gallery.build(name, **how.options)
+        own = {c for joint in mechanism.connections for c in joint.coordinates}
+        speeds = {s for joint in mechanism.connections for s in joint.speeds}
+        assert how.pose.keys() <= own and set(how.speeds or ()) <= speeds, name
+        assert list(how.times) == sorted(how.times) and bool(how.words) == bool(how.motion)
+        if how.motion is not None:
+            assert hook.caption(name).startswith("At 0, ")
+    six = gallery.build("six_wheel_platform", **shown["six_wheel_platform"].options)
+    assert len(six.contacts) == 6

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from house.tree import ROOT, relative, sources
 
-TAG = re.compile(r"(?:\\tag\{|\()([SKCNDF][1-9][0-9]*)[)}]")
+TAG = re.compile(r"(?:\\tag\{|\()([SKCNDFH][1-9][0-9]*)[)}]")
 HOMES = {
     "S": "spatial",
     "K": "kinematics",
@@ -19,6 +19,7 @@ HOMES = {
     "N": "complement",
     "D": "dynamics",
     "F": "formulations",
+    "H": "homotopy",
 }
 NUMBER = re.compile(r"\\tag\{(\w+)\}")
 THEORY = ROOT / "docs" / "theory"

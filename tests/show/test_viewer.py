@@ -318,6 +318,23 @@ def test_shapes_follow_the_run_and_the_parameters(opened: list[Any]) -> None:
     assert bar.stage.drive.message.startswith(f"{name}: ")
 
 
+def test_a_workspace_is_drawn_around_the_robot(opened: list[Any]) -> None:
+    axis = np.linspace(-1.0, 1.0, 9)
+    points = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1)
+    margin = 0.5 - (points**2).sum(axis=-1)
+    same = {"active": np.zeros(margin.shape, np.int16), "limits": ("l max",)}
+    more = {"determinant": margin, "dexterity": margin}
+    axes = {"x": axis, "y": axis, "z": axis}
+    ball = ax.Workspace("ball", "constant-orientation", axes, {}, margin, **same, **more)
+    with_it = view(opened, model("four_bar"), workspace=ball)
+    assert "/world/surface" in with_it._server.scene._handle_from_node_name
+    with pytest.raises(errors.InvalidArgument, match="workspace: expected a Workspace, got str"):
+        view(opened, model("four_bar"), workspace="ball")
+    turned = ax.Workspace("b", "pose", {"roll": axis} | axes, {}, margin, **same, **more)
+    with pytest.raises(errors.InvalidArgument, match="a surface in space needs one over x, y, z"):
+        view(opened, model("four_bar"), workspace=turned)
+
+
 # the command line --------------------------------------------------------------------------------
 
 

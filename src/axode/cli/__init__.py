@@ -19,7 +19,9 @@ from axode.cli.doctor import doctor
 from axode.cli.export import export
 from axode.cli.gallery import gallery
 from axode.cli.inverse import inverse
+from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
+from axode.cli.reach import reach
 from axode.cli.report import report
 from axode.cli.reproduce import reproduce
 from axode.cli.shared import INTERRUPTED, WRONG_DATA
@@ -27,6 +29,7 @@ from axode.cli.simulate import simulate
 from axode.cli.sweep import sweep
 from axode.cli.verify import verify
 from axode.cli.view import view
+from axode.cli.workspace import workspace
 from axode.errors import AxodeError
 
 READER_GONE = 141  # what shells say of a program whose reader went away, as in `axode ... | head`
@@ -43,6 +46,9 @@ VERBS = (
     inverse,
     export,
     linearize,
+    kinematics,
+    reach,
+    workspace,
     gallery,
     verify,
     bench,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import axode as ax
-from axode.gallery.gough_stewart import add_legs
+from axode.gallery.gough_stewart import on_six_legs
 
 BASE = (
     (0.0, 0.0, 0.0),
@@ -39,9 +39,6 @@ def dietmaier_platform(
     until the last complex postures had met and become real. Home is one of them; `l_I` to `l_VI`
     are then 1, 0.645275, 1.086284, 1.503439, 1.281933 and 0.771071 m.
 
-    Points of the base are `a1x`, `a1y`, `a1z` to `a6z`, those of the platform `b1x`, `b1y`, `b1z`
-    to `b6z`, as in `gough_stewart`.
-
     Args:
         m1: Mass of each cylinder [kg].
         m2: Mass of each piston [kg].
@@ -49,4 +46,5 @@ def dietmaier_platform(
         g: Gravitational acceleration [m/s^2].
     """
     R = np.column_stack([ALONG_X, ALONG_Y, np.cross(ALONG_X, ALONG_Y)])
-    return add_legs("dietmaier_platform", BASE, PLATFORM, POSITION, R, m1, m2, mp, g)
+    values = {"m1": m1, "m2": m2, "mp": mp, "g": g}
+    return on_six_legs("dietmaier_platform", (BASE, PLATFORM), (np.array(POSITION), R), values)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import axode as ax
 from axode.errors import InvalidArgument
 from axode.gallery.flight_simulator import quaternion
-from axode.gallery.six_legged_platform import roman, rotation
+from axode.gallery.six_legged_platform import Array, roman, rotation
+from axode.mechanism.values.expressions import numeric
 
 BASE = (
     (1.05, 0.17, 0.02),
@@ -30,7 +30,6 @@ PLATFORM = (
     (0.19, -0.46, -0.05),
     (0.31, -0.4, 0.02),
 )
-AXES = "xyz"
 
 
 def gough_stewart(
@@ -64,36 +63,43 @@ def gough_stewart(
         mp: Mass of the platform [kg].
         g: Gravitational acceleration [m/s^2].
     """
-    return add_legs("gough_stewart", base, platform, position, rotation(*rpy_zyx), m1, m2, mp, g)
-
-
-def add_legs(
-    name: str,
-    base: Any,
-    platform: Any,
-    position: Any,
-    R: npt.NDArray[np.float64],
-    m1: float,
-    m2: float,
-    mp: float,
-    g: float,
-) -> ax.Mechanism:
-    """A platform on six legs, at home in a pose."""
     points = [np.asarray(rows, float) for rows in (base, platform)]
     if any(rows.shape != (6, 3) for rows in points):
         raise InvalidArgument(
             f"base, platform: expected six points of three coordinates each, got shapes "
             f"{points[0].shape} and {points[1].shape}"
         )
-    p = {n: ax.Parameter(n, v) for n, v in {"m1": m1, "m2": m2, "mp": mp, "g": g}.items()}
+    named = [
+        [
+            [ax.Parameter(f"{letter}{k}{axis}", x) for axis, x in zip("xyz", row, strict=True)]
+            for k, row in enumerate(rows, start=1)
+        ]
+        for letter, rows in zip("ab", points, strict=True)
+    ]
+    pose = np.asarray(position, float), rotation(*rpy_zyx)
+    return on_six_legs("gough_stewart", named, pose, {"m1": m1, "m2": m2, "mp": mp, "g": g})
+
+
+def on_six_legs(
+    name: str, named: Sequence[Any], pose: tuple[Array, Array], values: dict[str, float]
+) -> ax.Mechanism:
+    """A platform on six legs.
+
+    Args:
+        name: What to call it.
+        named: Points on the base and on the platform, numbers or parameters.
+        pose: Position and rotation of the platform at home.
+        values: Defaults of m1, m2, mp and g.
+    """
+    p = {n: ax.Parameter(n, v) for n, v in values.items()}
+    position, R = pose
+    points = [np.array([[numeric(x) for x in row] for row in rows]) for rows in named]
     bot = ax.Mechanism(name, gravity=(0, 0, -p["g"]))
-    reach = 0.7 * float(np.linalg.norm(points[1], axis=1).max())
+    reach = float(np.linalg.norm(points[1][:, :2], axis=1).mean())
     bot.add_body("platform", mass=p["mp"], shape=ax.Cylinder(reach, 0.06 * reach))
-    for k, (a, b) in enumerate(zip(*points, strict=True), start=1):
-        at = tuple(ax.Parameter(f"a{k}{axis}", v) for axis, v in zip(AXES, a, strict=True))
-        on = tuple(ax.Parameter(f"b{k}{axis}", v) for axis, v in zip(AXES, b, strict=True))
-        span = np.asarray(position, float) + R @ b - a
-        _add_leg(bot, p, roman(k), at, on, span, R if k == 1 else None)
+    for k in range(6):
+        span = position + R @ points[1][k] - points[0][k]
+        _add_leg(bot, p, roman(k + 1), (named[0][k], named[1][k]), span, R if k == 0 else None)
     bot.measure("position", "position", body="platform")
     for kind in ("roll", "pitch", "yaw"):
         bot.measure(kind, kind, body="platform")
@@ -104,10 +110,9 @@ def _add_leg(
     bot: ax.Mechanism,
     p: dict[str, ax.Parameter],
     leg: str,
-    at: Any,
-    on: Any,
-    span: npt.NDArray[np.float64],
-    R: npt.NDArray[np.float64] | None,
+    points: tuple[Any, Any],
+    span: Array,
+    R: Array | None,
 ) -> None:
     """Cylinder and piston along a vector; the first leg carries the platform."""
     length = float(np.linalg.norm(span))
@@ -123,7 +128,11 @@ def _add_leg(
         )
     first, second = math.atan2(-span[1], span[2]), math.asin(span[0] / length)
     bot.add_joint(
-        f"cross_{leg}", ax.Universal("x", "y"), parent=bot.ground, child=f"cylinder_{leg}", at=at
+        f"cross_{leg}",
+        ax.Universal("x", "y"),
+        parent=bot.ground,
+        child=f"cylinder_{leg}",
+        at=points[0],
     )
     bot.add_joint(
         f"slide_{leg}",
@@ -134,7 +143,7 @@ def _add_leg(
         speeds=(f"l_{leg}_dot",),
     )
     bot.add_joint(
-        f"ball_{leg}", ax.Spherical(), parent=f"piston_{leg}", child="platform", child_at=on
+        f"ball_{leg}", ax.Spherical(), parent=f"piston_{leg}", child="platform", child_at=points[1]
     )
     bot.add_motor(f"drive_{leg}", f"l_{leg}", input=f"f_{leg}")
     bot.set_home({f"cross_{leg}.first": first, f"cross_{leg}.second": second, f"l_{leg}": length})

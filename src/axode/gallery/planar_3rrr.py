@@ -9,6 +9,7 @@ from axode.gallery.values import parameters
 
 DEFAULTS = {"Rb": 0.5, "Rp": 0.15, "l1": 0.3, "l2": 0.28, "m1": 0.5, "m2": 0.4, "mp": 1.0, "g": 0.0}
 TURN = 0.3  # of the platform at home [rad]
+MIDDLE = (0.04, -0.03)  # of the platform at home [m]
 THICK = 0.015  # radius of cranks and links [m]
 
 
@@ -82,9 +83,9 @@ def planar_3rrr(**values: float) -> ax.Mechanism:
 
 
 def _leg_angles(values: dict[str, float], angle: float) -> tuple[float, float]:
-    """Angles of a crank and its link, elbow to the left, with the platform in the middle."""
-    x = values["Rp"] * math.cos(angle + TURN) - values["Rb"] * math.cos(angle)
-    y = values["Rp"] * math.sin(angle + TURN) - values["Rb"] * math.sin(angle)
+    """Angles of a crank and its link, elbow to the right."""
+    x = MIDDLE[0] + values["Rp"] * math.cos(angle + TURN) - values["Rb"] * math.cos(angle)
+    y = MIDDLE[1] + values["Rp"] * math.sin(angle + TURN) - values["Rb"] * math.sin(angle)
     l1, l2, reach = values["l1"], values["l2"], math.hypot(x, y)
     inner = math.acos(max(-1.0, min(1.0, (l1**2 + reach**2 - l2**2) / (2 * l1 * reach))))
     outer = math.acos(max(-1.0, min(1.0, (l1**2 + l2**2 - reach**2) / (2 * l1 * l2))))

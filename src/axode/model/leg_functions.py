@@ -144,7 +144,8 @@ class PlatformLegs(Mapping[str, LegFunctions]):
     ) -> Array:
         """Moments and forces of all legs on the platform (12.18), in order: (..., legs, 6).
 
-        Weights of the legs, springs, dampers and wrenches on them count as well.
+        Weights of the legs, springs, dampers and wrenches on them count as well, and legs may have
+        fewer than six freedoms.
 
         Args:
             q, nu: The state.
@@ -154,7 +155,7 @@ class PlatformLegs(Mapping[str, LegFunctions]):
             options: The keywords t, parameters and threads of `Options`.
 
         Raises:
-            NotApplicable: for legs with more or fewer than six freedoms.
+            NotApplicable: where the legs hold each other, so that statics does not tell.
         """
         model: Any = self._model
         self._check(options)

@@ -147,8 +147,8 @@ FURTHER_RECIPES: dict[str, FunctionRecipe] = {
     ),
     "leg_wrenches": FunctionRecipe(
         ("q", "nu", "nu_dot", "u"),
-        lambda e: e.system.at_speeds(e.legs.wrenches(e.nu_dot)),
-        lambda e: (len(e.legs.legs), 6),
+        lambda e: e.system.at_speeds(e.platform.wrenches(e.nu_dot)),
+        lambda e: (len(e.platform.platform.legs), 6),
     ),
     "twist_constraints": FunctionRecipe(
         ("q",), lambda e: e.twist_constraints.A, lambda e: e.twist_constraints.A.shape

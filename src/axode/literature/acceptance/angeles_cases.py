@@ -17,6 +17,7 @@ from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapte
 from axode.mechanism.mechanism import Mechanism
 from axode.model.state import State
 from axode.problems.assemble.assemble import assemble
+from axode.problems.kinematics.dexterity import characteristic_length
 
 
 def numbered(given: Mapping[str, Any], name: str, count: int) -> dict[str, Any]:
@@ -362,20 +363,21 @@ class CasterRobot(RollingRobot):
         rows = {n: now.model.speed_map(now.q)[k] for k, n in enumerate(now.model.speed_names)}
         return rows["omega"], np.stack([rows["v_i"], rows["v_j"], 0 * rows["v_i"]], axis=-1)
 
-    def _isotropic(self, now: Instant, at_C: bool) -> float:
-        """The square of L for which unit rates give orthogonal (L omega, v)."""
+    def _characteristic_length(self, now: Instant, at_C: bool) -> float:
+        """The L for which (L omega, v) depends on the wheel rates as evenly as possible."""
         omega, v = self._unit_motions(now, at_C)
-        return float(-(v[0] @ v[1]) / (omega[0] * omega[1]))
+        turning = (True, False, False, False)
+        return float(characteristic_length(np.column_stack([omega, v]).T, turning))
 
     @quantity
     def characteristic_length_axle_midpoint(self, now: Instant) -> float:
-        return math.sqrt(self._isotropic(now, at_C=False))
+        return self._characteristic_length(now, at_C=False)
 
     @quantity
     def characteristic_length_at_C(self, now: Instant) -> float:
-        return math.sqrt(self._isotropic(now, at_C=True))
+        return self._characteristic_length(now, at_C=True)
 
     @quantity
     def Ip_for_isotropic_platform_term(self, now: Instant) -> float:
         """Where the platform's part of I has no entry off its diagonal."""
-        return float(now.model.parameters["mp"]) * self._isotropic(now, at_C=True)
+        return float(now.model.parameters["mp"]) * self._characteristic_length(now, at_C=True) ** 2

@@ -167,7 +167,7 @@ class GivenMotion:
         need = at[1] - np.concatenate([own, v0[..., self.rows.speeds]], axis=-1)
         if determined:
             self._require_determined(G, t)
-        if warn and len(q):
+        if warn and len(q) and self.model.has_equations:
             usual = usual_margin(self.model, self._margins)
             warn_of_given_signals(self.model, self.rows.names, self._smallest(G), t, usual)
         nu = _fit(G, need)

@@ -37,10 +37,17 @@ LEAST_SINE = 0.02  # of two axes that are certainly not parallel
 
 @dataclass(frozen=True, eq=False)
 class PlacedJoint:
-    """A joint and its frame in the axes of a node, all joints of the chain at zero."""
+    """A joint, its frame and the link after it in the axes of a node, all joints at zero."""
 
     joint: ElementaryJoint
     frame: Pose
+    link: Pose
+
+    @classmethod
+    def after(cls, joint: ElementaryJoint, link: Pose) -> PlacedJoint:
+        """Place a joint behind a link."""
+        frame = link @ joint.frame_1
+        return cls(joint, frame, frame @ joint.zero_motion @ joint.frame_2.inverse())
 
     @property
     def axis(self) -> SX:
@@ -80,7 +87,7 @@ class ChainEnd:
 
     @property
     def link_axis(self) -> SX:
-        """The same axis in the link."""
+        """Axis of such an element in the link."""
         return self.element[-1].joint.frame_2.R[:, 2]
 
     @property
@@ -249,9 +256,8 @@ def chain_end(chain: Sequence[ElementaryJoint], tree: int, element: int) -> Chai
     """Place the joints of one side: so many of a chain's first, then those of the element."""
     at, placed = Pose.identity(), []
     for joint in chain[: tree + element]:
-        frame = at @ joint.frame_1
-        placed.append(PlacedJoint(joint, frame))
-        at = frame @ joint.zero_motion @ joint.frame_2.inverse()
+        placed.append(PlacedJoint.after(joint, at))
+        at = placed[-1].link
     used = tuple(placed[tree:])
     if not used:  # the other side has the joint; its frame is in the last link here
         met = chain[tree].frame_1
@@ -312,10 +318,11 @@ def _reduce_rods(geometry: ChainGeometry) -> ReducedChain | None:
     shift = rod.frame_1.R.T @ (rod.frame_1.p - chain[0].frame_2.p)
     shift = shift + rod.frame_2.R.T @ (chain[2].frame_1.p - rod.frame_2.p)
     axis = rod.frame_1.R.T @ chain[0].frame_2.R[:, 2]
-    placed = PlacedJoint(rod, before.link @ rod.frame_1)
+    placed = PlacedJoint.after(rod, before.link)
     moved = replace(
         before,
         element=(*before.element, placed),
+        link=placed.link,
         point=before.point + before.axis * dot(axis, shift),
     )
     return ReducedChain("points", moved, after, (rod.size**2,))

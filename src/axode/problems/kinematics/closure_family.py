@@ -1,9 +1,9 @@
 r"""Polynomials of closure: a family whose parameters are the geometry of a locked robot.
 
-The pose of a node is a dual quaternion (q, g) with q . g = 0, homogeneous, in a chart l . (q, g) =
-1. It turns by q v q* / |q|^2 and shifts by g q* / |q|^2, so that the square of the distance of two
-points, times |q|^2, is quadratic in (q, g). Joints that stay unknowns turn about an axis a by the
-quaternion (c, s a) with (c, s) on a line, or slide.
+The pose of a node is a dual quaternion (q, g) with q . g = 0, homogeneous, in a chart l . q = 1,
+where poses at infinity are at infinity. It turns by q v q* / |q|^2 and shifts by g q* / |q|^2, so
+that the square of the distance of two points, times |q|^2, is quadratic in (q, g). Joints that stay
+unknowns turn about an axis a by the quaternion (c, s a) with (c, s) on a line, or slide.
 """
 
 from __future__ import annotations
@@ -90,9 +90,21 @@ class ClosureFamily:
     charts: npt.NDArray[np.intp]
 
     @cached_property
-    def geometry_tape(self) -> Tape:
-        """The same function as a tape."""
-        return Tape.from_casadi(self.geometry)
+    def chart_values(self) -> ComplexArray:
+        """Parameters with the charts that roots are found in, and nothing else."""
+        values = np.zeros(self.family.parameters, dtype=complex)
+        values[self.charts] = chart_numbers(len(self.charts))
+        return values
+
+    def geometry_of(self, held: Array, parameters: Array) -> Array:
+        """Real parameters of many robots, (robots, parameters); charts are zero.
+
+        Args:
+            held: What is held, (robots, size).
+            parameters: Parameters of the mechanisms, (robots, size).
+        """
+        columns = np.array(self.geometry(held.T, parameters.T))
+        return np.ascontiguousarray(columns.reshape(self.family.parameters, len(held)).T)
 
 
 ENTRIES = {"floating": range(8), "planar": (0, 3, 5, 6), "spherical": range(4)}
@@ -100,10 +112,10 @@ ENTRIES = {"floating": range(8), "planar": (0, 3, 5, 6), "spherical": range(4)}
 
 def closure_family(problem: ClosureProblem) -> ClosureFamily:
     """Write the polynomials of a locked robot."""
-    return _Writer(problem).write()
+    return _FamilyWriter(problem).write()
 
 
-class _Writer:
+class _FamilyWriter:
     """Unknowns, parameters and equations of a family under construction."""
 
     def __init__(self, problem: ClosureProblem) -> None:
@@ -167,9 +179,10 @@ class _Writer:
             return
         entries = tuple(ENTRIES[carrier.kind])
         unknown, places = self._unknown(len(entries))
-        chart, where = self.parameters.chart(len(entries))
+        turning = sum(entry < 4 for entry in entries)
+        chart, where = self.parameters.chart(turning)
         self.poses.append(UnknownPose(carrier, places, entries, where))
-        self.rows.append(dot(chart, unknown) - 1)
+        self.rows.append(dot(chart, unknown[:turning]) - 1)
         both = SX.zeros(8)
         for k, entry in enumerate(entries):
             both[entry] = unknown[k]
@@ -315,7 +328,8 @@ class _Seed:
                 q, t = _random(rng, 4), _random(rng, 3)
                 x[pose.unknowns] = [*q, -t @ q[1:], *(t * q[0] + np.cross(t, q[1:]))]
             if pose.carrier.kind != "translational":
-                x[pose.unknowns] /= p[pose.chart] @ x[pose.unknowns]
+                chart = p[pose.chart]
+                x[pose.unknowns] /= chart @ x[pose.unknowns][: len(chart)]
         count = len(self.free)
         columns = np.repeat(p[:, np.newaxis], count + 1, axis=1)
         columns[self.free] = np.eye(count, count + 1)

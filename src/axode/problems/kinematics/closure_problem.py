@@ -73,6 +73,7 @@ class ClosureProblem:
     Attributes:
         held: Symbols of the locked coordinates, or of the output's pose.
         parameters: Symbols of the mechanism's parameters.
+        base: Frame of all carriers in the ground, a homogeneous matrix.
         carriers: Those of the nodes other than the ground.
         chains: Chains between nodes, in the frames of the carriers.
         joints: Joints of each chain as they are, in the frames of the groups.
@@ -84,6 +85,7 @@ class ClosureProblem:
 
     held: SX
     parameters: SX
+    base: Array
     carriers: tuple[Carrier, ...]
     chains: tuple[ReducedChain, ...]
     joints: tuple[Chain, ...]
@@ -190,6 +192,7 @@ def _problem(
     return ClosureProblem(
         held,
         parameters,
+        home.base,
         carriers,
         tuple(reduced),
         tuple(chains),
@@ -239,6 +242,7 @@ class _Home:
         self.tolerance = max(state.tolerance, LEAST_TOLERANCE)
         self.normal: Array = np.array([0.0, 0.0, 1.0])
         self.centre: Array = np.zeros(3)
+        self.base: Array = np.eye(4)
 
     def _in_world(self, joint: ElementaryJoint, one: Array, two: Array) -> Array | None:
         """Frame of a joint at home, from the link whose pose is known."""

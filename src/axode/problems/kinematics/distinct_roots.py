@@ -20,7 +20,7 @@ def first_of_each(
     neighbours there.
 
     Args:
-        roots: Of all systems, (systems, roots, unknowns).
+        roots: Roots of all systems, (systems, roots, unknowns).
         usable: Which of them count; all unless given.
     """
     systems, count, n = roots.shape

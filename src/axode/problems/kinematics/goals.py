@@ -26,9 +26,9 @@ class Target:
     Values may have batch axes first.
 
     Args:
-        position: Of the body's frame, or of `at`, in the world [m]: (..., 3).
-        rotation: Of the body's axes: matrices (..., 3, 3), quaternions w x y z (..., 4) or roll,
-            pitch, yaw (..., 3).
+        position: Place of the body's frame, or of `at`, in the world [m]: (..., 3).
+        rotation: Orientation of the body: matrices (..., 3, 3), quaternions w x y z (..., 4) or
+            roll, pitch, yaw (..., 3).
         direction: Where `axis` is to point in the world, (..., 3); turns about it are free.
         at: Point fixed in the body that `position` means [m].
         axis: Axis fixed in the body that `direction` means.

@@ -13,7 +13,7 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import UnknownName
 from axode.model.function_source import shaped_tape
 from axode.problems.kinematics.closed_form import ClosedFormLegs, closed_form_legs
-from axode.problems.kinematics.pose_arguments import as_poses
+from axode.problems.kinematics.pose_arguments import as_poses, by_rows
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -66,9 +66,7 @@ def inverse(
     legs = closed_form_legs(robot)
     r, R = as_poses(legs.motion, pose)
     batch = r.shape[:-1]
-    values = leg_solutions(legs)(
-        np.ascontiguousarray(r), np.ascontiguousarray(R).reshape(*batch, 9)
-    )
+    values = leg_solutions(legs)(np.ascontiguousarray(r), by_rows(R))
     made = values[..., :-1].reshape(*batch, len(legs.legs), 3)
     missed = (made[..., 2] < -TOUCHES) | ~(values[..., -1:] < COMPLETED)
     solutions = np.where(missed[..., np.newaxis], np.nan, made[..., :2])

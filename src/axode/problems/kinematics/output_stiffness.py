@@ -111,4 +111,6 @@ def stiffness_of(
     C[~held], stiffness[~held] = np.inf, np.nan
     x = speed_scales(output.units, length)
     both = x[:, np.newaxis] * x
-    return OutputStiffness(output.names, C * both, stiffness / both)
+    return OutputStiffness(
+        output.names, velocities.fill(C * both), velocities.fill(stiffness / both)
+    )

@@ -20,7 +20,8 @@ from axode.problems.kinematics.tape_algebra import Complex, Series, evaluate_rat
 
 SETTINGS = ("tolerance", "radius", "max_steps")  # in the order of the buffer
 ORDER = 3  # last power of s in the series of a root
-CONTRACTION = 0.1  # of the second correction to the first
+CONTRACTION = 0.02  # of the second correction to the first
+LARGEST_ERROR = 10.0  # of a prediction, in units of the tolerance
 CONVERGED = 1e-3  # part of the tolerance that rounding alone may cause
 SHRINK, GROW = 0.4, 1.6  # of a step after a refusal, and at most after a success
 LARGEST_FACTOR = 4.0
@@ -109,9 +110,9 @@ class _Tracker:
             lengths.append(_norm(change, weights))
         first, second = lengths
         # comparisons with NaN are false, so that such a step is refused
-        small = first <= 100.0 * settings["tolerance"]
+        small = first <= LARGEST_ERROR * settings["tolerance"]
         contracts = (second <= CONTRACTION * first) | (second <= CONVERGED * settings["tolerance"])
-        good = small & contracts
+        good = small & contracts  # (H6)
         return _outcome(
             (at, here, factor, v["steps"][0], v["ending"][0]),
             (end, there, good, first, h),
@@ -154,12 +155,12 @@ class _Tracker:
             unknowns = [Series((*known, zero)) for known in zip(*terms, strict=True)]
             moved = [Series((a, b, *(zero,) * (k - 1))) for a, b in zip(p, speed, strict=True)]
             made = evaluate_rational(self.residual, (unknowns, moved), unknowns[0].real)
-            terms.append([-c for c in matrix.solve([r.terms[k] for r in made])])
+            terms.append([-c for c in matrix.solve([r.terms[k] for r in made])])  # (H3)
         return terms
 
 
 def _on_segment(target: Sequence[Complex], speed: Sequence[Complex], s: Formula) -> list[Complex]:
-    return [a + b.scaled(s) for a, b in zip(target, speed, strict=True)]
+    return [a + b.scaled(s) for a, b in zip(target, speed, strict=True)]  # (H2)
 
 
 def _weights(x: Sequence[Complex]) -> list[Formula]:
@@ -188,7 +189,7 @@ def _choose_step(
     """
     before, last = (_norm(term, weights).most(1e-200) for term in terms[-2:])
     omitted = last * last / before
-    length = (settings["tolerance"] / omitted).sqrt().sqrt()
+    length = (settings["tolerance"] / omitted).sqrt().sqrt()  # (H5)
     return (factor * length).least(settings["radius"] * before / last)
 
 
@@ -205,7 +206,7 @@ def _extrapolate(terms: Sequence[Sequence[Complex]], by: Formula) -> list[Comple
         whole = c.scaled(by * by)
         quotient = whole * c / Complex(usable.then(below.re, 1.0), usable.then(below.im, 0.0))
         last = quotient.then(usable, whole + d.scaled(by * by * by))
-        made.append(a + b.scaled(by) + last)
+        made.append(a + b.scaled(by) + last)  # (H4)
     return made
 
 

@@ -63,7 +63,7 @@ class PolynomialFamily:
         Raises:
             InvalidArgument: naming an operation that is not rational.
         """
-        return self._tape("residual", lambda x, p, r: r)
+        return self._tape("residual", lambda x, p, r: r)  # (H1)
 
     @cached_property
     def jacobian_tape(self) -> Tape:

@@ -87,12 +87,15 @@ def poses_at(motion: OutputMotion, coordinates: Mapping[str, Any]) -> tuple[Arra
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"pose: {error}") from None
     if motion.kind == "planar":
-        u, v, turn = values.values()
-        return _planar_poses(motion, u, v, turn - home[motion.names[2]])
+        u, v, _ = values.values()
+        return _planar_poses(motion, u, v, given[2] - home[motion.names[2]])
     r = np.stack([values[name] for name in NAMES[:3]], axis=-1)
     if motion.kind in ("translational", "point"):
         return r, np.broadcast_to(motion.R_home, (*r.shape[:-1], 3, 3))
-    R = rotations(np.stack([values[name] for name in NAMES[3:]], axis=-1))
+    angles = np.stack(np.broadcast_arrays(*given[3:]), axis=-1)
+    R = np.broadcast_to(
+        rotations(angles), (*r.shape[:-1], 3, 3)
+    )  # computed once where they are one
     if motion.kind == "spherical":
         arm = motion.R_home.T @ (motion.r_home - motion.centre)
         r = motion.centre + R @ arm
@@ -107,7 +110,15 @@ def _planar_poses(motion: OutputMotion, u: Array, v: Array, turn: Array) -> tupl
     angle = np.asarray(turn)[..., np.newaxis, np.newaxis]
     K = turn_matrix(motion.normal, np.pi / 2) - np.outer(motion.normal, motion.normal)
     R = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
-    return r, R @ motion.R_home
+    return r, np.broadcast_to(R @ motion.R_home, (*r.shape[:-1], 3, 3))
+
+
+def by_rows(R: Array) -> Array:
+    """Nine numbers per rotation, (..., 9); of rotations that are all the same only one, (9,)."""
+    batch = R.shape[:-2]
+    if R.size and not any(step for step, n in zip(R.strides[:-2], batch, strict=True) if n > 1):
+        return np.ascontiguousarray(R[(0,) * len(batch)]).reshape(9)
+    return np.ascontiguousarray(R).reshape(*batch, 9)
 
 
 def as_poses(motion: OutputMotion, pose: Any) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -18,25 +19,23 @@ from axode.names import Names
 from axode.problems.assemble.closure import coordinate_units, in_units
 from axode.problems.assemble.closure_program import call_tape, read_elements
 from axode.problems.kinematics.goals import UNITS, Goal
-from axode.problems.kinematics.reach_program import (
-    ReachTapes,
-    approach_program,
-    polish_program,
-    reach_program,
-)
+from axode.problems.kinematics.nearest_program import approach_program, polish_program
+from axode.problems.kinematics.reach_program import ReachTapes, reach_program
 from axode.problems.steps.compiled import Place, compiled, tape_of
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 BUDGETS = (10, 60)  # steps of all runs, then of those that are not at their end
 APPROACH_STEPS = 15
-PULL_STEPS = 25  # of polishing nearest postures
+PULL_STEPS = 40  # of polishing nearest postures
 POLISH_STEPS = 150  # of polishing errors that cannot vanish
 LOOPS_CLOSED = 1e-10  # [rad, or of the length]
 SPREAD = np.pi  # of random starts about the wanted posture, in the coordinates' units
 
+_USED: WeakKeyDictionary[Model, dict[Any, set[int]]] = WeakKeyDictionary()
 
-class Moving:
+
+class PostureProblem:
     """What may move, in which limits and for which goals.
 
     Args:
@@ -81,8 +80,21 @@ class Moving:
             lower[names.index(name)], upper[names.index(name)] = pair
         return lower, upper
 
-    def _find_free(self, held: set[int]) -> list[int]:
+    def _find_free(self, held: set[int]) -> Indices:
         """Coordinates that may move and on which some row depends."""
+        for four in map(set, self.model.facts.quaternions):
+            held |= four if held & four else set()
+        known = _USED.setdefault(self.model, {})
+        key = tuple(goal.structure for goal in self.goals)
+        if key not in known:
+            known[key] = self._find_used()
+        free = np.array(sorted(known[key] - held), dtype=np.intp)
+        if not free.size:
+            raise InvalidArgument("targets: no coordinate that may move changes any of them")
+        return free
+
+    def _find_used(self) -> set[int]:
+        """Coordinates on which some row depends."""
         model = self.model
         used = {goal.index for goal in self.goals if goal.kind == "coordinate"}
         if any(goal.kind in UNITS for goal in self.goals):
@@ -93,11 +105,7 @@ class Moving:
             used |= read_elements(tape_of(model, "residual"), "q")
         for four in map(set, model.facts.quaternions):
             used |= four if used & four else set()
-            held |= four if held & four else set()
-        free = sorted(used - held)
-        if not free:
-            raise InvalidArgument("targets: no coordinate that may move changes any of them")
-        return free
+        return used
 
     def _read_by_poses(self) -> set[int]:
         """Coordinates on which the poses of the wanted bodies depend."""
@@ -119,7 +127,7 @@ class Moving:
         kept = set(model.rows)
         closing = tuple(k for k, row in enumerate(model.residual_rows) if row in kept)
         units = in_units(model, facts.residual_units)[list(closing)]
-        quaternions = [four for four in facts.quaternions if set(four) <= set(self.free)]
+        quaternions = [four for four in facts.quaternions if set(four) <= set(self.free.tolist())]
         return ReachTapes(
             tape_of(model, "poses") if kinds & set(UNITS) else None,
             tape_of(model, "measures") if "measure" in kinds else None,
@@ -128,7 +136,7 @@ class Moving:
             closing=closing,
             row_units=tuple(units.tolist()),
             quaternions=tuple(map(tuple, quaternions)),
-            free=tuple(self.free),
+            free=tuple(self.free.tolist()),
             coordinates=len(model.coordinates),
             speeds=len(model.independent),
             parameters=0 if facts.fixed else len(facts.parameters),
@@ -176,10 +184,11 @@ class PostureSearch:
     """The search for many postures at once.
 
     Args:
-        moving: What may move.
+        problem: What may move, and what is wanted.
         wanted: Values of the goals: (runs, size).
         near: Postures to start from: (runs, coordinates).
         conditions: Time and parameters of the runs.
+        batch: Axes that the runs are counted through.
 
     Attributes:
         q: Best coordinates so far: (runs, coordinates).
@@ -187,56 +196,66 @@ class PostureSearch:
         iterations, attempts: Steps of the best attempt, and starts: (runs,).
     """
 
-    def __init__(self, moving: Moving, wanted: Array, near: Array, conditions: Conditions) -> None:
-        self.moving, self.model, self.conditions = moving, moving.model, conditions
+    def __init__(
+        self,
+        problem: PostureProblem,
+        wanted: Array,
+        near: Array,
+        conditions: Conditions,
+        batch: tuple[int, ...],
+    ) -> None:
+        self.batch = batch
+        self.problem, self.model, self.conditions = problem, problem.model, conditions
         self.wanted, self.near = np.ascontiguousarray(wanted), np.array(near)
         self.q = self.near.copy()
         self.cost = np.full(len(near), np.inf)
         self.error = np.full(len(near), np.inf)
         self.iterations = np.zeros(len(near), dtype=int)
         self.attempts = np.ones(len(near), dtype=int)
-        self.tolerance, self.threads = 0.0, None
+        self.tolerance = 0.0
+        self.threads: int | None = None
 
     def start(self, tolerance: float, threads: int | None) -> None:
         """Search from the wanted postures."""
         self.tolerance, self.threads = tolerance, threads
         runs = np.arange(len(self.q))
-        self._keep(runs, *self._reach(self.near[:, self.moving.free], runs))
+        self._keep(runs, *self._reach(self.near[:, self.problem.free], runs))
 
     def retry(self, attempts: int, seed: int) -> None:
-        """Search from random postures where targets are not met yet."""
+        """Search from random postures where targets are not met yet.
+
+        An attempt has the same random numbers for all runs: what one finds does not depend on the
+        others.
+        """
         generator = np.random.default_rng(seed)
         for _ in range(attempts - 1):
+            draws = generator.uniform(size=len(self.problem.free))
             runs = np.flatnonzero(~(self.error <= self.tolerance))
             if not runs.size:
                 return
             self.attempts[runs] += 1
-            self._keep(runs, *self._reach(self._random(generator, runs), runs))
+            self._keep(runs, *self._reach(self._spread(draws, runs), runs))
 
-    def _random(self, generator: np.random.Generator, runs: Indices) -> Array:
-        """Random postures: anywhere within limits, around the wanted one where there are none."""
-        free = self.moving.free
+    def _spread(self, draws: Array, runs: Indices) -> Array:
+        """Postures anywhere within limits, or around the wanted one where there are none."""
+        free = self.problem.free
+        lower, upper = self.problem.lower[free], self.problem.upper[free]
         spread = SPREAD * coordinate_units(self.model)[free]
         near = self.near[np.ix_(runs, free)]
-        low = np.maximum(self.moving.lower[free], near - spread)
-        high = np.minimum(self.moving.upper[free], near + spread)
-        low, high = (
-            np.minimum(low, self.moving.upper[free]),
-            np.maximum(high, self.moving.lower[free]),
-        )
-        x = low + (high - low) * generator.uniform(size=low.shape)
-        for four in self.model.facts.quaternions:
-            if set(four) <= set(free):
-                places = [free.index(k) for k in four]
-                x[:, places] = generator.normal(size=(len(runs), 4))
-        return x
+        low, high = np.maximum(lower, near - spread), np.minimum(upper, near + spread)
+        low, high = np.minimum(low, upper), np.maximum(high, lower)
+        x = low + (high - low) * draws
+        for four in self.problem.tapes.quaternions:
+            places = np.searchsorted(free, four)
+            x[:, places] = draws[places] - 0.5
+        return np.asarray(x)
 
     def _keep(self, runs: Indices, x: Array, cost: Array, error: Array, count: Array) -> None:
         """Keep what is better: a target that is met, else a lower cost."""
         met, before = error <= self.tolerance, self.error[runs] <= self.tolerance
         better = (met & ~before) | ((met == before) & (cost < self.cost[runs]))
         chosen = runs[better]
-        self.q[np.ix_(chosen, self.moving.free)] = x[better]
+        self.q[np.ix_(chosen, self.problem.free)] = x[better]
         self.cost[chosen], self.error[chosen] = cost[better], error[better]
         self.iterations[chosen] = count[better]
 
@@ -248,11 +267,11 @@ class PostureSearch:
             "t": np.broadcast_to(there.t, runs.shape)[:, np.newaxis],
             "p": self.model.parameter_vector() if there.p is None else there.p,
             "wanted": self.wanted if everyone else self.wanted[runs],
-            "near": self.near[:, self.moving.free]
+            "near": self.near[:, self.problem.free]
             if everyone
-            else self.near[np.ix_(runs, self.moving.free)],
+            else self.near[np.ix_(runs, self.problem.free)],
             "tolerance": np.array([self.tolerance]),
-            **self.moving.given,
+            **self.problem.given,
         }
         return {
             name: np.ascontiguousarray(own[name], dtype=float)
@@ -262,7 +281,7 @@ class PostureSearch:
 
     def _reach(self, x: Array, runs: Indices) -> tuple[Array, Array, Array, Array]:
         """Step from some postures: coordinates that moved, cost, error and steps."""
-        rollout = self.moving.program("reach")
+        rollout = self.problem.program("reach")
         state = rollout.new_state(len(runs), {"x": x})
         given = self._given(runs, rollout.program) | {"fresh": np.ones(1)}
         rollout({**state, **given}, {}, budget=BUDGETS[0], threads=self.threads)
@@ -278,8 +297,11 @@ class PostureSearch:
     def polish(self, nearest: bool) -> None:
         """Make errors least where targets are not met, and distances where there is a choice."""
         met = self.error <= self.tolerance
-        self._polish(np.flatnonzero(~met & np.isfinite(self.cost)), pull=False)
-        if nearest and self.moving.has_choice:
+        missed = np.flatnonzero(~met & np.isfinite(self.cost))
+        self._polish(missed, pull=False)
+        if self.problem.tapes.closing:
+            self._close(missed)
+        if nearest and self.problem.has_choice:
             runs = np.flatnonzero(met)
             self._approach(runs)
             self._polish(runs, pull=True)
@@ -288,8 +310,8 @@ class PostureSearch:
         """Go along the postures that meet the targets towards the wanted one."""
         if not runs.size:
             return
-        moving, rollout = self.moving, self.moving.program("approach")
-        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, moving.free)]})
+        problem, rollout = self.problem, self.problem.program("approach")
+        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, problem.free)]})
         rollout(
             {**state, **self._given(runs, rollout.program)},
             {},
@@ -299,10 +321,22 @@ class PostureSearch:
         x, cost, error, _ = self._reach(state["x"], runs)
         self._replace(runs, x, cost, error, state["count"][:, 0])
 
+    def _close(self, runs: Indices) -> None:
+        """Close loops exactly where targets are not met, wherever that moves bodies."""
+        if not runs.size:
+            return
+        rollout = self.problem.program("reach")
+        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, self.problem.free)]})
+        given = self._given(runs, rollout.program) | {"fresh": np.ones(1)}
+        given["weights"] = np.zeros_like(given["weights"])
+        rollout({**state, **given}, {}, budget=sum(BUDGETS), threads=self.threads)
+        self.q[np.ix_(runs, self.problem.free)] = state["x"]
+        self.error[runs], self.cost[runs] = self._left(state["x"], runs)
+
     def _replace(self, runs: Indices, x: Array, cost: Array, error: Array, count: Array) -> None:
         """Replace postures by nearer ones that meet the targets too."""
         q = self.near[runs]
-        q[:, self.moving.free] = x
+        q[:, self.problem.free] = x
         nearer = self._distance(q, runs) <= self._distance(self.q[runs], runs)
         better = (error <= self.tolerance) & nearer
         self.q[runs[better]] = q[better]
@@ -312,8 +346,8 @@ class PostureSearch:
     def _polish(self, runs: Indices, *, pull: bool) -> None:
         if not runs.size:
             return
-        moving, rollout = self.moving, self.moving.program("polish")
-        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, moving.free)]})
+        problem, rollout = self.problem, self.problem.program("polish")
+        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, problem.free)]})
         given = self._given(runs, rollout.program) | {"pull": np.array([float(pull)])}
         steps = PULL_STEPS if pull else POLISH_STEPS
         rollout({**state, **given}, {}, budget=steps, threads=self.threads)
@@ -322,18 +356,18 @@ class PostureSearch:
             self._replace(runs, state["x"], cost, error, state["count"][:, 0])
             return
         better = (cost <= self.cost[runs] * (1 + 1e-9)) | (state["open"][:, 0] < LOOPS_CLOSED)
-        self.q[np.ix_(runs[better], moving.free)] = state["x"][better]
+        self.q[np.ix_(runs[better], problem.free)] = state["x"][better]
         self.cost[runs[better]], self.error[runs[better]] = cost[better], error[better]
         self.iterations[runs] += state["count"][:, 0].astype(int)
 
     def _distance(self, q: Array, runs: Indices) -> Array:
-        free = self.moving.free
-        away = (q - self.near[runs])[:, free] / self.moving.units[free]
+        free = self.problem.free
+        away = (q - self.near[runs])[:, free] / self.problem.units[free]
         return np.asarray((away**2).sum(axis=-1))
 
     def _left(self, x: Array, runs: Indices) -> tuple[Array, Array]:
         """Largest row in its unit, and the cost, of some postures."""
-        rollout = self.moving.program("reach")
+        rollout = self.problem.program("reach")
         state = rollout.new_state(len(runs), {"x": x})
         given = self._given(runs, rollout.program) | {"fresh": np.ones(1)}
         rollout({**state, **given}, {}, budget=0, threads=self.threads)

@@ -7,25 +7,16 @@ one. `reach_program` reduces :math:`\tfrac12 |R|^2` within the limits by Levenbe
 
 in which coordinates stay that lie at a limit and would be pushed beyond it. With damping in
 proportion to the squared error, convergence is quadratic also where J has no full rank.
-
-`polish_program` goes on from there by Newton's method with exact second derivatives,
-
-.. math:: \min_q \tfrac12 |R + s|^2 + \tfrac{\varepsilon}{2} |q - q_0|^2, \qquad s \leftarrow s + R,
-
-the method of multipliers: shifts s of rows that must vanish make them do so. Loops close exactly
-though targets are out of reach, and of all postures that reach their targets it finds one that is
-nearest to :math:`q_0`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.program import Evaluate, JacobianColumns, Operation, Program, While
-from axode.codegen.tape.derivatives import changes_along, forward_tape
+from axode.codegen.lowering.program import Evaluate, Operation, Program, While
+from axode.codegen.tape.derivatives import changes_along
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.assemble.closure_program import (
@@ -39,18 +30,12 @@ from axode.problems.assemble.closure_program import (
 from axode.problems.kinematics.goals import SIZES
 
 LOOP_WEIGHT = 30.0  # of a loop's row against a target's
+MAX_STEPS = 70.0
 MAX_STEP = 1.0  # of the coordinates' units
 EXACT = 1e-13  # error that is not worth reducing
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-1, 1e-7, 1e9
+REGULAR = 1e-13  # of the trace of J^T J: damping that is there in any case
 STATIONARY = 1e-5  # of rows and their slopes: a gradient below is left to polishing
-CLOSED = 1e-11  # of the rows' units: what polishing leaves of rows that must vanish
-LAST_MOVE = 1e-9  # of the coordinates' units: a Newton step below is the last
-LITTLE = 1e-9  # of the trace of J^T J: makes it regular where J has no full rank
-MAX_APPROACH = 0.5  # of the coordinates' units: longest step towards a posture
-OFF_ZEROS = 1e-2  # of the rows' units: what a step may leave to the next
-NEAR_ENOUGH = 1e-3  # of the coordinates' units: a shorter way is left to polishing
-SHORT_MOVE = 0.1  # of the coordinates' units: after a Newton step below rows are shifted
-POSTURE = 1e-4  # weight of the distance from the wanted posture against the rows
 
 
 @dataclass(frozen=True)
@@ -65,6 +50,9 @@ class ReachTapes:
         quaternions: Places of the four parts of each among all coordinates.
         free: Coordinates that move.
         coordinates, speeds, parameters: Numbers of them.
+        rates, projection: Where given, what moves are not coordinates but independent speeds times
+            a time, by which the robot goes on from the coordinates held, and the step back onto
+            its loops after that.
     """
 
     poses: Tape | None
@@ -78,6 +66,13 @@ class ReachTapes:
     coordinates: int
     speeds: int
     parameters: int
+    rates: Tape | None = None
+    projection: Tape | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return len(self.free) if self.rates is None else self.speeds
 
     @property
     def wanted(self) -> int:
@@ -92,7 +87,7 @@ class ReachTapes:
     @property
     def sizes(self) -> dict[str, int]:
         """Buffers that rows read: `x` moves, `held` stays, `points` are fixed in bodies."""
-        sizes = {"x": len(self.free), "held": self.coordinates, "t": 1, "p": self.parameters}
+        sizes = {"x": self.size, "held": self.coordinates, "t": 1, "p": self.parameters}
         sizes |= {"wanted": self.wanted, "points": 3 * len(self.goals)}
         sizes |= {"weights": self.wanted}
         return {name: size for name, size in sizes.items() if size}
@@ -111,7 +106,7 @@ class ReachTapes:
         arguments = [v[name] for name in self.sizes]
         one = 1.0 + 0.0 * v["x"][0]
         columns = []
-        for j in range(len(self.free)):
+        for j in range(self.size):
             directions: list[list[Formula | None]] = [[None] * len(a) for a in arguments]
             directions[0][j] = one
             columns.append(changes_along(self.tape, arguments, directions))
@@ -130,10 +125,26 @@ class ReachTapes:
     def _free_quaternions(self) -> list[list[int]]:
         return [[self.free.index(k) for k in four] for four in self.quaternions]
 
-    def _rows(self, v: dict[str, Vector]) -> Vector:
+    def place(self, v: Mapping[str, Vector]) -> Vector:
+        """All coordinates."""
         q = list(v["held"])
+        if self.rates is not None:
+            return self._go_on(self.rates, q, v)
         for place, x in zip(self.free, v["x"], strict=True):
             q[place] = x
+        return q
+
+    def _go_on(self, rates: Tape, q: Vector, v: Mapping[str, Vector]) -> Vector:
+        """Coordinates after one step by the midpoint rule."""
+        given = {"nu": v["x"], "t": v["t"], "p": v.get("p", [])}
+        half = call_tape(rates, {"q": q, **given})
+        middle = [a + 0.5 * b for a, b in zip(q, half, strict=True)]
+        whole = call_tape(rates, {"q": middle, **given})
+        q = [a + b for a, b in zip(q, whole, strict=True)]
+        return q if self.projection is None else call_tape(self.projection, {**given, "q": q})
+
+    def _rows(self, v: dict[str, Vector]) -> Vector:
+        q = self.place(v)
         given = {"q": q, "nu": [0.0 * q[0]] * self.speeds, "t": v["t"], "p": v.get("p", [])}
         poses = call_tape(self.poses, given) if self.poses is not None else []
         measures = call_tape(self.measures, given) if self.measures is not None else []
@@ -168,7 +179,7 @@ def _pose_value(kind: str, pose: Vector, point: Vector) -> Vector:
     return [turned[i] + pose[4 * i + 3] for i in range(3)]
 
 
-def _slopes(
+def gram_and_columns(
     columns: list[list[Formula | None]], units: Vector, zero: Formula
 ) -> tuple[list[list[Formula]], list[Vector]]:
     """Gram matrix of scaled columns below its diagonal, and the columns with zeros filled in."""
@@ -188,7 +199,7 @@ def _slopes(
     return gram, [[zero if a is None else a for a in column] for column in scaled]
 
 
-def _masked(gram: list[list[Formula]], free: Vector, extra: Formula) -> list[Vector]:
+def masked_matrix(gram: list[list[Formula]], free: Vector, extra: Formula) -> list[Vector]:
     """Matrix without the coordinates that stay, and `extra` added to its diagonal."""
     return [
         [
@@ -201,7 +212,7 @@ def _masked(gram: list[list[Formula]], free: Vector, extra: Formula) -> list[Vec
     ]
 
 
-def _moves(x: Vector, g: Vector, v: dict[str, Vector]) -> Vector:
+def may_move(x: Vector, g: Vector, v: dict[str, Vector]) -> Vector:
     """One for coordinates that may move: not at a limit beyond which the gradient pushes."""
     made = []
     for a, slope, low, high in zip(x, g, v["lower"], v["upper"], strict=True):
@@ -209,7 +220,7 @@ def _moves(x: Vector, g: Vector, v: dict[str, Vector]) -> Vector:
     return made
 
 
-def _trial(tapes: ReachTapes, x: Vector, d: Vector, v: dict[str, Vector]) -> Vector:
+def step_within_limits(tapes: ReachTapes, x: Vector, d: Vector, v: dict[str, Vector]) -> Vector:
     """Coordinates after a step, shortened if it is long, within the limits."""
     zero = 0.0 * x[0]
     shorter = MAX_STEP / largest([abs(a) for a in d], zero).most(MAX_STEP)
@@ -220,7 +231,7 @@ def _trial(tapes: ReachTapes, x: Vector, d: Vector, v: dict[str, Vector]) -> Vec
     ]
 
 
-def _error(tapes: ReachTapes, r: Vector, v: dict[str, Vector], zero: Formula) -> Formula:
+def largest_error(tapes: ReachTapes, r: Vector, v: dict[str, Vector], zero: Formula) -> Formula:
     """Largest row without its weight; not finite if any of them is."""
     own = [abs(a) * w for a, w in zip(r, v["ease"], strict=False)]
     own += [abs(a) / LOOP_WEIGHT for a in r[tapes.wanted :]]
@@ -228,21 +239,24 @@ def _error(tapes: ReachTapes, r: Vector, v: dict[str, Vector], zero: Formula) ->
     return finite.then(largest(own, zero), NOT_FINITE)
 
 
-def _half_square(r: Sequence[Formula], zero: Formula) -> Formula:
+def half_square(r: Sequence[Formula], zero: Formula) -> Formula:
+    """Half of the sum of squares."""
     return 0.5 * total([a * a for a in r], zero)
 
 
 STATE = {"cost": 1, "error": 1, "damping": 1, "count": 1, "active": 1}
 
 
-def reach_program(tapes: ReachTapes) -> Program:
-    """Make the program that moves `x` of each run towards its targets, as far as the budget goes.
+def reach_program(tapes: ReachTapes, *, counted: bool = True) -> Program:
+    """Make the program that moves `x` of each run towards its targets.
+
+    If it is counted, it goes as far as the budget.
 
     `fresh` of a run is one if it starts and zero if it goes on; `active` afterwards is one if it
     is not at its end. `ease` is what a row counts for where its error is compared with the
     `tolerance`.
     """
-    n = len(tapes.free)
+    n = tapes.size
     more = {"lower": n, "upper": n, "units": n, "ease": tapes.wanted, "tolerance": 1}
     read = tapes.sizes | more | STATE
     begin = formula_tape("reach_begin", read | {"fresh": 1}, lambda **v: _begin(tapes, v))
@@ -250,7 +264,7 @@ def reach_program(tapes: ReachTapes) -> Program:
     made = ("x", *STATE)
     operations: tuple[Operation, ...] = (
         Evaluate(begin, (*read, "fresh", *made)),
-        While("active", (Evaluate(step, (*read, *made)),), counted=True),
+        While("active", (Evaluate(step, (*read, *made)),), counted=counted),
     )
     given = {name: size for name, size in (tapes.sizes | more).items() if name != "x"}
     return Program("reach", {"x": n, **STATE}, given | {"fresh": 1}, {}, operations)
@@ -261,10 +275,10 @@ def _begin(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     x = [a.most(low).least(high) for a, low, high in zip(x, v["lower"], v["upper"], strict=True)]
     x = tapes.normalized(x)
     r = tapes.rows_at(**{**v, "x": x})
-    error = _error(tapes, r, v, zero)
+    error = largest_error(tapes, r, v, zero)
     started = {
         "x": x,
-        "cost": [_half_square(r, zero)],
+        "cost": [half_square(r, zero)],
         "error": [error],
         "damping": [FIRST_DAMPING + zero],
         "count": [zero],
@@ -282,32 +296,39 @@ def _step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     x, zero = v["x"], 0.0 * v["x"][0]
     cost, error, damping, count, active = (v[name][0] for name in STATE)
     r = tapes.rows_at(**v)
-    gram, columns = _slopes(tapes.columns_at(**v), v["units"], zero)
+    gram, columns = gram_and_columns(tapes.columns_at(**v), v["units"], zero)
     g = [total([a * b for a, b in zip(column, r, strict=True)]) for column in columns]
-    free = _moves(x, g, v)
+    free = may_move(x, g, v)
     own = [f.then(a, 0.0) for f, a in zip(free, g, strict=True)]
-    lower, pivots = factor_symmetric(_masked(gram, free, 2.0 * damping * cost + 1e-300))
+    size = total([gram[i][i] for i in range(len(gram))])
+    lower, pivots = factor_symmetric(
+        masked_matrix(gram, free, 2.0 * damping * cost + REGULAR * size)
+    )
     d = [-a for a in solve_symmetric(lower, pivots, own)]
-    trial = _trial(tapes, x, d, v)
+    trial = step_within_limits(tapes, x, d, v)
     there = tapes.rows_at(**{**v, "x": trial})
-    better = _half_square(there, zero)
+    better = half_square(there, zero)
     moved = [(a - b) / unit for a, b, unit in zip(trial, x, v["units"], strict=True)]
     linear = [
         a + total([column[i] * m for column, m in zip(columns, moved, strict=True)])
         for i, a in enumerate(r)
     ]
-    promised = cost - _half_square(linear, zero)
+    promised = cost - half_square(linear, zero)
     helps = active & (better < cost)
     good, poor = (cost - better) > 0.75 * promised, (cost - better) < 0.25 * promised
     factor = helps.then(good.then(0.1, poor.then(4.0, 1.0)), 8.0)
     damping = active.then((damping * factor).most(LEAST_DAMPING), damping)
-    error = helps.then(_error(tapes, there, v, zero), error)
+    error = helps.then(largest_error(tapes, there, v, zero), error)
     count = count + active
     slope = largest([abs(a) for a in own], zero)
-    size = (total([gram[i][i] for i in range(len(gram))]) * (2.0 * cost)).sqrt()
     reached = error <= v["tolerance"][0]
     goes_on = (error > EXACT) & (error < NOT_FINITE) & (damping < MOST_DAMPING)
-    goes_on = goes_on & ~(reached & ~helps) & ((slope > STATIONARY * size) | reached)
+    goes_on = goes_on & (count < MAX_STEPS)
+    goes_on = (
+        goes_on
+        & ~(reached & ~helps)
+        & ((slope > STATIONARY * (size * (2.0 * cost)).sqrt()) | reached)
+    )
     return {
         "x": [helps.then(a, b) for a, b in zip(trial, x, strict=True)],
         "cost": [helps.then(better, cost)],
@@ -315,199 +336,4 @@ def _step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
         "damping": [damping],
         "count": [count],
         "active": [active & goes_on],
-    }
-
-
-# approaching a posture ----------------------------------------------------------------------------
-
-APPROACH_STATE = {"away": 1, "pace": 1, "count": 1, "active": 1}
-
-
-def approach_program(tapes: ReachTapes) -> Program:
-    """Make the program that moves `x` of each run along its rows' zeros towards `near`.
-
-    A step is the part of the way there that changes no row, and two corrections back to the zeros.
-    """
-    n = len(tapes.free)
-    more = {"lower": n, "upper": n, "units": n, "near": n, "ease": tapes.wanted}
-    read = tapes.sizes | more
-    begin = formula_tape("approach_begin", read, lambda **v: _approach_begin(v))
-    step = formula_tape("approach_step", read | APPROACH_STATE, lambda **v: _approach(tapes, v))
-    body = Evaluate(step, (*read, *APPROACH_STATE, "x", *APPROACH_STATE))
-    operations: tuple[Operation, ...] = (
-        Evaluate(begin, (*read, *APPROACH_STATE)),
-        While("active", (body,), counted=True),
-    )
-    given = {name: size for name, size in read.items() if name != "x"}
-    return Program("approach", {"x": n, **APPROACH_STATE}, given, {}, operations)
-
-
-def _away(x: Vector, v: dict[str, Vector]) -> Vector:
-    return [(a - b) / u for a, b, u in zip(x, v["near"], v["units"], strict=True)]
-
-
-def _approach_begin(v: dict[str, Vector]) -> dict[str, Vector]:
-    zero = 0.0 * v["x"][0]
-    one = 1.0 + zero
-    away = _half_square(_away(v["x"], v), zero)
-    return {"away": [away], "pace": [one], "count": [zero], "active": [one]}
-
-
-def _approach(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
-    x, n, zero = v["x"], len(tapes.free), 0.0 * v["x"][0]
-    away, pace, count, active = (v[name][0] for name in APPROACH_STATE)
-    gram, columns = _slopes(tapes.columns_at(**v), v["units"], zero)
-    little = LITTLE * total([gram[i][i] for i in range(n)])
-    e = _away(x, v)
-    everything = [1.0 + zero] * n
-    for _ in range(2):  # first to see which limits the way would pass
-        moves = [a.equals(1.0) for a in everything]
-        lower, pivots = factor_symmetric(_masked(gram, moves, little))
-        own = [f.then(a, 0.0) for f, a in zip(moves, e, strict=True)]
-        d = [-little * a for a in solve_symmetric(lower, pivots, own)]
-        d = [f.then(a, 0.0) for f, a in zip(moves, d, strict=True)]
-        beyond = _moves(x, [-a for a in d], v)
-        everything = [a * b for a, b in zip(everything, beyond, strict=True)]
-    size = largest([abs(a) for a in d], zero)
-    pace_now = pace.least(MAX_APPROACH / size.most(1e-300))
-    trial = _trial(tapes, x, [pace_now * a for a in d], v)
-    for _ in range(2):
-        r = tapes.rows_at(**{**v, "x": trial})
-        slope = [total([a * b for a, b in zip(column, r, strict=True)]) for column in columns]
-        slope = [f.then(a, 0.0) for f, a in zip(moves, slope, strict=True)]
-        trial = _trial(tapes, trial, [-a for a in solve_symmetric(lower, pivots, slope)], v)
-    error = _error(tapes, tapes.rows_at(**{**v, "x": trial}), v, zero)
-    nearer = _half_square(_away(trial, v), zero)
-    helps = active & (nearer < away) & (error < OFF_ZEROS)
-    pace = helps.then((1.5 * pace).least(1.0), 0.4 * pace)
-    return {
-        "x": [helps.then(a, b) for a, b in zip(trial, x, strict=True)],
-        "away": [helps.then(nearer, away)],
-        "pace": [pace],
-        "count": [count + active],
-        "active": [active & (size > NEAR_ENOUGH) & (pace > 1e-3)],
-    }
-
-
-# polishing ---------------------------------------------------------------------------------------
-
-POLISH_STATE = {"value": 1, "damping": 1, "count": 1, "active": 1, "slope": 1, "open": 1}
-
-
-def polish_program(tapes: ReachTapes) -> Program:
-    """Make the program that polishes `x` of each run.
-
-    `pull` of a run is one where its rows must vanish and it is to come as near to `near` as they
-    allow; zero where only loops must close and the targets' errors are to be least.
-    """
-    n, m = len(tapes.free), tapes.rows
-    base = tapes.sizes | {"near": n, "pull": 1, "units": n}
-    shifted = base | {"shift": m}
-    gradient = formula_tape("gradient", shifted, lambda **v: {"g": _gradient(tapes, v)})
-    along = forward_tape(gradient, {"x": ("direction", 0)}, {"direction": n})
-    hessian = JacobianColumns(
-        (Evaluate(along, (*shifted, "direction", "g_change")),),
-        "direction",
-        "g_change",
-        "hessian",
-        stride(n),
-    )
-    everything = shifted | {"lower": n, "upper": n} | POLISH_STATE
-    begin = formula_tape("polish_begin", shifted, lambda **v: _polish_begin(tapes, v))
-    step_sizes = everything | {"g": n, "hessian": n * stride(n)}
-    step = formula_tape("polish_step", step_sizes, lambda **v: _polish_step(tapes, v))
-    made = ("x", "shift", *POLISH_STATE)
-    body: tuple[Operation, ...] = (
-        Evaluate(gradient, (*shifted, "g")),
-        hessian,
-        Evaluate(step, (*step_sizes, *made)),
-    )
-    given = {k: size for k, size in base.items() if k != "x"} | {"lower": n, "upper": n}
-    state = {"x": n, "shift": m, **POLISH_STATE}
-    operations: tuple[Operation, ...] = (
-        Evaluate(begin, (*shifted, *POLISH_STATE)),
-        While("active", body, counted=True),
-    )
-    return Program("polish", state, given, {}, operations)
-
-
-def _value(tapes: ReachTapes, v: dict[str, Vector]) -> tuple[Formula, Vector]:
-    """What polishing reduces, and the rows."""
-    zero = 0.0 * v["x"][0]
-    r = tapes.rows_at(**v)
-    whole = _half_square([a + b for a, b in zip(r, v["shift"], strict=True)], zero)
-    away = [(a - b) / u for a, b, u in zip(v["x"], v["near"], v["units"], strict=True)]
-    return whole + v["pull"][0] * POSTURE * _half_square(away, zero), r
-
-
-def _gradient(tapes: ReachTapes, v: dict[str, Vector]) -> Vector:
-    zero = 0.0 * v["x"][0]
-    shifted = [a + b for a, b in zip(tapes.rows_at(**v), v["shift"], strict=True)]
-    made = []
-    for j, column in enumerate(tapes.columns_at(**v)):
-        unit = v["units"][j]
-        terms = [a * b for a, b in zip(column, shifted, strict=True) if a is not None]
-        away = (v["x"][j] - v["near"][j]) / unit
-        made.append(unit * total(terms, zero) + v["pull"][0] * POSTURE * away)
-    return made
-
-
-def _polish_begin(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
-    zero = 0.0 * v["x"][0]
-    value, _ = _value(tapes, v)
-    return {
-        "value": [value],
-        "damping": [zero],
-        "count": [zero],
-        "active": [1.0 + zero],
-        "slope": [zero],
-        "open": [zero],
-    }
-
-
-def _must_vanish(tapes: ReachTapes, r: Vector, pull: Formula) -> tuple[Vector, Vector]:
-    """Rows that must vanish, in their units, zero for others; and which they are."""
-    own = [pull.then(a, 0.0) for a in r[: tapes.wanted]]
-    loops = r[tapes.wanted :]
-    return [*own, *(a / LOOP_WEIGHT for a in loops)], [*own, *loops]
-
-
-def _polish_step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
-    """Make one step of Newton's method, and shift the rows that must vanish."""
-    x, g, n, zero = v["x"], v["g"], len(tapes.free), 0.0 * v["x"][0]
-    value, damping, count, active = (v[k][0] for k in ("value", "damping", "count", "active"))
-    free = _moves(x, g, v)
-    own = [f.then(a, 0.0) for f, a in zip(free, g, strict=True)]
-    H = [[v["hessian"][i * stride(n) + j] * v["units"][j] for j in range(i + 1)] for i in range(n)]
-    lower, pivots = factor_symmetric(_masked(H, free, damping))
-    convex = pivots[0] > 0.0
-    for pivot in pivots[1:]:
-        convex = convex & (pivot > 0.0)
-    d = [-a for a in solve_symmetric(lower, pivots, own)]
-    trial = _trial(tapes, x, d, v)
-    better, _ = _value(tapes, {**v, "x": trial})
-    moved = largest([abs(a) for a in d], zero)
-    still = convex & (moved < LAST_MOVE)
-    rounding = 1e-15 * value
-    helps = active & convex & (better <= value + rounding)
-    least = 1e-6 * largest([abs(H[i][i]) for i in range(n)], zero)
-    longer = (10.0 * damping).most(least)
-    shorter = (damping > least).then(0.1 * damping, 0.0)
-    after = [helps.then(a, b) for a, b in zip(trial, x, strict=True)]
-    _, r = _value(tapes, {**v, "x": after})
-    in_units, vanishing = _must_vanish(tapes, r, v["pull"][0])
-    open_ = largest([abs(a) for a in in_units], zero)
-    shifts = helps & damping.equals(0.0) & (moved < SHORT_MOVE)
-    stuck = ~helps & ((damping > 1e6 * least) | still)
-    shift = [shifts.then(a + b, a) for a, b in zip(v["shift"], vanishing, strict=True)]
-    again, _ = _value(tapes, {**v, "x": after, "shift": shift})
-    return {
-        "x": after,
-        "shift": shift,
-        "value": [again],
-        "damping": [helps.then(shorter, longer)],
-        "count": [count + active],
-        "active": [active & ~(still & (open_ < CLOSED)) & ~stuck],
-        "slope": [active.then(largest([abs(a) for a in own], zero), v["slope"][0])],
-        "open": [open_],
     }

@@ -22,8 +22,10 @@ from axode.problems.kinematics.velocity_methods import VelocityMethods
 
 if TYPE_CHECKING:
     from axode.model.model import Model
+    from axode.problems.kinematics.closure_family import ClosureFamily
     from axode.problems.kinematics.leg_paths import LegPath
     from axode.problems.kinematics.motion_graph import MotionGraph
+    from axode.problems.kinematics.postures import Postures
     from axode.problems.kinematics.workspace_result import Workspace
     from axode.symbolic.equations import Equations
 
@@ -67,6 +69,8 @@ class Kinematics(VelocityMethods):
         self.mechanism = mechanism.copy()
         self.output = _output_body(self.mechanism, output)
         self.driven = _driven_coordinates(self.mechanism, driven)
+        self.closure: ClosureFamily | None = None
+        self.inverse_polynomials: ClosureFamily | None = None
 
     @cached_property
     def equations(self) -> Equations:
@@ -104,6 +108,64 @@ class Kinematics(VelocityMethods):
     def mobility(self) -> int:
         """Number of independent motions near home."""
         return len(self.equations.independent)
+
+    def direct(
+        self,
+        values: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, npt.ArrayLike] | None = None,
+        certify: bool = True,
+        threads: int | None = None,
+        target: str = "cpu",
+    ) -> Postures:
+        """Find all postures for given driven coordinates: the assembly modes of the robot.
+
+        The polynomials of closure of a general robot of the same structure are solved once, over
+        the complex numbers, and their solutions kept on disk; those of this robot are reached from
+        there by continuous change of geometry. Real ones are polished, proved to exist, and turned
+        into coordinates of the mechanism. Of legs that can take a posture in several ways the way
+        nearest to home is chosen.
+
+        Args:
+            values: Driven coordinates by name, those left out as at home; or an array with all of
+                them along its last axis. Arrays make a batch.
+            parameters: Parameters of the mechanism by name instead of the defaults; arrays make a
+                batch.
+            certify: Whether to prove by interval arithmetic that there is exactly one solution at
+                each posture.
+            threads: How many threads share a batch; all unless given.
+            target: "cpu" or "cuda": where solutions are followed.
+
+        Raises:
+            NotApplicable: for wheels and couplings, passive screws, and chains of joints that
+                cannot be reduced to equations of points and axes; and if the driven coordinates
+                do not determine the posture.
+        """
+        check_arguments(Kinematics.direct, locals())
+        from axode.problems.kinematics.direct_kinematics import direct
+
+        return direct(self, values, parameters, certify, threads, target)
+
+    def all_inverse(
+        self, pose: Any, *, threads: int | None = None, target: str = "cpu"
+    ) -> Postures:
+        """Find all configurations of a serial robot that give its output a pose.
+
+        A general arm of six revolutes has 16 of them over the complex numbers. They are found as
+        those of `direct` are; `labels` count them by distance from home.
+
+        Args:
+            pose: As `inverse` takes it.
+            threads: How many threads share a batch; all unless given.
+            target: "cpu" or "cuda": where solutions are followed.
+
+        Raises:
+            NotApplicable: for robots with loops, and with more or fewer joints than a pose needs.
+        """
+        check_arguments(Kinematics.all_inverse, locals())
+        from axode.problems.kinematics.inverse_postures import inverse_postures
+
+        return inverse_postures(self, pose, threads, target)
 
     def inverse(self, pose: Any, branch: Literal["home", "all"] = "home") -> dict[str, Array]:
         """Driven coordinates of poses of the output.
@@ -152,15 +214,15 @@ class Kinematics(VelocityMethods):
                 given orientations; "pose": all pose coordinates of a robot with up to three.
             at: Pose coordinates that are held; home unless given.
             orientations: Angles by name for "reachable" and "dexterous"; all their combinations.
-            limits: (smallest, largest) by the names of driven coordinates; largest angle from home
-                by the names of universal and spherical joints [rad]. Patterns such as `l_*` stand
-                for several.
+            limits: (smallest, largest) by the names of driven coordinates; largest angle between a
+                leg and its direction at home by the names of passive joints [rad]. Patterns such
+                as `l_*` stand for several.
             diameter: Diameter of straight legs, which may not touch each other [m].
             condition: Largest condition number.
             length: Characteristic length for condition numbers; the robot's size unless given [m].
             bounds: (smallest, largest) of the grid by pose coordinate; unless given, found for
                 positions, and from home a quarter turn for roll and pitch, half a turn for others.
-            grid: Cells per axis, an even number, for all or by pose coordinate.
+            grid: Cells per axis, for all or by pose coordinate; the next multiple of four is taken.
             target: "cpu" or "cuda".
             threads: How many threads share the work.
             progress: Show a bar; unless given, after a second on a terminal.

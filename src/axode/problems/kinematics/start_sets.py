@@ -18,7 +18,7 @@ from axode.problems.kinematics.distinct_roots import first_of_each
 from axode.problems.kinematics.polynomial_family import ComplexArray, PolynomialFamily
 from axode.problems.kinematics.tracked_paths import TrackingSettings, track
 
-VERSION = 1  # of start sets on disk
+VERSION = 2  # of start sets on disk
 SEEDS = 4  # members from which roots are brought to the start, at the begin and at the end
 QUIET_LOOPS = 6  # loops in a row that must find nothing new
 MAX_LOOPS = 200
@@ -34,7 +34,7 @@ class StartSet:
 
     Attributes:
         roots: All that were found, (roots, unknowns).
-        parameters: Of the member.
+        parameters: The member's parameters.
     """
 
     roots: ComplexArray
@@ -65,7 +65,7 @@ def _load_or_make(family: PolynomialFamily, known: list[StartSet], threads: int 
     key = hashlib.sha256(f"start set {VERSION} {number} {family.digest}".encode()).hexdigest()
     stored = cache.read(key)
     made = None if stored is None else _unpack(stored, family)
-    if made is None:
+    if made is None or (known and len(made.roots) != len(known[0].roots)):
         made = (
             _moved(family, known[0], number, threads)
             if known
@@ -117,9 +117,9 @@ def monodromy(family: PolynomialFamily, *, seed: int = 0, threads: int | None = 
         if len(roots) > MAX_ROOTS:
             break
     raise NotApplicable(
-        f"family '{family.key}': its roots cannot be told apart or followed from member to member, "
-        f"{len(roots)} found so far. Check that its generic members have finitely many regular "
-        "roots, and that the seed returns one of them."
+        f"family '{family.key}': its roots cannot be distinguished or followed from member to "
+        f"member, {len(roots)} found so far. Check that its generic members have finitely many "
+        "regular roots, and that the seed returns one of them."
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from axode.problems.kinematics.output_stiffness import OutputStiffness
     from axode.problems.kinematics.robot_kinematics import Kinematics
     from axode.problems.kinematics.singularities import Singularities
+    from axode.problems.kinematics.singularity_map import SingularityMap
     from axode.problems.kinematics.velocity_jacobians import VelocityJacobians
     from axode.results.trajectory import Trajectory
 
@@ -173,6 +174,40 @@ class VelocityMethods:
         from axode.problems.kinematics.clearance import clearance
 
         return clearance(_robot(self), run, components=components, at=at, length=length)
+
+    def singularity_map(
+        self,
+        x: tuple[str, float, float],
+        y: tuple[str, float, float],
+        *,
+        points: int = 101,
+        state: Mapping[str, float] | None = None,
+        components: Sequence[str] | None = None,
+        at: Any = None,
+        length: float | None = None,
+    ) -> SingularityMap:
+        """Evaluate the margins from singularities on a grid of two coordinates or measures.
+
+        Args:
+            x, y: Name, smallest and largest value of what varies along the axes.
+            points: Number of values along each axis.
+            state: Other coordinates and measures by name; home unless given.
+            components: Names of the output's velocities that count; the whole twist unless given.
+            at: Reference point in the output's frame [m]; its origin unless given.
+            length: As for `singularities`.
+        """
+        from axode.problems.kinematics.singularity_map import map_singularities
+
+        return map_singularities(
+            _robot(self),
+            x,
+            y,
+            points=points,
+            state=state,
+            components=components,
+            at=at,
+            length=length,
+        )
 
 
 def _robot(methods: VelocityMethods) -> Kinematics:

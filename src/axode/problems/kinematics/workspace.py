@@ -20,7 +20,7 @@ from axode.model.function_source import tape_entry
 from axode.problems.interrupt import Interrupt
 from axode.problems.kinematics.closed_form import ClosedFormLegs, closed_form_legs
 from axode.problems.kinematics.leg_inverse import COMPLETED, pose_tape
-from axode.problems.kinematics.pose_arguments import home_coordinates, poses_at
+from axode.problems.kinematics.pose_arguments import by_rows, home_coordinates, poses_at
 from axode.problems.kinematics.pose_limits import PoseLimits, pose_measures, read_limits
 from axode.problems.kinematics.workspace_bounds import position_box
 from axode.problems.kinematics.workspace_result import Workspace
@@ -153,24 +153,20 @@ def workspace(
     plan = plan_grid(legs, held_limits, kind, at, orientations, bounds, grid)
     evaluator = PoseEvaluator(legs, held_limits, target, threads)
     values = _sample(plan, evaluator, progress)
-    shape = plan.shape
     info = {
-        "poses": math.prod(shape) * len(plan.turns),
+        "poses": math.prod(plan.shape) * len(plan.turns),
         "seconds": time.perf_counter() - started,
         "length": held_limits.length,
     }
     return Workspace(
-        robot.mechanism.name,
-        kind,
-        plan.axes,
-        plan.held,
-        values[:, 0].reshape(shape),
-        values[:, 1].astype(np.int16).reshape(shape),
-        evaluator.functions.names,
-        values[:, 2].reshape(shape),
-        values[:, 3].reshape(shape),
-        info,
-        lambda points: plan.combine(evaluator.margin, points),
+        name=robot.mechanism.name,
+        kind=kind,
+        axes=plan.axes,
+        held=plan.held,
+        limits=evaluator.functions.names,
+        info=info,
+        functions=GridFunctions(plan, evaluator),
+        **values,
     )
 
 
@@ -201,9 +197,7 @@ class GridPlan:
         """Positions (n, 3) and rotations by rows, (9,) if all are the same, else (n, 9)."""
         values = dict(zip(self.axes, points.T, strict=True))
         r, R = poses_at(self.legs.motion, {**self.held, **turn, **values})
-        if all(name in POSITIONS for name in self.axes):
-            return np.ascontiguousarray(r), np.ascontiguousarray(R[0]).reshape(9)
-        return np.ascontiguousarray(r), np.ascontiguousarray(R).reshape(-1, 9)
+        return np.ascontiguousarray(r), by_rows(R)
 
     def chunks(self) -> Iterator[tuple[slice, Array]]:
         """Points of the grid, a part at a time."""
@@ -229,17 +223,42 @@ class GridPlan:
         return best
 
 
-def _sample(plan: GridPlan, evaluator: PoseEvaluator, progress: bool | None) -> Array:
-    """Values at all points of a grid."""
+@dataclass(frozen=True, eq=False)
+class GridFunctions:
+    """Values at any points in the coordinates of a grid."""
+
+    plan: GridPlan
+    evaluator: PoseEvaluator
+
+    def margin(self, points: Array) -> Array:
+        """Margins."""
+        return self.plan.combine(self.evaluator.margin, points)
+
+    def measure(self, points: Array) -> Array:
+        """Margin, active limit, determinant and dexterity, (n, 4)."""
+        return self.plan.combine(self.evaluator.measure, points)
+
+
+def _sample(
+    plan: GridPlan, evaluator: PoseEvaluator, progress: bool | None
+) -> dict[str, npt.NDArray[Any]]:
+    """Values at all points of a grid, by the names of the fields of `Workspace`."""
     total = math.prod(plan.shape)
-    values = np.empty((total, 4))
+    made: dict[str, npt.NDArray[Any]] = {
+        "margin": np.empty(total),
+        "active": np.empty(total, dtype=np.int16),
+        "determinant": np.empty(total),
+        "dexterity": np.empty(total),
+    }
     with Progress("workspace", progress) as bar, Interrupt() as interrupt:
         for part, points in plan.chunks():
-            values[part] = plan.combine(evaluator.measure, points)
+            values = plan.combine(evaluator.measure, points)
+            for array, column in zip(made.values(), values.T, strict=True):
+                array[part] = column
             bar.update(part.stop / total)
             if interrupt.pressed:
                 raise Interrupted(None)
-    return values
+    return {name: array.reshape(plan.shape) for name, array in made.items()}
 
 
 def plan_grid(
@@ -391,4 +410,4 @@ def _cells(name: str, grid: int | Mapping[str, int], names: Sequence[str]) -> in
         raise InvalidArgument(
             f"grid: expected a number of cells, at least two, for '{name}', got {shortened(cells)}"
         )
-    return cells + cells % 2
+    return cells + -cells % 4  # so that errors can be estimated from coarser grids

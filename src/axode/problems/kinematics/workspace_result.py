@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument
+from axode.errors import FileError, InvalidArgument
 from axode.problems.kinematics.level_sets import BoundaryMesh, level_set
 
 Array = npt.NDArray[np.float64]
@@ -22,6 +24,16 @@ MEASURES = {1: "length", 2: "area", 3: "volume"}
 SMALL_PART = 1e-3  # of the workspace: smaller parts are not counted in summaries
 ARRAYS = ("margin", "active", "determinant", "dexterity")
 SAVED = (".npz", ".stl", ".obj")
+
+
+class PointFunctions(Protocol):
+    """Values at points (n, axes), in the coordinates of a grid."""
+
+    def margin(self, points: Array) -> Array:
+        """Margins."""
+
+    def measure(self, points: Array) -> Array:
+        """Margin, active limit, determinant and dexterity, (n, 4)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +54,7 @@ class Workspace:
         dexterity: Reciprocal condition number of the map from driven speeds to the output's
             velocity, within 1 %; zero at singularities of type 1 and 2.
         info: Number of poses, seconds, characteristic length.
+        functions: Values at any points; None for a workspace read from a file.
     """
 
     name: str
@@ -54,7 +67,7 @@ class Workspace:
     determinant: Array
     dexterity: Array
     info: Mapping[str, Any] = field(default_factory=dict)
-    margins: Callable[[Array], Array] | None = field(default=None, repr=False)
+    functions: PointFunctions | None = field(default=None, repr=False)
 
     @property
     def inside(self) -> npt.NDArray[np.bool_]:
@@ -78,14 +91,15 @@ class Workspace:
             raise InvalidArgument(
                 f"margin_at: expected {names} along the last axis, got shape {given.shape}"
             )
-        if self.margins is None:
+        if self.functions is None:
             raise InvalidArgument("a workspace read from a file has the margins of its grid only")
-        return self.margins(given.reshape(-1, given.shape[-1])).reshape(given.shape[:-1])
+        flat = given.reshape(-1, given.shape[-1])
+        return self.functions.margin(flat).reshape(given.shape[:-1])
 
     @cached_property
     def boundary(self) -> BoundaryMesh:
         """The boundary: triangles, segments or points, on limits to rounding."""
-        return level_set(self.margin, tuple(self.axes.values()), self.margins)
+        return self.coarse_boundary(1)
 
     @cached_property
     def size(self) -> float:
@@ -94,11 +108,24 @@ class Workspace:
 
     @cached_property
     def size_error(self) -> float:
-        """Estimated error of `size`, from a grid of half as many points per axis."""
-        coarse = (slice(None, None, 2),) * self.margin.ndim
-        axes = [axis[::2] for axis in self.axes.values()]
-        other = level_set(self.margin[coarse], axes, self.margins)
-        return abs(self.size - other.enclosed) / 3
+        """Estimated error of `size`, which falls with the square of the distance of points.
+
+        From grids of half and of a quarter as many cells per axis; the larger of two estimates,
+        since errors of opposite parts of the boundary may cancel by chance.
+        """
+        half, quarter = (self.coarse_boundary(step).enclosed for step in (2, 4))
+        return max(abs(self.size - half) / 3, abs(half - quarter) / 12)
+
+    def coarse_boundary(self, step: int) -> BoundaryMesh:
+        """Boundary of every step-th point of the grid, on limits to rounding.
+
+        Args:
+            step: A divisor of the number of cells per axis.
+        """
+        some = (slice(None, None, step),) * self.margin.ndim
+        axes = [axis[::step] for axis in self.axes.values()]
+        margin = None if self.functions is None else self.functions.margin
+        return level_set(self.margin[some], axes, margin)
 
     @cached_property
     def is_cut(self) -> bool:
@@ -156,17 +183,43 @@ class Workspace:
         ]
         if self.inside.any():
             lines.append(f"  largest margin {np.nanmax(self.margin):.3g}")
-            least = np.nanmin(self.dexterity[self.inside])
-            sizes = np.bincount(self.regions.ravel())[1:]
-            parts = int((sizes > SMALL_PART * sizes.sum()).sum())
-            lines.append(
-                f"  condition number up to {1 / max(least, 1e-300):.4g}, "
-                + (f"{parts} parts" if parts != 1 else "one part")
-            )
+            parts = f"{self.parts} parts" if self.parts != 1 else "one part"
+            lines.append(f"  condition number up to {self.largest_condition:.4g}, {parts}")
             shares = sorted(self.active_shares.items(), key=lambda item: -item[1])[:6]
             listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares)
             lines.append(f"  ended by {listed}")
         return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers of the summary, in JSON's own types."""
+        inside = self.inside
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "axes": {name: [float(x[0]), float(x[-1])] for name, x in self.axes.items()},
+            "held": dict(self.held),
+            "points": list(self.margin.shape),
+            MEASURES[len(self.axes)]: self.size,
+            "error": self.size_error,
+            "cut": self.is_cut,
+            "largest margin": float(np.nanmax(self.margin)),
+            "largest condition number": self.largest_condition if inside.any() else None,
+            "parts": self.parts,
+            "ended by": self.active_shares,
+            "info": dict(self.info),
+        }
+
+    @property
+    def parts(self) -> int:
+        """Number of `regions`, without those of less than a thousandth of the workspace."""
+        sizes = np.bincount(self.regions.ravel())[1:]
+        return int((sizes > SMALL_PART * sizes.sum()).sum())
+
+    @property
+    def largest_condition(self) -> float:
+        """Largest condition number in the workspace; infinite at singularities."""
+        least = float(np.nanmin(self.dexterity[self.inside], initial=1.0))
+        return 1 / least if least > 0 else math.inf
 
     def plot(
         self,
@@ -199,6 +252,36 @@ class Workspace:
 
         return plot_workspace(self, show, slices=slices, size=size, save=save)
 
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Workspace:
+        """Read what `save` wrote to a .npz file.
+
+        Args:
+            path: The file.
+
+        Raises:
+            FileError: if there is no such file, or another one.
+        """
+        try:
+            with np.load(Path(path), allow_pickle=False) as data:
+                about = json.loads(str(data["about"]))
+                axes = {name: data[f"axis.{name}"] for name in about["axes"]}
+                arrays = {name: data[name] for name in ARRAYS}
+                mesh = BoundaryMesh(data["vertices"], data["faces"])
+            made = cls(
+                name=about["name"],
+                kind=about["kind"],
+                axes=axes,
+                held=about["held"],
+                limits=tuple(about["limits"]),
+                info=about["info"],
+                **arrays,
+            )
+            made.__dict__.update(boundary=mesh, size_error=about["size_error"])
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            raise FileError(f"cannot read the workspace '{path}': {error}") from None
+        return made
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the grid and the boundary (.npz), or the boundary alone (.stl, .obj).
 
@@ -220,41 +303,6 @@ class Workspace:
         write_atomically(
             place, _stl(self.boundary) if place.suffix == ".stl" else _obj(self.boundary)
         )
-
-
-def load_workspace(path: str | PathLike[str]) -> Workspace:
-    """Read what `Workspace.save` wrote to a .npz file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        FileError: if there is no such file, or another one.
-    """
-    from axode.errors import FileError
-
-    try:
-        with np.load(Path(path), allow_pickle=False) as data:
-            about = json.loads(str(data["about"]))
-            axes = {name: data[f"axis.{name}"] for name in about["axes"]}
-            arrays = {name: data[name] for name in ARRAYS}
-            mesh = BoundaryMesh(data["vertices"], data["faces"])
-    except (OSError, ValueError, KeyError) as error:
-        raise FileError(f"cannot read the workspace '{path}': {error}") from None
-    made = Workspace(
-        about["name"],
-        about["kind"],
-        axes,
-        about["held"],
-        arrays["margin"],
-        arrays["active"],
-        tuple(about["limits"]),
-        arrays["determinant"],
-        arrays["dexterity"],
-        about["info"],
-    )
-    made.__dict__.update(boundary=mesh, size_error=about["size_error"])
-    return made
 
 
 def _npz(workspace: Workspace) -> bytes:

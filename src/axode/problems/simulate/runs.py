@@ -191,7 +191,7 @@ class Runs:
         stops = [stop for stop in self.approaches if stop[0] not in ended | crossed]
         p = self.p
         states = [(t, q, p if p is None or p.ndim == 1 else p[run]) for run, t, q in stops]
-        warn_of_rows(self.model, states)
+        warn_of_rows(self.model, states, level=6)
 
     def _note_approach(self, batch: Batch, run: int) -> None:
         """Note a state at which a pivot is small."""

@@ -1,8 +1,8 @@
 """Warn of singularities that a motion comes near, while its results are still accurate.
 
 Three things may be lost: what the given signals say about the motion (type 1), the hold of the
-motors on it (type 2), and the rank of the constraints. Each has a margin, a smallest singular value,
-which is compared with its usual size at other configurations of the mechanism.
+motors on it (type 2), and the rank of the constraints. Each has a margin, a smallest singular
+value, which is compared with its usual size at other configurations of the mechanism.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def warn_of_given_signals(
     if near < NEAR:
         given = ", ".join(names)
         _warn(
-            f"'{model.name}' comes near a singularity at t = {times[k]:.6g} s (type 1, {near:.2g} of "
-            f"the usual margin): {given} hardly determine the motion there, so that speeds and "
+            f"'{model.name}' comes near a singularity at t = {times[k]:.6g} s (type 1, {near:.2g} "
+            f"of the usual margin): {given} hardly determine the motion there, so that speeds and "
             "forces become large.\n  Keep the motion away from it, or give the motion of the "
             "driven joints instead."
         )
@@ -85,12 +85,15 @@ def warn_of_motors(
         )
 
 
-def warn_of_rows(model: Model, stops: Sequence[tuple[float, Array, Array | None]]) -> None:
+def warn_of_rows(
+    model: Model, stops: Sequence[tuple[float, Array, Array | None]], level: int = 4
+) -> None:
     """Warn if constraints nearly lose rank where runs came near a singular configuration.
 
     Args:
         model: What moves.
         stops: Time, coordinates and parameters of states at which a pivot was small.
+        level: Level of the caller in the stack.
     """
     from axode.symbolic.constraints.row_choice import rows_at
 
@@ -114,7 +117,8 @@ def warn_of_rows(model: Model, stops: Sequence[tuple[float, Array, Array | None]
             f"'{model.name}' comes near a singular configuration at t = {t:.6g} s (constraints, "
             f"{near:.2g} of the usual margin): they nearly depend on each other, so that forces of "
             "constraints become large and the motion sensitive.\n  Start or drive it differently, "
-            "or stop it before with an event."
+            "or stop it before with an event.",
+            level,
         )
 
 

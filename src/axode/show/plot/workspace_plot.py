@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ SHOWN = ("limits", "margin", "dexterity", "regions")
 LENGTHS = ("x", "y", "z", "u", "v")
 SURFACE, SINGULAR = "#86aeff", "#d05f16"
 MAX_SLICES = 8
+FINE = 161  # points per axis of a slice
+MAX_TRIANGLES = 20_000  # that are drawn; of more, those of a coarser grid are
+VALUES = ("margin", "active", "determinant", "dexterity")
 FRAME = 0.7  # [in] that axis and title take besides a panel
 
 
@@ -89,6 +93,8 @@ def _panels(workspace: Workspace, show: str, slices: Sequence[float] | None, siz
     down = -(-count // 2)
     figure = new_figure(size.width, down * (0.42 * size.width + FRAME))
     grid = figure.add_gridspec(down, 2)
+    engine: Any = figure.get_layout_engine()
+    engine.set(wspace=0.08)
     space: Any = figure.add_subplot(grid[0, 0], projection="3d")
     _draw_boundary(space, workspace, size)
     for k, place in enumerate(places, start=1):
@@ -97,17 +103,25 @@ def _panels(workspace: Workspace, show: str, slices: Sequence[float] | None, siz
     return figure
 
 
-def _places(workspace: Workspace, slices: Sequence[float] | None) -> list[int]:
-    """Numbers of the slices along the last axis: at given values, or at quarters of it."""
+def _places(workspace: Workspace, slices: Sequence[float] | None) -> list[float]:
+    """Values of the last axis where slices are: given ones, or quarters of its range."""
     axis = list(workspace.axes.values())[-1]
     name = list(workspace.axes)[-1]
     if slices is not None:
         if not 1 <= len(slices) <= MAX_SLICES:
             raise InvalidArgument(f"plot, slices: expected 1 to {MAX_SLICES} values of {name}")
-        return [int(np.argmin(np.abs(axis - float(value)))) for value in slices]
+        return [float(value) for value in slices]
     held = np.flatnonzero(workspace.inside.any(axis=(0, 1)))
     low, high = (int(held[0]), int(held[-1])) if len(held) else (0, len(axis) - 1)
-    return [round(low + share * (high - low)) for share in (0.25, 0.5, 0.75)]
+    return [float(axis[round(low + share * (high - low))]) for share in (0.25, 0.5, 0.75)]
+
+
+def _nearest(workspace: Workspace, place: float | None) -> Any:
+    """Index of the plane of the grid that is nearest to a value of the last axis."""
+    if place is None:
+        return ...
+    axis = list(workspace.axes.values())[-1]
+    return ..., int(np.argmin(np.abs(axis - place)))
 
 
 def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
@@ -115,6 +129,10 @@ def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
     mesh = workspace.boundary
+    step = 1
+    while len(mesh.faces) > MAX_TRIANGLES and step < 8:
+        step *= 2
+        mesh = workspace.coarse_boundary(step)
     corners = mesh.vertices[mesh.faces]
     if len(corners):
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -129,11 +147,11 @@ def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
         ):
             set_limits(a, b)
         if all(name in LENGTHS for name in workspace.axes):
-            axes.set_box_aspect(high - low)
+            axes.set_box_aspect(high - low, zoom=0.88)
     x, y, z = map(_label, workspace.axes)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.set_zlabel(z)
+    axes.set_zlabel(z, labelpad=0.2 * size.text)
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color((1, 1, 1, 0))
         axis.set_major_locator(_few_ticks())
@@ -146,41 +164,97 @@ def _few_ticks() -> Any:
     return MaxNLocator(4)
 
 
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """A plane of a workspace: coordinates along its two axes, and values at all points of it."""
+
+    x: Array
+    y: Array
+    margin: Array
+    active: npt.NDArray[np.int16]
+    determinant: Array
+    dexterity: Array
+
+    @classmethod
+    def of(cls, workspace: Workspace, place: float | None) -> Slice:
+        """Cut a workspace at a value of its last axis, finely where values can be computed."""
+        axes = list(workspace.axes.values())
+        x, y = axes[:2]
+        if workspace.functions is None:
+            cut = _nearest(workspace, place)
+            arrays = [getattr(workspace, name)[cut] for name in VALUES]
+            return cls(x, y, *arrays)
+        x, y = (np.linspace(axis[0], axis[-1], max(FINE, len(axis))) for axis in (x, y))
+        grid = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1).reshape(-1, 2)
+        if place is not None:
+            grid = np.column_stack([grid, np.full(len(grid), place)])
+        values = workspace.functions.measure(grid).reshape(len(x), len(y), 4)
+        margin, active, determinant, dexterity = np.moveaxis(values, -1, 0)
+        return cls(x, y, margin, active.astype(np.int16), determinant, dexterity)
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """Options of `imshow` that put every value where it belongs."""
+        half = [(axis[1] - axis[0]) / 2 for axis in (self.x, self.y)]
+        extent = (
+            self.x[0] - half[0],
+            self.x[-1] + half[0],
+            self.y[0] - half[1],
+            self.y[-1] + half[1],
+        )
+        return {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
+
+
 def _draw_slice(
-    figure: Any, axes: Any, workspace: Workspace, show: str, place: int | None, size: Size
+    figure: Any, axes: Any, workspace: Workspace, show: str, place: float | None, size: Size
 ) -> None:
     """A plane of the grid: colours inside, the boundary, and singularities of type 2."""
+    from scipy.ndimage import binary_dilation
+
     names = list(workspace.axes)
-    x, y = (workspace.axes[name] for name in names[:2])
-    cut: Any = (slice(None), slice(None)) if place is None else (slice(None), slice(None), place)
-    margin = workspace.margin[cut]
-    inside = margin >= 0
-    extent = (x[0], x[-1], y[0], y[-1])
-    style = {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
+    cut = Slice.of(workspace, place)
+    inside = cut.margin >= 0
+    shown = binary_dilation(inside, iterations=2)  # what is beyond the boundary is covered again
     if show == "limits":
-        _draw_limits(axes, workspace, cut, inside, style, size)
+        _draw_limits(axes, workspace, cut, shown, size)
     elif show == "regions":
-        _draw_regions(axes, workspace.regions[cut], style)
+        regions = workspace.regions[_nearest(workspace, place)]
+        x, y = list(workspace.axes.values())[:2]
+        _draw_regions(axes, regions, (x[0], x[-1], y[0], y[-1]))
     else:
-        values = np.where(inside, getattr(workspace, show)[cut], np.nan)
+        values = np.where(shown, getattr(cut, show), np.nan)
         top = float(np.nanmax(np.where(workspace.inside, getattr(workspace, show), 0.0)))
-        image = axes.imshow(values.T, vmin=0, vmax=top or 1.0, cmap="viridis", **style)
+        image = axes.imshow(values.T, vmin=0, vmax=top or 1.0, cmap="viridis", **cut.style)
         figure.colorbar(image, ax=axes, label=show, shrink=0.9)
     if inside.any() and not inside.all():
-        axes.contour(x, y, margin.T, [0.0], colors=INK, linewidths=0.8 * size.line)
-    determinant = np.where(inside, workspace.determinant[cut], np.nan)
+        axes.contourf(cut.x, cut.y, cut.margin.T, [-np.inf, 0.0], colors="white")
+        axes.contour(cut.x, cut.y, cut.margin.T, [0.0], colors=INK, linewidths=0.8 * size.line)
+    determinant = np.where(inside, cut.determinant, np.nan)
     with np.errstate(invalid="ignore"):
         if (determinant < 0).any() and (determinant > 0).any():
-            axes.contour(x, y, determinant.T, [0.0], colors=SINGULAR, linewidths=size.line)
+            axes.contour(cut.x, cut.y, determinant.T, [0.0], colors=SINGULAR, linewidths=size.line)
     axes.set_xlabel(_label(names[0]))
     axes.set_ylabel(_label(names[1]))
+    for set_limits, ends in zip((axes.set_xlim, axes.set_ylim), _held(workspace), strict=True):
+        set_limits(*ends)
     axes.grid(False)
     if all(name in LENGTHS for name in names[:2]):
         axes.set_aspect("equal")
     if place is not None:
-        last = workspace.axes[names[2]][place]
-        axes.set_title(f"{names[2]} = {last:.3g} {_label(names[2]).split()[-1][1:-1]}")
+        axes.set_title(f"{names[2]} = {place + 0.0:.3g} {_label(names[2]).split()[-1][1:-1]}")
     pin_ticks(axes)
+
+
+def _held(workspace: Workspace) -> list[tuple[float, float]]:
+    """Ranges of the first two axes that hold the workspace, with some room."""
+    found = []
+    for k, axis in enumerate(list(workspace.axes.values())[:2]):
+        others = tuple(j for j in range(workspace.margin.ndim) if j != k)
+        places = np.flatnonzero(workspace.inside.any(axis=others))
+        low, high = (places[0], places[-1]) if len(places) else (0, len(axis) - 1)
+        spare = 0.06 * (axis[high] - axis[low]) + (axis[1] - axis[0])
+        found.append((float(axis[low] - spare), float(axis[high] + spare)))
+    return found
 
 
 def limit_group(name: str) -> str:
@@ -192,9 +266,7 @@ def limit_group(name: str) -> str:
     return f"{stem} {kind}".strip()
 
 
-def _draw_limits(
-    axes: Any, workspace: Workspace, cut: Any, inside: Any, style: dict[str, Any], size: Size
-) -> None:
+def _draw_limits(axes: Any, workspace: Workspace, cut: Slice, shown: Any, size: Size) -> None:
     """Colours of the nearest limit, fainter where it is far."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
@@ -202,21 +274,25 @@ def _draw_limits(
     groups = list(dict.fromkeys(map(limit_group, workspace.limits)))
     number = np.array([groups.index(limit_group(name)) for name in workspace.limits])
     palette = np.array([to_rgb(COLOURS[k % len(COLOURS)]) for k in range(len(groups))])
-    kinds = number[workspace.active[cut]]
+    kinds = number[cut.active]
     top = max(float(workspace.margin.max()), 1e-12)
-    near = 1 - np.clip(workspace.margin[cut] / top, 0, 1)
-    strength = np.where(inside, 0.15 + 0.75 * near**2, 0.0)[..., np.newaxis]
+    near = 1 - np.clip(cut.margin / top, 0, 1)
+    strength = np.where(shown, 0.15 + 0.75 * near**2, 0.0)[..., np.newaxis]
     colours = strength * palette[kinds] + (1 - strength)
-    axes.imshow(colours.transpose(1, 0, 2), **style)
+    axes.imshow(colours.transpose(1, 0, 2), **cut.style)
+    inside = cut.margin >= 0
     found = [k for k in range(len(groups)) if (inside & (kinds == k)).any()]
     handles = [Patch(color=palette[k], label=groups[k]) for k in found]
     if handles:
         axes.legend(handles=handles, fontsize=0.75 * size.text, loc="best")
 
 
-def _draw_regions(axes: Any, regions: npt.NDArray[np.int32], style: dict[str, Any]) -> None:
+def _draw_regions(
+    axes: Any, regions: npt.NDArray[np.int32], extent: tuple[float, float, float, float]
+) -> None:
     from matplotlib.colors import to_rgb
 
     palette = np.array([(1.0, 1.0, 1.0), *(to_rgb(c) for c in COLOURS)])
     shown = np.where(regions > 0, 1 + (regions - 1) % len(COLOURS), 0)
-    axes.imshow((0.55 * palette[shown] + 0.45).transpose(1, 0, 2), **style)
+    colours = (0.55 * palette[shown] + 0.45).transpose(1, 0, 2)
+    axes.imshow(colours, origin="lower", extent=extent, aspect="auto", interpolation="nearest")

@@ -16,6 +16,7 @@ PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
 SPRING = (120, 80, 50)
 TRAILS = ((26, 71, 186), (208, 95, 22), (19, 143, 97), (170, 75, 150), (102, 77, 31))
 FORCES = ((26, 71, 186), (208, 95, 22), (19, 143, 97))  # longitudinal, lateral, normal
+SURFACE = (134, 174, 255)
 COILS = 7
 
 
@@ -178,6 +179,18 @@ class Drawing:
         for line in self._trails.values():
             line.remove()
         self._trails = {}
+
+    def surface(self, vertices: Array, faces: npt.NDArray[np.intp]) -> None:
+        """Draw a surface in the world that one can see through; without triangles, nothing."""
+        if len(faces):
+            self._server.scene.add_mesh_simple(
+                "/world/surface",
+                vertices.astype(np.float32),
+                faces.astype(np.uint32),
+                color=SURFACE,
+                opacity=0.35,
+                side="double",
+            )
 
     def arrows(self, arrows: tuple[Array, npt.NDArray[np.uint8]] | None) -> None:
         """Arrows from points to points, (n, 2, 3), and their colours; None removes them."""

@@ -13,6 +13,7 @@ from axode.errors import InvalidArgument
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import Array, Scene
 from axode.model.model import Model
+from axode.problems.kinematics.workspace_result import Workspace
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
@@ -48,6 +49,7 @@ def view(
     signals: str | Sequence[str] = (),
     forces: bool = False,
     follow: bool | None = None,
+    workspace: Workspace | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
     open_browser: bool = True,
@@ -71,6 +73,7 @@ def view(
         signals: Columns whose curves are drawn.
         forces: Whether forces at the contacts are drawn.
         follow: Keep the mechanism in view; by itself for one that travels.
+        workspace: Positions whose boundary is drawn around the mechanism.
         host: Address to listen on; this machine only by default.
         port: Port to listen on; the first free one from 8080 by default.
         open_browser: Whether to open the page.
@@ -85,6 +88,7 @@ def view(
         UnknownName: for a trail or a signal that is not there.
         InvalidArgument: for anything else to show, and for a port that is in use.
     """
+    surface = None if workspace is None else _surface(workspace)
     names = (signals,) if isinstance(signals, str) else tuple(signals)
     looks = {
         "trails": (trails,) if isinstance(trails, str) else tuple(trails),
@@ -103,6 +107,8 @@ def view(
         )
     else:
         viewer = _driven(what, start, parameters or {}, drive, looks, follow, (host, port))
+    if surface is not None:
+        viewer.drawing.surface(*surface)
     return _open(viewer, open_browser, block)
 
 
@@ -163,6 +169,17 @@ def _driven(
         )
     )
     return viewer
+
+
+def _surface(workspace: Any) -> tuple[Array, Any]:
+    """Vertices and triangles of a workspace's boundary."""
+    if not isinstance(workspace, Workspace):
+        raise InvalidArgument(f"workspace: expected a Workspace, got {type(workspace).__name__}")
+    if tuple(workspace.axes) != ("x", "y", "z"):
+        raise InvalidArgument(
+            f"workspace: a surface in space needs one over x, y, z, got {', '.join(workspace.axes)}"
+        )
+    return workspace.boundary.vertices, workspace.boundary.faces
 
 
 def _model(what: Any) -> Model:

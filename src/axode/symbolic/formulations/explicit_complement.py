@@ -130,8 +130,12 @@ class ComplementFormulation(AbstractFormulation):
 
     def tree_forces(self, v_dot: SX) -> SX:
         """U^T (M (U v_dot + Udot v) + W M U v - w) minus dampers and springs."""
-        tree, forces = self.system.tree, self.system.forces
-        U = ca.densify(self.U)
+        forces = self.system.forces
+        need = self.required_wrenches(v_dot)
+        return ca.densify(self.U.T @ need) - forces.dissipative - forces.elastic
+
+    def required_wrenches(self, v_dot: SX) -> SX:
+        """Wrenches on the bodies besides their weight, M t_dot + W M t - w, stacked as U is."""
+        tree, U = self.system.tree, ca.densify(self.U)
         t_dot = U @ v_dot + tree.time_derivative(U) @ tree.v
-        need = self.M @ t_dot + self.W @ (self.M @ (U @ tree.v)) - self._weights()
-        return ca.densify(U.T @ need) - forces.dissipative - forces.elastic
+        return self.M @ t_dot + self.W @ (self.M @ (U @ tree.v)) - self._weights()

@@ -39,12 +39,23 @@ class LegJoint:
 
 
 @dataclass(frozen=True)
+class ClosingJoint:
+    """The joint of a leg that closes a loop, seen on the way to the platform."""
+
+    name: str
+    closure: Closure
+    towards: int  # the link behind it
+    beyond: tuple[int, ...]  # links from there to the platform, which is not among them
+
+
+@dataclass(frozen=True)
 class Leg:
     """A chain of joints from the ground to the platform."""
 
     name: str
     joints: tuple[LegJoint, ...]
     links: tuple[tuple[int, int], ...]  # link, and how many of the joints lie before it
+    closing: ClosingJoint | None  # None for the leg that the tree goes through
 
     def columns(self, point: SX, before: int | None = None) -> SX:
         """Twists at a point for unit rates of the first joints."""
@@ -81,10 +92,9 @@ def require_six_freedoms(system: System, platform: Platform) -> None:
     for leg in platform.legs:
         if len(leg.joints) != FREEDOMS:
             raise NotApplicable(
-                f"formulation 'legs' and the wrenches of legs take legs of six freedoms: the leg "
-                f"of '{leg.name}' has {len(leg.joints)} freedoms from the ground to the "
-                "platform.\n  Other formulations take it; model.multipliers has the forces in "
-                "its loops."
+                "formulation 'legs' and the matrices Y and Z take legs of six freedoms: the leg of "
+                f"'{leg.name}' has {len(leg.joints)} freedoms from the ground to the platform.\n"
+                "  Other formulations take it; model.legs has its Jacobian and its wrench."
             )
     if len(system.independent) != FREEDOMS:
         raise NotApplicable(
@@ -94,15 +104,21 @@ def require_six_freedoms(system: System, platform: Platform) -> None:
 
 
 def _leg(tree: Tree, path: LegTopology) -> Leg:
-    joints = [joint for edge, before in path.steps for joint in _joints(tree, edge, before)]
-    return Leg(path.name, tuple(joints), path.links)
+    joints: list[LegJoint] = []
+    closing = None
+    for k, (edge, before) in enumerate(path.steps):
+        if edge.loop is not None:  # which way its motions count matters to nothing
+            closure = Closure(tree, edge.loop)
+            beyond = tuple(link for link, _ in path.links[k:])
+            closing = ClosingJoint(edge.name, closure, edge.beyond(before), beyond)
+            free = closure.joint.free_directions(closure)
+            joints += [LegJoint(None, e, s, closure.world_point) for e, s in free]
+        else:
+            joints += _joints(tree, edge, before)
+    return Leg(path.name, tuple(joints), path.links, closing)
 
 
 def _joints(tree: Tree, edge: LegEdge, start: int) -> list[LegJoint]:
-    if edge.loop is not None:  # which way its motions count matters to nothing
-        closure = Closure(tree, edge.loop)
-        free = closure.joint.free_directions(closure)
-        return [LegJoint(None, e, s, closure.world_point) for e, s in free]
     assert edge.link is not None
     link, pose = tree.links[edge.link], tree.pose(edge.link)
     sign = 1 if start == link.parent else -1  # seen from beyond, the parent moves the other way

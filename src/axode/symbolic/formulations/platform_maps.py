@@ -1,20 +1,25 @@
-"""Maps of velocities of a platform on legs, whatever freedoms its legs have."""
+"""Velocities and wrenches of a platform on legs, whatever freedoms its legs have."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import casadi as ca
 
+from axode.errors import NotApplicable
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, cross, skew
-from axode.symbolic.formulations.leg_chains import Leg, find_platform
+from axode.symbolic.formulations.explicit_complement import ComplementFormulation
+from axode.symbolic.formulations.leg_chains import ClosingJoint, Leg, find_platform
 from axode.symbolic.formulations.legs import motor_map
 from axode.symbolic.system import System
+from axode.symbolic.tree.frames import symbolic_vector
+from axode.symbolic.tree.generalized_forces import BodyLoad, body_loads
 
 
 class PlatformMaps:
-    """Jacobians of the legs, and what unit independent speeds move.
+    """Jacobians of the legs, what unit independent speeds move, and what the legs exert.
 
     Everything refers to the platform's mass centre C_M and to world axes.
 
@@ -68,6 +73,74 @@ class PlatformMaps:
             own = ca.densify(J[:, closing])
             L[closing, :] = Factor.of(own.T @ own).solve(ca.densify(own.T @ (T - J @ L)))
         return L
+
+    def wrenches(self, nu_dot: SX) -> SX:
+        r"""What every leg exerts on the platform at C_M, one row each, under the inputs u.
+
+        At the joint that closes a leg's loop the multipliers act; from there to the platform each
+        body takes what its motion needs beyond its loads. A leg of the tree gives what the
+        platform still lacks.
+
+        .. math:: w_J = w_{cut} + \sum_b (w_b - M_b \dot t_b - W_b M_b t_b)         \tag{F30}
+        """
+        book, loads = ComplementFormulation(self.system), self._loads
+        v_dot = book.accelerations(nu_dot)
+        need = book.required_wrenches(v_dot)
+        forces = self._loop_forces(book.tree_forces(v_dot))
+        found = [
+            None
+            if leg.closing is None
+            else self._closing_wrench(leg.closing, forces)
+            + self._given(leg.closing.beyond, need, loads)  # (F30)
+            for leg in self.platform.legs
+        ]
+        others = sum((w for w in found if w is not None), SX.zeros(6))
+        lacking = -self._given([self.platform.link], need, loads) - others
+        return ca.densify(ca.vertcat(*[(lacking if w is None else w).T for w in found]))
+
+    @property
+    def _loads(self) -> list[BodyLoad]:
+        return body_loads(self.system.tree, self.system.u[self.system.forces.motors :])
+
+    def _loop_forces(self, force: SX) -> dict[str, SX]:
+        """Multipliers by the names of their rows, given the force on the opened mechanism."""
+        system = self.system
+        unknown = {*system.report.indeterminate, *(row.name for row in system.report.dropped)}
+        if unknown:
+            raise NotApplicable(
+                f"the legs of '{system.mechanism.name}' hold each other: statics does not tell "
+                f"the forces in {', '.join(sorted(unknown))}.\n  Give a joint more freedom, such "
+                "as a spherical one for a revolute."
+            )
+        given = ca.densify(system.forces.B @ system.u) if system.u.shape[0] else SX(0)
+        multipliers = system.complement.solve_transposed(force - given)
+        names = [row.name for row in system.kept]
+        return dict(zip(names, ca.vertsplit(multipliers), strict=True))
+
+    def _closing_wrench(self, closing: ClosingJoint, forces: dict[str, SX]) -> SX:
+        """What the joint that closes a leg's loop exerts towards the platform, at C_M."""
+        closure = closing.closure
+        R, arm = self.system.tree.pose(closure.first).R, closure.world_point - self.platform.centre
+        wrench = SX.zeros(6)
+        for row, (n, f) in closure.directions.items():
+            size = forces.get(f"{closing.name}.{row}")
+            if size is not None:
+                wrench += size * ca.vertcat(R @ n + cross(arm, R @ f), R @ f)
+        return wrench if closure.first == closing.towards else -wrench
+
+    def _given(self, links: Sequence[int], need: SX, loads: list[BodyLoad]) -> SX:
+        """Loads on the bodies of some links less what their motion needs, at C_M."""
+        tree, centre, total = self.system.tree, self.platform.centre, SX.zeros(6)
+        for k, body in enumerate(tree.mechanism.bodies):
+            if tree.body_link[body.name] in links:
+                at = tree.body_world_pose(body.name).point(symbolic_vector(body.com, tree.values))
+                n, f = need[6 * k : 6 * k + 3], need[6 * k + 3 : 6 * k + 6]
+                total -= ca.vertcat(n + cross(at - centre, f), f)
+        for load in loads:
+            if tree.body_link[load.body] in links:
+                moment = load.moment + cross(load.point - centre, load.force)
+                total += ca.vertcat(moment, load.force)
+        return total
 
     @cached_property
     def motor_map(self) -> SX:

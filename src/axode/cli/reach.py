@@ -1,0 +1,109 @@
+"""`axode reach`: a posture that brings bodies where they are wanted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from axode.cli.model_sources import Options, Source, model_from
+from axode.cli.shared import AsJson, Parameters, numbers, print_json, words
+
+TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coordinate or measure"
+
+
+def reach(
+    source: Source,
+    option: Options = None,
+    target: Annotated[list[str] | None, typer.Option(help=f"{TARGET} [m, rad].")] = None,
+    near: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE of the posture to stay near.")
+    ] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option(help="NAME=LEAST:LARGEST value of a coordinate.")
+    ] = None,
+    hold: Annotated[
+        list[str] | None, typer.Option(help="NAME of a coordinate that keeps its value.")
+    ] = None,
+    attempts: Annotated[int, typer.Option(help="Starts, random ones after the first.")] = 10,
+    parameter: Parameters = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find a posture in which bodies, coordinates or measures are where they are wanted.
+
+    axode reach seven_axis_arm --target link7=0.4,0.1,0.6,pi,0,0
+
+    axode reach mobile_manipulator --target gripper=2,1,0.5 --hold theta1
+    """
+    from axode.cli.tables import format_number, show_table
+    from axode.problems.kinematics.inverse_kinematics import inverse_kinematics
+
+    if not target:
+        raise typer.BadParameter(f"give at least one, {TARGET}", param_hint="--target")
+    targets = dict(_target(text) for text in target)
+    limits = dict(_limit(text) for text in limit or ())
+    model = model_from(source, option)
+    found = inverse_kinematics(
+        model,
+        targets,
+        near=numbers("--near", near),
+        limits=limits,
+        hold=words(hold),
+        attempts=attempts,
+        parameters=numbers("--parameter", parameter) or None,
+    )
+    if as_json:
+        print_json(
+            {
+                "model": model.name,
+                "reached": bool(found.reached),
+                "errors": {name: float(error) for name, error in found.errors.items()},
+                "coordinates": dict(zip(model.coordinates, found.q.tolist(), strict=True)),
+                "at_limit": list(found.limits),
+                "residual": float(found.residual),
+                "iterations": int(found.iterations),
+                "attempts": int(found.attempts),
+            }
+        )
+        return
+    units = dict(zip(model.coordinates, model.facts.coordinate_units, strict=True))
+    rows = [
+        (name, format_number(x), units[name], "at its limit" if name in found.limits else "")
+        for name, x in zip(model.coordinates, found.q.tolist(), strict=True)
+    ]
+    errors = ", ".join(f"{name} {float(error):.2g}" for name, error in found.errors.items())
+    what = "All targets are met" if found.reached else "Not all targets can be met"
+    show_table(
+        ("coordinate", ">value", "unit", ""),
+        rows,
+        title=f"{model.name}, {found.iterations} steps",
+        note=f"{what}; errors: {errors}.",
+    )
+
+
+def _target(text: str) -> tuple[str, Any]:
+    from axode.problems.kinematics.goals import Target
+
+    name, values = _parts("--target", text, ",")
+    if len(values) == 6:
+        return name, Target(position=values[:3], rotation=values[3:])
+    if len(values) in (1, 3):
+        return name, values if len(values) == 3 else values[0]
+    raise typer.BadParameter(
+        f"'{text}' has {len(values)} numbers; expected {TARGET}", param_hint="--target"
+    )
+
+
+def _limit(text: str) -> tuple[str, tuple[float, float]]:
+    name, values = _parts("--limit", text, ":")
+    if len(values) != 2:
+        raise typer.BadParameter(f"'{text}' is not NAME=LEAST:LARGEST", param_hint="--limit")
+    return name, (values[0], values[1])
+
+
+def _parts(option: str, text: str, separator: str) -> tuple[str, list[float]]:
+    name, equals, values = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
+    name = name.strip()
+    return name, [numbers(option, [f"{name}={x}"])[name] for x in values.split(separator)]

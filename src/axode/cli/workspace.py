@@ -1,0 +1,135 @@
+"""`axode workspace`: poses that a parallel robot reaches, their limits and singularities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from axode.cli.model_sources import Options, Source, mechanism_from
+from axode.cli.shared import AsJson, Plot, check_writable, numbers, pairs, print_json, words
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def workspace(
+    source: Source,
+    option: Options = None,
+    output: Annotated[
+        str | None, typer.Option(help="Body that the robot moves; found by default.")
+    ] = None,
+    driven: Annotated[
+        list[str] | None,
+        typer.Option(help="Driven coordinates, separated by commas; those with motors by default."),
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="constant-orientation, orientation, reachable, dexterous, or pose for all pose "
+            "coordinates of a robot with up to three."
+        ),
+    ] = "constant-orientation",
+    at: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of pose coordinates that are held; home by default."),
+    ] = None,
+    orientations: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=LOW:HIGH:COUNT of angles for reachable and dexterous workspaces."),
+    ] = None,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=LOW:HIGH of driven coordinates, NAME=ANGLE of passive joints from home; "
+            "'l_*' stands for all names that begin so."
+        ),
+    ] = None,
+    diameter: Annotated[
+        float | None, typer.Option(help="Diameter of the legs, which may not touch, in metres.")
+    ] = None,
+    condition: Annotated[float | None, typer.Option(help="Largest condition number.")] = None,
+    length: Annotated[
+        float | None,
+        typer.Option(help="Characteristic length in metres; the robot's size by default."),
+    ] = None,
+    bounds: Annotated[
+        list[str] | None, typer.Option(help="NAME=LOW:HIGH of the grid; found by default.")
+    ] = None,
+    grid: Annotated[int, typer.Option(help="Cells of the grid along each axis.")] = 100,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the grid and the boundary (.npz) or the boundary (.stl, .obj)."
+        ),
+    ] = None,
+    plot: Plot = None,
+    show: Annotated[
+        str, typer.Option(help="Colours of the plot: limits, margin, dexterity or regions.")
+    ] = "limits",
+    as_json: AsJson = False,
+) -> None:
+    """Find the workspace of a parallel robot: size, limits that end it, singularities.
+
+    axode workspace flight_simulator --limits l_*=0.9:1.5,ball_*=0.8 --plot ws.png
+
+    axode workspace five_bar --output tool --show dexterity --plot ws.png
+    """
+    from axode.problems.kinematics.robot_kinematics import Kinematics
+
+    check_writable(out, (".npz", ".stl", ".obj"))
+    check_writable(plot, PICTURES, "--plot")
+    robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)
+    made = robot.workspace(
+        kind,  # type: ignore[arg-type]
+        at=numbers("--at", at),
+        orientations=_ranges("--orientations", orientations, (3,)) or None,
+        limits=_ranges("--limits", limits, (1, 2)),
+        diameter=diameter,
+        condition=condition,
+        length=length,
+        bounds=_ranges("--bounds", bounds, (2,)),
+        grid=grid,
+    )
+    if plot is not None:
+        made.plot(show, save=plot)  # type: ignore[arg-type]
+    if out is not None:
+        made.save(out)
+    if as_json:
+        print_json(made.to_dict())
+    else:
+        print(made)
+
+
+FORMS = {1: "VALUE", 2: "LOW:HIGH", 3: "LOW:HIGH:COUNT"}
+MOST_ANGLES = 10_000
+
+
+def _ranges(option: str, given: Iterable[str] | None, counts: tuple[int, ...]) -> dict[str, Any]:
+    """Read numbers between colons, by name; three of them are a range."""
+    found: dict[str, Any] = {}
+    for name, text in pairs(option, given).items():
+        values = _values(text)
+        whole = len(values) < 3 or (values[2] == int(values[2]) and 1 <= values[2] <= MOST_ANGLES)
+        if len(values) not in counts or not whole:
+            forms = " or ".join(FORMS[count] for count in counts)
+            raise typer.BadParameter(f"'{name}' needs {forms}, and not '{text}'", param_hint=option)
+        found[name] = values[0] if len(values) == 1 else tuple(values)
+        if len(values) == 3:
+            low, high, count = values
+            step = (high - low) / max(count - 1, 1)
+            found[name] = [low + k * step for k in range(int(count))]
+    return found
+
+
+def _values(text: str) -> list[float]:
+    """Finite numbers between colons; none if one is not."""
+    from axode.mechanism.values.expressions import parse_scalar
+
+    try:
+        found = [float(parse_scalar(part, {})) for part in text.split(":")]  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        return []
+    return found if all(map(math.isfinite, found)) else []

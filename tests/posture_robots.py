@@ -1,0 +1,104 @@
+"""Robots whose postures are known: platforms, arms and loops."""
+
+import numpy as np
+
+import axode as ax
+from axode.mechanism.elements.parts import Connection
+from axode.mechanism.values.expressions import numeric
+
+BASE = np.array([[0.5, -0.3], [0.1, 0.6], [-0.6, -0.2]])
+TOP = np.array([[0.3, -0.1], [-0.05, 0.25], [-0.2, -0.25]])
+
+
+def _link(bot, name):
+    return bot.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+
+
+def planar_platform(order):
+    """A planar 3-RPR with driven slides, its legs in some order."""
+    bot = ax.Mechanism("planar")
+    _link(bot, "platform")
+    turn = 0.3
+    R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    for place, k in enumerate(order):
+        span = np.array([0.05, 0.02]) + R @ TOP[k] - BASE[k]
+        angle = float(np.arctan2(span[1], span[0]))
+        leg, rod = _link(bot, f"leg{k}"), _link(bot, f"rod{k}")
+        bot.add_joint(f"pivot{k}", ax.Revolute("z"), parent=bot.ground, child=leg, at=(*BASE[k], 0))
+        bot.add_joint(f"l{k}", ax.Prismatic("x"), parent=leg, child=rod)
+        bot.add_joint(
+            f"top{k}", ax.Revolute("z"), parent=rod, child="platform", child_at=(*TOP[k], 0)
+        )
+        bot.add_motor(f"motor{k}", f"l{k}")
+        bot.set_home({f"pivot{k}": angle, f"l{k}": float(np.linalg.norm(span))})
+        if place == 0:
+            bot.set_home({f"top{k}": turn - angle})
+    return bot
+
+
+def hexapod(rng, shared):
+    """A platform on six legs, at an odd pose; legs may share points on the platform."""
+    base, top = rng.normal(size=(6, 3)), 0.5 * rng.normal(size=(6, 3))
+    base[:, 2] = top[:, 2] = 0.0
+    if shared:
+        top[3:] = top[:3]
+    return ax.gallery.build(
+        "gough_stewart", base=base, platform=top, position=(0.1, 0.2, 1.1), rpy_zyx=(0.2, -0.1, 0.4)
+    )
+
+
+def arm(wrist):
+    """A serial arm of six revolutes, in general or with three axes that meet."""
+    rng = np.random.default_rng(1)
+    bot = ax.Mechanism("arm")
+    parent = bot.ground
+    for k in range(1, 7):
+        body = _link(bot, f"link{k}")
+        at, rotation = 0.4 * rng.normal(size=3), rng.normal(size=3)
+        if wrist and k > 4:
+            at, rotation = np.zeros(3), np.array([np.pi / 2 if k == 5 else -np.pi / 2, 0, 0])
+        bot.add_joint(
+            f"q{k}", ax.Revolute("z"), parent=parent, child=body, at=at, rotation=rotation
+        )
+        bot.add_motor(f"motor{k}", f"q{k}")
+        parent = body
+    bot.set_home({f"q{k}": float(x) for k, x in enumerate(rng.uniform(-1, 1, 6), start=1)})
+    return bot
+
+
+def nut():
+    """A crank that moves a nut on a screw by a rod with two ball joints."""
+    bot = ax.Mechanism("nut")
+    crank, nut, rod = (_link(bot, name) for name in ("crank", "nut", "rod"))
+    bot.add_joint("crank", ax.Revolute("z"), parent=bot.ground, child=crank)
+    bot.add_joint("thread", ax.Screw("x", 0.1), parent=bot.ground, child=nut, at=(0.6, 0, 0))
+    bot.add_joint("pin", ax.Spherical(), parent=crank, child=rod, at=(0.2, 0, 0))
+    bot.add_loop("end", ax.Spherical(), parent=rod, child=nut, at=(0.5, 0, 0), child_at=(0, 0.1, 0))
+    bot.set_home(crank=0.5)
+    return bot
+
+
+def wedge():
+    """Three slides in a plane."""
+    bot = ax.Mechanism("wedge")
+    below, above = _link(bot, "below"), _link(bot, "above")
+    bot.add_joint("push", ax.Prismatic("x"), parent=bot.ground, child=below)
+    bot.add_joint("slope", ax.Prismatic((0.6, 0.8, 0)), parent=below, child=above)
+    bot.add_loop("lift", ax.Prismatic("y"), parent=bot.ground, child=above)
+    return bot
+
+
+def rounded(mechanism):
+    """The same mechanism with positions and rotations of five digits."""
+    made = mechanism.copy()
+    for joints in (made.connections, made.loops):
+        joints[:] = [_rounded(joint) for joint in joints]
+    return made
+
+
+def _rounded(joint: Connection) -> Connection:
+    places = {
+        name: tuple(round(numeric(x), 5) for x in getattr(joint, name))
+        for name in ("at", "child_at")
+    }
+    return type(joint)(**{**joint.__dict__, **places})
