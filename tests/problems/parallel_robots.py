@@ -139,6 +139,12 @@ def hexapod() -> ax.Kinematics:
 
 
 @functools.cache
+def five_bar() -> ax.Kinematics:
+    """The five-bar with its tool."""
+    return ax.Kinematics(ax.gallery.build("five_bar"), "tool")
+
+
+@functools.cache
 def translating_upu(radial: bool = False) -> ax.Kinematics:
     """A 3-UPU whose platform translates: outer axes of a leg are parallel, inner ones too.
 

@@ -13,9 +13,15 @@ BASES = ((-1.0, -0.6), (1.0, -0.5), (0.1, 1.2))
 TOPS = ((-0.2, -0.1), (0.2, -0.1), (0.0, 0.2))
 
 
-def three_rpr(bases=BASES, tops=TOPS, home=(0.0, 0.0, 0.0), order=(0, 1, 2)) -> ax.Mechanism:
-    """A platform in the plane on three legs that change their length, `l0` to `l2`."""
+def three_rpr(
+    bases=BASES, tops=TOPS, home=(0.0, 0.0, 0.0), order=(0, 1, 2), rotation=None
+) -> ax.Mechanism:
+    """A platform in a plane on three legs that change their length, `l0` to `l2`."""
     bot = ax.Mechanism("three_rpr", gravity=(0, 0, 0))
+    table = bot.ground
+    if rotation is not None:
+        table = bot.add_body("table", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        bot.add_joint("stand", ax.Fixed(), parent=bot.ground, child=table, rotation=rotation)
     bot.add_body("platform", mass=1.0, inertia=(0.1, 0.1, 0.1))
     x, y, yaw = home
     for number, k in enumerate(order):
@@ -23,7 +29,7 @@ def three_rpr(bases=BASES, tops=TOPS, home=(0.0, 0.0, 0.0), order=(0, 1, 2)) -> 
         bot.add_body(f"cylinder{k}", mass=0.2, inertia=(0.01, 0.01, 0.01))
         bot.add_body(f"piston{k}", mass=0.2, inertia=(0.01, 0.01, 0.01))
         bot.add_joint(
-            f"base{k}", ax.Revolute("z"), parent=bot.ground, child=f"cylinder{k}", at=(a, b, 0)
+            f"base{k}", ax.Revolute("z"), parent=table, child=f"cylinder{k}", at=(a, b, 0)
         )
         bot.add_joint(
             f"slide{k}",

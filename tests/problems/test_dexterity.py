@@ -20,7 +20,7 @@ def hexapod():
 
 @pytest.fixture(scope="module")
 def five_bar():
-    return ax.Kinematics(ax.gallery.build("five_bar"), "tool")
+    return parallel_robots.five_bar()
 
 
 # dexterity ----------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_limits_against_scipy(count):
     model = robot("seven_axis_arm")
     q = np.random.default_rng(2).uniform(-2.5, 2.5, size=(count, 7))
     T = poses(model, q, "link7")
-    found = ax.inverse_kinematics(model, {"link7": T}, limits=LIMITS)
+    found = ax.inverse_kinematics(model, {"link7": T}, limits=LIMITS, attempts=20)
     assert (np.abs(found.q) <= 1.5).all()
     r, J = rows_and_slopes(model, found.q, "link7", T)
     g = np.einsum("nij,ni->nj", J, r)
@@ -180,13 +180,14 @@ def test_points_coordinates_and_weights():
     T = poses(model, found.q, "link7")
     assert found.reached and np.allclose(T[:3, :3] @ at + T[:3, 3], (0.4, 0.1, 0.7))
     assert abs(found["q1"] - 0.25) < 1e-9 and "reached" in repr(found)
+    assert found.met == {"link7.position": True, "q1": True}
     # two that contradict each other: the heavier is missed by less
     for weight in (1.0, 9.0):
         both = {"link7": ax.Target(position=(0.3, 0.0, 0.6), weight=weight), "link6": (0.3, 0, 1.0)}
         miss = ax.inverse_kinematics(model, both)
         errors = miss.errors["link7.position"], miss.errors["link6.position"]
         assert not miss.reached and abs(errors[1] / errors[0] - weight) < 1e-6 * weight
-    assert "not reached" in repr(miss)
+    assert "not reached" in repr(miss) and not any(miss.met.values())
 
 
 def test_every_form_of_an_orientation():

@@ -317,12 +317,67 @@ def test_splines_that_motors_cannot_hold():
         ax.motions.through(places, acceleration=1.0, torque=0.01, model=heavy)
 
 
+def test_formulas_are_the_motion():
+    from axode.errors import NotApplicable
+
+    start, end = {"a": 0.2, "b": 1.0}, {"a": 1.0, "b": 0.5}
+    limits = {"speed": 1.0, "acceleration": 3.0}
+    motions = [
+        ax.motions.minimum_jerk(start, end, 2.0),
+        ax.motions.trapezoidal(start, end, **limits, jerk=20.0),
+        ax.motions.through([start, {"a": 2.0, "b": 0.0}, end], **limits),
+    ]
+    for motion in motions:
+        for t in (-0.5, 0.0, 0.37, 0.61 * motion.duration, motion.duration, motion.duration + 1):
+            formulas = motion.formulas(t)
+            for name, column in motion(t).items():
+                assert formulas[name] == pytest.approx(column.item(), abs=1e-12)
+    with pytest.raises(NotApplicable, match="is no formula of time"):
+        MOTIONS["minimum jerk"].formulas(0.5)
+
+
+def test_feedback_along_a_motion():
+    """A law that is traced once: reference, its acceleration, and feedback."""
+    bot = ax.Mechanism("cart", gravity=(0, 0, 0))
+    body = bot.add_body("body", mass=2.0, inertia=ax.Inertia.point())
+    bot.add_joint("x", ax.Prismatic("x"), parent=bot.ground, child=body)
+    bot.add_motor("motor", "x", input="f")
+    motion = ax.motions.trapezoidal({"x": 0.0}, {"x": 1.0}, speed=1.0, acceleration=4.0)
+
+    def law(s):
+        wanted = motion.formulas(s.t)
+        error, rate = wanted["x"] - s["x"], wanted["x_rate"] - s["x.rate"]
+        return {"f": 2.0 * (wanted["x_acceleration"] + 100.0 * error + 20.0 * rate)}
+
+    run = ax.simulate(bot.derive().compile(), motion.duration, start={"x": 0.1}, input=law)
+    error = run["x"] - motion(run.time)["x"]
+    np.testing.assert_allclose(error, 0.1 * (1 + 10 * run.time) * np.exp(-10 * run.time), atol=1e-6)
+
+
 def test_samples_have_names_and_units(five_bar, tmp_path):
     motion = ax.motions.minimum_jerk({"theta1": 2.0}, {"theta1": 1.0}, 1.0, model=five_bar)
     table = motion.sampled(0.1)
     assert table.names == ("theta1", "theta1_rate", "theta1_acceleration")
     assert table.units == ("rad", "rad/s", "rad/s^2") and len(table) == 11
     assert "minimum jerk" in repr(motion) and "theta1" in repr(motion)
+
+
+def test_samples_in_a_file_for_the_command_line(five_bar, tmp_path):
+    from axode.cli import run
+
+    motion = ax.motions.minimum_jerk(
+        {"theta1": 2.0, "theta2": 1.1}, {"theta1": 1.8, "theta2": 1.2}, 1.0
+    )
+    file, out = tmp_path / "motion.csv", tmp_path / "torques.npz"
+    table = motion.sampled()[motion.names]
+    header = ",".join(["time", *table.names])
+    np.savetxt(
+        file, np.column_stack([table.time, table.values]), delimiter=",", header=header, comments=""
+    )
+    assert run(["inverse", "five_bar", "--motion", str(file), "--out", str(out)]) == 0
+    found = ax.Trajectory.load(out)
+    exact = ax.inverse(five_bar, motion)
+    np.testing.assert_allclose(found["tau1"], exact["tau1"], atol=1e-4)
 
 
 def test_speeds_and_measures_move_too():

@@ -1,6 +1,5 @@
 """Singularities: what the literature knows of robots, near them and whatever describes them."""
 
-import functools
 import math
 import warnings
 
@@ -8,7 +7,10 @@ import numpy as np
 import pytest
 
 import axode as ax
+import random_mechanisms
+from axode.mechanism.values.expressions import numeric
 from problems import parallel_robots
+from variants import further
 
 KINDS = ("serial", "parallel", "mobility", "passive")
 ZERO = 1e-12  # of margins in closed form; states are closed to the last digits
@@ -88,6 +90,7 @@ def test_planar_rrr_jacobians():
     assert made.robot.jacobians(made.state(pose)).constraint.shape == (3, 6)
 
 
+@pytest.mark.soak
 def test_delta_jacobians_in_a_batch():
     robot = ax.Kinematics(ax.gallery.build("delta_robot"), "platform")
     x = np.array([0.0, 0.05, -0.04])
@@ -118,6 +121,7 @@ def test_agile_eye_jacobians():
     assert robot.jacobians().constraint.shape == (3, 6)  # it turns about a point
 
 
+@pytest.mark.soak
 def test_serial_arm_jacobian_is_that_of_its_measures():
     robot = ax.Kinematics(ax.gallery.build("seven_axis_arm"))
     q = robot.model.home + 0.1
@@ -128,6 +132,64 @@ def test_serial_arm_jacobian_is_that_of_its_measures():
     body = robot.model.bodies.index(robot.output)
     w = robot.model.twists(q, speed)[body, :3]
     np.testing.assert_allclose(found.forward[:3] @ speed, w, atol=1e-12)
+
+
+def check_jacobians(mechanism, output, *, singular=False):
+    """Check A t = B theta' and C t = 0 for a feasible velocity of a model."""
+    driven = None if mechanism.drives else [mechanism.connections[0].coordinates[0]]
+    robot = ax.Kinematics(mechanism, output, driven)
+    model = robot.model
+    q = np.array(model.equations.system.samples[0])
+    nu = np.random.default_rng(0).normal(size=len(model.independent))
+    body = mechanism.bodies[model.bodies.index(robot.output)]
+    com = [numeric(x) for x in body.com]
+    found = robot.jacobians(q, at=com)
+    twist = model.twists(q, nu)[model.bodies.index(robot.output)]
+    speeds = dict(zip(model.speed_names, model.joint_speeds(q, nu), strict=True))
+    theta = np.array([speeds[name] for name in found.driven])
+    np.testing.assert_allclose(found.direct @ twist, found.inverse @ theta, atol=1e-10)
+    np.testing.assert_allclose(found.constraint @ twist, 0.0, atol=1e-10)
+    margins = robot.singularities(q, at=com).margins
+    assert all(margins[kind] > (-1.0 if singular else 1e-6) for kind in KINDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("cooperating_arms", "link11"),
+        further("caster_robot", "platform"),
+        further("planar_3rrr", "platform"),
+        further("snakeboard", "wheelset_f"),
+        further("platform_3rps", "platform"),
+        further("mobile_manipulator", "gripper"),
+        further("mecanum_platform", "wheel4"),
+        further("six_legged_platform", "VI5"),
+        further("delta_robot", "rod3b"),
+        further("two_caster_robot", "caster2"),
+        further("tricycle", "body"),
+    ],
+)
+def test_jacobians_hold_for_feasible_velocities(name, output):
+    check_jacobians(ax.gallery.build(name), output)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(6))
+def test_jacobians_of_random_mechanisms(seed):
+    rng = np.random.default_rng(seed)
+    for make in (random_mechanisms.random_loop, random_mechanisms.random_vehicle):
+        mechanism = make(rng, acted_on=False)
+        joints = [c.coordinates[0] for c in mechanism.connections if c.joint.speeds_are_rates]
+        if joints and not mechanism.prescribed:
+            mechanism.drives.clear()
+            mechanism.add_motor("driving", str(rng.choice(joints)))
+            check_jacobians(mechanism, mechanism.bodies[-1].name, singular=True)
+
+
+def test_driven_coordinates_need_speeds():
+    sleigh = ax.Kinematics(ax.gallery.build("chaplygin_sleigh"), "body", driven=["x"])
+    with pytest.raises(ax.errors.InvalidArgument, match="has no speed of its own, as coordinates"):
+        sleigh.jacobians()
 
 
 def test_wheels_are_legs():
@@ -169,6 +231,7 @@ def test_margin_is_linear_near_a_singularity(hexapod):
     np.testing.assert_allclose(margins / (math.pi / 2 - angles), margins[1] / 1e-5, rtol=1e-3)
 
 
+@pytest.mark.soak
 def test_similar_hexagons_are_singular_everywhere():
     """O. Ma, J. Angeles, "Architecture singularities of platform manipulators", 1991."""
     angles = np.radians((10, 110, 130, 230, 250, 350))
@@ -278,8 +341,7 @@ def test_dead_points_of_a_four_bar():
 
 def test_five_bar_stretched_and_in_line():
     """Type 1: crank and link in line. Type 2: both links in line, the tip moves across them."""
-    mechanism = ax.gallery.build("five_bar", l2=0.3, l1=0.2, c=0.12)
-    robot = ax.Kinematics(mechanism, "tool")
+    robot = parallel_robots.five_bar()  # cranks of 0.2 m, links of 0.3 m, motors 0.24 m apart
     # both links along x, tip in the middle: cranks end at (-0.3, y) and (0.3, y)
     lean = math.acos((0.3 - 0.12) / 0.2)
     theta = (math.pi - lean, lean)
@@ -392,8 +454,7 @@ def test_margins_of_a_batch_are_those_of_its_states(hexapod):
 
 def test_map_of_a_five_bar(tmp_path):
     """One assembly mode, symmetric; type 1 on its edge, type 2 where the links are in line."""
-    robot = ax.Kinematics(ax.gallery.build("five_bar"), "tool")
-    found = robot.singularity_map(
+    found = parallel_robots.five_bar().singularity_map(
         ("tip.x", -0.4, 0.4), ("tip.y", 0.02, 0.5), points=33, components=("vx", "vy")
     )
     for kind in ("serial", "parallel"):
@@ -425,11 +486,6 @@ def test_axes_of_maps_are_checked(hexapod):
 # warnings -----------------------------------------------------------------------------------------
 
 
-@functools.cache
-def five_bar():
-    return ax.gallery.build("five_bar").derive().compile()
-
-
 def test_inverse_warns_before_motors_lose_their_hold():
     """The tip comes down to where both links lie in line, at y = 0.0872 m."""
 
@@ -438,10 +494,10 @@ def test_inverse_warns_before_motors_lose_their_hold():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", ax.NearSingularity)
-        run = ax.inverse(five_bar(), motion(0.12), times=1.0, save_every=0.05)
-        ax.inverse(five_bar(), run)
+        run = ax.inverse(parallel_robots.five_bar().model, motion(0.12), times=1.0, save_every=0.05)
+        ax.inverse(parallel_robots.five_bar().model, run)
     with pytest.warns(ax.NearSingularity, match=r"at t = 1 s \(type 2, 0.0\d+ of the usual"):
-        ax.inverse(five_bar(), motion(0.089), times=1.0, save_every=0.05)
+        ax.inverse(parallel_robots.five_bar().model, motion(0.089), times=1.0, save_every=0.05)
 
 
 def test_inverse_warns_before_signals_fail_to_determine_the_motion():
@@ -451,9 +507,9 @@ def test_inverse_warns_before_signals_fail_to_determine_the_motion():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", ax.NearSingularity)
-        ax.inverse(five_bar(), motion(0.49), times=1.0, save_every=0.05)
+        ax.inverse(parallel_robots.five_bar().model, motion(0.49), times=1.0, save_every=0.05)
     with pytest.warns(ax.NearSingularity, match="type 1.*tip.x, tip.y hardly determine"):
-        ax.inverse(five_bar(), motion(0.4999), times=1.0, save_every=0.05)
+        ax.inverse(parallel_robots.five_bar().model, motion(0.4999), times=1.0, save_every=0.05)
 
 
 def test_simulate_warns_near_a_change_point():

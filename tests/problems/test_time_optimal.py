@@ -379,8 +379,8 @@ def test_vehicle_on_a_straight_line():
 def test_vehicle_on_a_bend_keeps_its_torques():
     robot = ax.gallery.build("caster_robot").derive().compile()
     bend = ax.paths.circle(2.0, speed=1.0, turns=0.25, start="smooth").placed(1.0, 0.0, 0.3)
-    fast = ax.motions.time_optimal(robot, bend, torque=0.5, forward="y", points=401)
-    run = ax.paths.follow(robot, fast, forward="y")
+    fast = ax.motions.time_optimal(robot, bend, torque=0.5, forward="y", points=201)
+    run = ax.paths.follow(robot, fast, forward="y", save_every=fast.duration / 100)
     efforts = np.abs([run["tau1"], run["tau2"]])
     assert efforts.max() < 0.5 * (1 + 1e-3)
     assert (efforts.max(axis=0) > 0.499).mean() > 0.9

@@ -5,13 +5,19 @@ import math
 
 import numpy as np
 import pytest
+from casadi import SX, Function
 
 import axode as ax
 from axode.cli import run
+from axode.problems.interrupt import Interrupt
+from axode.problems.kinematics.closed_form import closed_form_legs
 from axode.problems.kinematics.level_sets import level_set
+from axode.problems.kinematics.pose_limits import read_limits, segment_distance
+from axode.problems.kinematics.workspace import PoseEvaluator
 from axode.show.plot.workspace_plot import limit_group
 from emulated_gpu import install
 from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr
+from tests.variants import further
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +56,7 @@ def test_two_legs_leave_a_lens(planar):
 
 
 def test_one_leg_in_space_leaves_a_shell(hexapod):
-    ws = hexapod.workspace(limits={"l_I": (0.8, 1.2)}, grid=32)
+    ws = hexapod.workspace(limits={"l_I": (0.8, 1.2)}, grid=24)
     exact = 4 / 3 * math.pi * (1.2**3 - 0.8**3)
     assert abs(ws.size - exact) < 4 * ws.size_error < 0.05 * exact
     assert np.abs(ws.margin_at(ws.boundary.vertices)).max() < 1e-9
@@ -122,6 +128,54 @@ def test_condition_numbers_are_those_of_the_jacobian(planar):
     poor = planar.workspace("pose", bounds=bounds, grid=2, length=length, condition=1.01)
     assert poor.margin[0, 0, 0] < 0
     assert poor.limits[poor.active[0, 0, 0]] == "condition"
+
+
+@pytest.mark.parametrize(
+    ("name", "components"),
+    [
+        further("flight_simulator", None),
+        ("three_rrr", ("vx", "vy", "wz")),
+        further("five_bar", ("vx", "vy")),
+        ("spherical_rrr", ("wx", "wy", "wz")),
+    ],
+)
+def test_dexterity_is_that_of_the_state(name, components):
+    robot = known_robot(name)
+    expected = robot.dexterity(components=components)
+    motion = closed_form_legs(robot).motion
+    evaluator = PoseEvaluator(
+        closed_form_legs(robot), read_limits(closed_form_legs(robot), {}, None, None, None)
+    )
+    found = evaluator.measure(motion.r_home[np.newaxis], motion.R_home.reshape(9))[0, 3]
+    assert found == pytest.approx(float(expected.distance), rel=1e-3)
+
+
+def test_distances_of_segments():
+    rng = np.random.default_rng(5)
+    ends = [SX.sym(name, 3) for name in "abcd"]
+    distance = Function("d", ends, [segment_distance((ends[0], ends[1]), (ends[2], ends[3]))])
+    s = np.linspace(0, 1, 401)
+    for k in range(12):
+        a, b, c, d = rng.normal(size=(4, 3))
+        d = c + (b - a) * (1 + 1e-9) if k == 0 else d  # nearly parallel
+        first, second = (p + s[:, np.newaxis] * (q - p) for p, q in ((a, b), (c, d)))
+        least = np.linalg.norm(first[:, np.newaxis] - second, axis=-1).min()
+        assert float(distance(a, b, c, d)) == pytest.approx(least, abs=0.02)
+        assert float(distance(a, b, c, d)) <= least + 1e-12
+
+
+def test_the_angle_of_a_revolute_limits(planar):
+    ws = planar.workspace(limits={"base0": 0.2, "l0": (0.4, 1.6)}, grid=60)
+    sector = 0.5 * (1.6**2 - 0.4**2) * 0.4
+    assert abs(ws.size - sector) < 4 * ws.size_error + 1e-3
+
+
+def test_an_interrupt_ends_the_sampling(planar, monkeypatch):
+    monkeypatch.setattr(
+        Interrupt, "pressed", property(lambda self: True, lambda self, on: None), raising=False
+    )
+    with pytest.raises(ax.errors.Interrupted):
+        planar.workspace(limits={"l*": (0.5, 1.3)}, grid=4)
 
 
 def test_workspaces_end_where_cranks_are_stretched():
@@ -297,20 +351,16 @@ def test_the_command_prints_and_writes(tmp_path, monkeypatch, capsys, planar):
     monkeypatch.chdir(tmp_path)
     planar.mechanism.save("robot.toml")
     command = ["workspace", "robot.toml", "--limits", "l*=0.5:1.3", "--grid", "20"]
-    assert run([*command, "--out", "ws.npz", "--plot", "ws.png"]) == 0
-    assert "area" in capsys.readouterr().out
-    assert (tmp_path / "ws.png").stat().st_size > 10_000
-    saved = ax.Workspace.load("ws.npz")
-    again = planar.workspace(limits={"l*": (0.5, 1.3)}, grid=20)
-    assert saved.size == pytest.approx(again.size, abs=1e-12)
-    turns = ["--kind", "dexterous", "--orientations", "yaw=-0.2:0.2:3", "--json"]
-    assert run([*command, *turns]) == 0
+    turns = ["--kind", "dexterous", "--orientations", "yaw=-0.2:0.2:3"]
+    assert run([*command, *turns, "--json", "--out", "ws.npz", "--plot", "ws.png"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert 0 < data["area"] < saved.size
+    assert (tmp_path / "ws.png").stat().st_size > 10_000
+    turns = {"yaw": [-0.2, 0.0, 0.2]}
+    same = planar.workspace("dexterous", orientations=turns, limits={"l*": (0.5, 1.3)}, grid=20)
+    saved = ax.Workspace.load("ws.npz")
+    assert saved.size == data["area"] == pytest.approx(same.size, abs=1e-12)
     assert run(["workspace", "robot.toml", "--limits", "l0=1:2:3"]) == 2
     assert "'l0' needs VALUE or LOW:HIGH, and not '1:2:3'" in capsys.readouterr().err
-    assert run(["workspace", "robot.toml", "--limits", "m*=1:2"]) == 1
-    assert "coordinate or joint with limits 'm*'" in capsys.readouterr().err
 
 
 def test_plots_show_what_is_asked(planar, tmp_path):
@@ -318,7 +368,8 @@ def test_plots_show_what_is_asked(planar, tmp_path):
     figure = solid.plot("dexterity", slices=[0.0], save=tmp_path / "a.png")
     assert (tmp_path / "a.png").exists()
     assert figure.axes[1].get_title("left") == "yaw = 0 rad"
-    assert len(solid.plot("regions").axes) == 4
+    flat = planar.workspace(limits={"l*": (0.5, 1.4)}, grid=12)
+    assert len(flat.plot("regions").axes) == 1
     assert limit_group("cross_III angle") == "cross angle"
     assert limit_group("l_I and l_II") == "legs touch"
     assert limit_group("theta3 max") == "theta max"

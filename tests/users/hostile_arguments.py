@@ -120,6 +120,18 @@ class Sound:
             "assemble": (ax.assemble, {"model": model}),
             "linearize": (ax.linearize, {"model": model}),
             "inverse": (ax.inverse, {"model": model, "motion": run}),
+            "inverse_kinematics": (
+                ax.inverse_kinematics,
+                {"model": model, "targets": {model.coordinates[0]: 0.1}, "attempts": 1},
+            ),
+            "resolved_rates": (
+                ax.resolved_rates,
+                {"model": model, "velocities": {model.coordinates[0]: 0.1}},
+            ),
+            "resolved_motion": (
+                ax.resolved_motion,
+                {"model": model, "targets": {model.coordinates[0]: [0.0, 0.1]}, "times": [0, 1]},
+            ),
             "feasible": (ax.feasible, {"model": model, "trajectory": run, "friction": 0.5}),
             "compare": (ax.compare, {"mechanism": bot, "formulations": ["recursive"]}),
             "load": (ax.load, {"path": "nowhere.toml"}),

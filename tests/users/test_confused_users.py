@@ -284,6 +284,9 @@ VERBS = {
     "follow": lambda x: ax.paths.follow(x, ax.paths.circle(1.0, speed=1.0)),
     "feasible": lambda x: ax.feasible(x, None, 0.5),
     "linearize": lambda x: ax.linearize(x),
+    "inverse_kinematics": lambda x: ax.inverse_kinematics(x, {"plane.x": 1.0}),
+    "resolved_rates": lambda x: ax.resolved_rates(x, {"plane.x": 1.0}),
+    "resolved_motion": lambda x: ax.resolved_motion(x, {"plane.x": [0.0, 1.0]}, [0.0, 1.0]),
 }
 
 

@@ -43,8 +43,8 @@ def workspace(
     limits: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=LOW:HIGH of driven coordinates, NAME=ANGLE of universal and spherical "
-            "joints; 'l_*' stands for all names that begin so."
+            help="NAME=LOW:HIGH of driven coordinates, NAME=ANGLE of passive joints from home; "
+            "'l_*' stands for all names that begin so."
         ),
     ] = None,
     diameter: Annotated[

@@ -9,7 +9,8 @@ from axode.gallery.values import parameters
 
 DEFAULTS = {"m1": 0.15, "m2": 0.12, "mp": 0.3, "r": 0.12, "g": 9.81}
 ROWS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-THICK = 0.006  # radius of the links [m]
+INNER = 0.75  # radius of the links at the camera, against that of the others
+THICK = 0.006  # of the links in pictures [m]
 
 
 def agile_eye(**values: float) -> ax.Mechanism:
@@ -24,27 +25,29 @@ def agile_eye(**values: float) -> ax.Mechanism:
     Keyword Args:
         m1: Mass of each link on a motor, at its middle [kg].
         m2: Mass of each link at the camera, at its middle [kg].
-        mp: Mass of the camera with its frame, a uniform ball [kg].
-        r: Radius of the links [m].
+        mp: Mass of the camera with its frame, a uniform box [kg].
+        r: Radius of the links on the motors [m].
         g: Gravitational acceleration [m/s^2].
     """
     p = parameters("agile_eye", DEFAULTS, values)
     bot = ax.Mechanism("agile_eye", gravity=(0, 0, -p.g))
-    bot.add_body("camera", mass=p.mp, shape=ax.Sphere(0.5 * p.r))
+    bot.add_body("camera", mass=p.mp, shape=ax.Box((0.5 * p.r, 0.3 * p.r, 0.3 * p.r)))
     # axes are written in a frame with the motor along z; the others follow by exchange of x, y, z
     for k in (1, 2, 3):
         turn = tuple(ROWS[(row - k + 1) % 3] for row in range(3))
-        half = math.sqrt(0.5)
-        for name, mass, com in (
-            ("arm", p.m1, (half * p.r, 0, half * p.r)),
-            ("link", p.m2, (half * p.r, half * p.r, 0)),
+        # pictures show the chord of a link, from one axis to the other
+        for name, mass, radius, start, end in (
+            ("arm", p.m1, p.r, (0, 0, 1), (1, 0, 0)),
+            ("link", p.m2, INNER * p.r, (1, 0, 0), (0, 1, 0)),
         ):
+            middle = tuple(radius * (a + b) / 2 for a, b in zip(start, end, strict=True))
+            along = tuple((b - a) * math.sqrt(0.5) for a, b in zip(start, end, strict=True))
             bot.add_body(
                 f"{name}{k}",
                 mass=mass,
-                com=com,
+                com=middle,
                 inertia=ax.Inertia.sphere(mass, 0.3 * p.r),
-                shape=ax.Sphere(2 * THICK, at=com),
+                shape=ax.Cylinder(THICK, math.sqrt(2) * radius, along, middle),
             )
         bot.add_joint(
             f"motor{k}",

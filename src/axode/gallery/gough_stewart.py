@@ -95,7 +95,7 @@ def on_six_legs(
     position, R = pose
     points = [np.array([[numeric(x) for x in row] for row in rows]) for rows in named]
     bot = ax.Mechanism(name, gravity=(0, 0, -p["g"]))
-    reach = 0.7 * float(np.linalg.norm(points[1], axis=1).max())
+    reach = float(np.linalg.norm(points[1][:, :2], axis=1).mean())
     bot.add_body("platform", mass=p["mp"], shape=ax.Cylinder(reach, 0.06 * reach))
     for k in range(6):
         span = position + R @ points[1][k] - points[0][k]

@@ -15,14 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
 from axode.problems.kinematics.polish import inverse_jacobians
 from axode.problems.kinematics.polynomial_family import PolynomialFamily
-from axode.problems.kinematics.tape_algebra import evaluate_rational
+from axode.problems.kinematics.tape_algebra import tape_leaves, tape_levels
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 OUTWARD = np.array([-np.inf, np.inf])
+CHUNK = 4096  # points at a time
 TRIALS = 8  # boxes that are tried, each larger than the one before
 INFLATION = 4.0  # size of a box against what the test left of the one before
 SMALLEST = 1e-15  # half the width of the first box, relative to the root
@@ -119,6 +121,15 @@ def certify_roots(family: PolynomialFamily, x: npt.ArrayLike, p: npt.ArrayLike) 
     """
     points = np.atleast_2d(np.asarray(x, dtype=float))
     parameters = np.atleast_2d(np.asarray(p, dtype=float))
+    certified, radius = np.zeros(len(points), dtype=bool), np.full(points.shape, np.nan)
+    for first in range(0, len(points), CHUNK):
+        rows = slice(first, first + CHUNK)
+        certified[rows], radius[rows] = _certify(family, points[rows], parameters[rows])
+    return RootCertificates(certified, radius)
+
+
+def _certify(family: PolynomialFamily, points: Array, parameters: Array) -> tuple[Mask, Array]:
+    """Try boxes about points, each larger than the one before; which are proved, and their size."""
     count, n = points.shape
     with np.errstate(all="ignore"):
         inverse = inverse_jacobians(family, points, parameters)
@@ -146,7 +157,7 @@ def certify_roots(family: PolynomialFamily, x: npt.ArrayLike, p: npt.ArrayLike) 
             waiting = waiting[~inside]
             radius[waiting] = np.maximum(INFLATION * radius[waiting], wanted)
             waiting = waiting[np.isfinite(radius[waiting]).all(axis=1)]
-    return RootCertificates(certified, proved)
+    return certified, proved
 
 
 def _krawczyk(
@@ -171,11 +182,16 @@ def _krawczyk(
 
 def _values(tape: Tape, x: IntervalArray, p: Array) -> IntervalArray:
     """Evaluate a tape at boxes of unknowns: (..., results)."""
-    unknowns = [x[:, j] for j in range(x.ends.shape[2])]
-    parameters = [IntervalArray.at(p[:, j]) for j in range(p.shape[1])]
-    made = evaluate_rational(tape, (unknowns, parameters), lambda value: IntervalArray.at([value]))
-    shape = (2, x.ends.shape[1])
-    return IntervalArray(np.stack([np.broadcast_to(r.ends, shape) for r in made], axis=-1))
+    ends = np.empty((2, len(tape.kinds), len(p)))
+    for argument, given in enumerate((x.ends, np.stack([p, p]))):
+        places, elements = tape_leaves(tape, Kind.INPUT, argument)
+        ends[:, places] = np.swapaxes(given, 1, 2)[:, elements]
+    places, elements = tape_leaves(tape, Kind.CONSTANT)
+    ends[:, places] = tape.constants[elements, np.newaxis]
+    values = IntervalArray(ends)
+    for operations in tape_levels(tape):
+        ends[:, operations.results] = operations.apply(values).ends
+    return IntervalArray(np.swapaxes(ends[:, tape.results], 1, 2))
 
 
 def _times(matrix: IntervalArray, vector: IntervalArray) -> IntervalArray:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 SX = ca.SX
+NEARLY = 1e6  # times what counts as the same point: a thousandth of the robot's size
 NEWTON_STEPS = 8  # to complete a pose; poses far from home need about five
 INDEPENDENT = 1e-9  # of restrictions, relative to the strongest
 
@@ -200,6 +201,8 @@ class ClosedFormLegs:
                 f"{', '.join(alone)}: the passive joints are not two groups of one revolute, of "
                 "one slide, or of revolutes that meet in a point"
             )
+            if any(split_chain(c, name, NEARLY * self.size) for name in alone for c in chains):
+                lines[-1] += "; axes of revolutes nearly meet: let them meet"
         if others:
             lines.append(
                 f"{', '.join(others)}: no chains of joints from the ground hold them each alone"

@@ -85,6 +85,7 @@ class Velocities:
         freedoms: Dimension of the feasible velocities wherever the robot is not singular.
         origin: Where the output's reference point is in the world, (..., 3).
         known: Which states are states, and not NaN.
+        usual: Feasible velocities at some configurations, in columns: what is possible usually.
     """
 
     def __init__(
@@ -102,6 +103,11 @@ class Velocities:
         scaled = scale(rows, np.where(self.known[..., np.newaxis, np.newaxis], matrix, 0.0), length)
         self.legs = [eliminate(scaled, leg, own) for leg, own in zip(rows.legs, ranks, strict=True)]
         self.batch = matrix.shape[:-2]
+        self.usual = np.zeros((1, TWIST + len(rows.driven), freedoms))
+
+    def output_rank(self, S: Array, tolerance: float = RANK_TOLERANCE) -> int:
+        """Number of independent velocities that the output has usually, of those that S selects."""
+        return int(rank(S @ self.usual[:, :TWIST], tolerance, floor=1.0).max())
 
     def select(self, k: Any) -> Velocities:
         """Select some states of a batch."""
@@ -217,7 +223,7 @@ class RobotVelocities:
         found = Velocities(rows, matrix, poses, self.ranks, unknown, rows.length)
         held = int(rank(found.stacked, self.tolerance).max()) if found.stacked.size else 0
         self.freedoms = unknown - held
-        self.samples = Velocities(rows, matrix, poses, self.ranks, self.freedoms, rows.length)
+        self._samples = matrix, poses
 
     def at(
         self,
@@ -236,20 +242,33 @@ class RobotVelocities:
             point: Reference point of the twist in the output's frame [m]; its origin unless given.
             length: Length in which lengths are measured [m]; the robot's size unless given.
         """
-        matrix, poses = self.rows.evaluate(model, q, conditions)
-        if point is not None:
-            offset = (poses[..., :3, :3] @ point[..., np.newaxis])[..., 0]
-            matrix, poses = refer(matrix, offset), poses.copy()
-            poses[..., :3, 3] += offset
         length = self.rows.length if length is None else length
-        return Velocities(self.rows, matrix, poses, self.ranks, self.freedoms, length)
+        found, usual = (
+            Velocities(self.rows, *refer(*rows, point), self.ranks, self.freedoms, length)
+            for rows in (self.rows.evaluate(model, q, conditions), self._samples)
+        )
+        found.usual = usual.basis()
+        return found
 
 
-def refer(matrix: Array, point: Array) -> Array:
-    """Refer the twist to another point: v_origin = v_point + point x omega."""
-    moved = matrix.copy()
-    moved[..., :3] -= np.cross(point[..., np.newaxis, :], matrix[..., 3:6])
-    return moved
+def refer(matrix: Array, poses: Array, point: Array | None) -> tuple[Array, Array]:
+    """Refer the twist to another point of the output: v_origin = v_point + offset x omega.
+
+    Args:
+        matrix: Rows on the twist of the output's origin and the speeds.
+        poses: Poses of the output.
+        point: The point in the output's frame [m]; its origin unless given.
+
+    Returns:
+        The rows, and the poses of a frame at the point.
+    """
+    if point is None:
+        return matrix, poses
+    offset = poses[..., :3, :3] @ point
+    moved, placed = matrix.copy(), poses.copy()
+    moved[..., :3] -= np.cross(offset[..., np.newaxis, :], matrix[..., 3:6])
+    placed[..., :3, 3] += offset
+    return moved, placed
 
 
 def _ranks(matrix: Array, leg: LegPart, tolerance: float) -> LegRanks:

@@ -16,13 +16,15 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
-from axode.problems.arguments import read_states, require_model
+from axode.problems.arguments import number, read_states, require_model
+from axode.problems.assemble.closure import in_units
 from axode.problems.kinematics.goals import read_goals
 from axode.problems.kinematics.posture_search import PostureProblem, PostureSearch
 from axode.problems.parameter_arguments import check_parameters
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+LARGEST_NORM = 3.0  # of nine entries of which none is above one
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Reached:
         reached: Whether all targets are met and all loops are closed: (...).
         residual: Largest residual of loops and contacts [m or rad]: (...).
         errors: Errors by target and kind, such as `errors["gripper.position"]` [m, rad]: (...).
+        met: Whether each of these targets is met: (...).
         iterations: Steps of the attempt that found it: (...).
         attempts: Starts that were tried: (...).
         at_limit: Coordinates that lie at one of their limits: (..., size).
@@ -47,6 +50,7 @@ class Reached:
     reached: Any
     residual: Any
     errors: dict[str, Array]
+    met: dict[str, Any]
     iterations: Any
     attempts: Any
     at_limit: Mask
@@ -99,9 +103,10 @@ def inverse_kinematics(
 ) -> Reached:
     """Find postures in which bodies, coordinates and measures are where they are wanted.
 
-    Where not all targets can be met, the weighted sum of their squared errors is least. Loops are
-    closed and limits kept in any case. Wheels are free to slip: of a robot that rolls, the place
-    and heading of its base are found, and its wheels keep their angles.
+    Where no attempt meets all targets, the weighted sum of their squared errors is a minimum, the
+    least one that was found. Loops are closed and limits kept in any case. Wheels are free to slip:
+    of a robot that rolls, the place and heading of its base are found, and its wheels keep their
+    angles.
 
     Args:
         model: The robot.
@@ -126,18 +131,27 @@ def inverse_kinematics(
     """
     check_arguments(inverse_kinematics, locals())
     require_model("inverse_kinematics", model)
-    if threads is not None:
-        check_threads(threads)
+    check_settings(tolerance, threads, attempts)
     check_parameters(model, parameters)
     model = model.on_cpu()
-    if not (attempts >= 1 and 0 < tolerance < np.inf):
-        raise InvalidArgument("attempts, tolerance: at least one attempt, and a tolerance > 0")
     goals = read_goals(model, targets)
     start, _, _, conditions = read_states(model, near, {"parameters": parameters or {}})
     problem = PostureProblem(model, goals, limits or {}, tuple(hold), weights or {})
     search = find_postures(problem, start, conditions, attempts, seed, tolerance, threads)
     search.polish(nearest)
     return _report(search, conditions)
+
+
+def check_settings(tolerance: float, threads: int | None, attempts: int = 1) -> None:
+    """Check numbers that a search for postures is given.
+
+    Raises:
+        InvalidArgument: for those that are no sound numbers.
+    """
+    if threads is not None:
+        check_threads(threads)
+    if not (attempts >= 1 and 0 < number("tolerance", tolerance) < np.inf):
+        raise InvalidArgument("attempts, tolerance: at least one attempt, and a tolerance > 0")
 
 
 def find_postures(
@@ -179,12 +193,15 @@ def _report(search: PostureSearch, conditions: Conditions) -> Reached:
     poses = model.poses(q, **o)
     measures = model.measures(q, **o) if model.measure_names else None
     errors = {goal.title: goal.error(poses, q, measures) for goal in goals}
+    allowed = LARGEST_NORM * search.tolerance * in_units(model, [goal.unit for goal in goals])
+    met = {g.title: errors[g.title] <= a for g, a in zip(goals, allowed, strict=True)}
     lower, upper = search.problem.lower, search.problem.upper
     return Reached(
         q,
         (search.error <= search.tolerance).reshape(batch)[()],
         np.abs(model.residual(q, **o)).max(axis=-1, initial=0.0),
         errors,
+        met,
         search.iterations.reshape(batch)[()],
         search.attempts.reshape(batch)[()],
         (q <= lower) | (q >= upper),

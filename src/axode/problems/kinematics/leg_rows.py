@@ -88,9 +88,9 @@ class LegRows:
         self.speed_units = tuple(units[name] for name in self.speeds)
         self.units = tuple(units[name] for name in self.driven)
         self.legs = tuple(self._legs())
-        self._coordinates = [
-            k for k, name in enumerate(opened.tree.coordinate_names) if name not in twin.coordinates
-        ]
+        order = opened.tree.coordinate_names
+        self._coordinates = [order.index(name) for name in model.coordinates]
+        self._free = [order.index(name) for name in twin.coordinates]
         known = list(model.parameters)
         self._parameters = [known.index(name) for name in opened.parameter_names]
         self._entry: Entry | None = None
@@ -139,8 +139,7 @@ class LegRows:
         size = len(self._opened.tree.coordinate_names)
         everything = np.empty((len(flat), size))
         everything[:, self._coordinates] = flat
-        twin = [k for k in range(size) if k not in self._coordinates]
-        everything[:, twin] = np.concatenate([quaternions(R), pose[:, :3, 3]], axis=1)
+        everything[:, self._free] = np.concatenate([quaternions(R), pose[:, :3, 3]], axis=1)
         A = self._matrix(everything, spread, model)
         t = A[..., self._twin].reshape(*A.shape[:2], 2, 3) @ np.swapaxes(R, 1, 2)[:, np.newaxis]
         own = np.concatenate([t.reshape(*A.shape[:2], TWIST), A[..., self._own]], axis=-1)

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
 from axode.problems.kinematics.polynomial_family import PolynomialFamily
-from axode.problems.kinematics.tape_algebra import evaluate_rational
+from axode.problems.kinematics.tape_algebra import tape_leaves, tape_levels
 
 STEPS = 4
 JACOBIANS = 2  # steps with a Jacobian of their own; the others use the last one
+MAX_NUMBERS = 1 << 21  # values of a tape that are in memory at a time
 NumberArray = npt.NDArray[Any]
 
 
@@ -61,5 +63,17 @@ def inverse_jacobians(family: PolynomialFamily, x: NumberArray, p: NumberArray) 
 
 def evaluate_at(tape: Tape, x: NumberArray, p: NumberArray) -> NumberArray:
     """Evaluate a tape of a family at points, each with its own parameters: (points, results)."""
-    made = evaluate_rational(tape, (list(x.T), list(p.T)), np.float64)
-    return np.stack([np.broadcast_to(r, len(x)) for r in made], axis=-1)
+    kind, most = np.result_type(x, p), max(1, MAX_NUMBERS // len(tape.kinds))
+    made = np.empty((len(x), len(tape.results)), dtype=kind)
+    for first in range(0, len(x), most):
+        rows = slice(first, first + most)
+        values = np.empty((len(tape.kinds), len(x[rows])), dtype=kind)
+        for argument, given in enumerate((x[rows], p[rows])):
+            places, elements = tape_leaves(tape, Kind.INPUT, argument)
+            values[places] = given.T[elements]
+        places, elements = tape_leaves(tape, Kind.CONSTANT)
+        values[places] = tape.constants[elements, np.newaxis]
+        for operations in tape_levels(tape):
+            values[operations.results] = operations.apply(values)
+        made[rows] = values[tape.results].T
+    return made

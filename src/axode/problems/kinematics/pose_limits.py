@@ -75,8 +75,8 @@ def read_limits(
 
     Args:
         legs: The legs of the robot.
-        limits: By names of driven coordinates (smallest and largest value) and of joints (largest
-            angle); patterns such as `l_*` stand for several.
+        limits: By names of driven coordinates (smallest and largest value) and of passive joints
+            (largest angle); patterns such as `l_*` stand for several.
         diameter: Diameter of the legs [m].
         condition: Largest condition number.
         length: Characteristic length; the robot's size unless given [m].
@@ -92,7 +92,7 @@ def read_limits(
         for leg in legs.legs
         for end in (leg.equation.near, leg.equation.far)
         for joint in end.joints
-        if end.ball
+        if not end.slides
     }
     ranges: dict[str, tuple[float, float]] = {}
     cones: dict[str, float] = {}

@@ -22,7 +22,7 @@ from axode.problems.assemble.closure import in_units
 from axode.problems.inverse.time_signals import check_times
 from axode.problems.kinematics.bounded_rates import solve_bounded
 from axode.problems.kinematics.goals import Goal, read_goals
-from axode.problems.kinematics.inverse_kinematics import find_postures
+from axode.problems.kinematics.inverse_kinematics import check_settings, find_postures
 from axode.problems.kinematics.motion_program import motion_program
 from axode.problems.kinematics.posture_search import PostureProblem
 from axode.problems.kinematics.reach_program import ReachTapes
@@ -206,8 +206,9 @@ def resolved_motion(
     """
     check_arguments(resolved_motion, locals())
     require_model("resolved_motion", model)
+    check_settings(tolerance, threads)
     check_parameters(model, parameters)
-    model, time = model.on_cpu(), check_times(times)
+    model, time = model.on_cpu(), check_times(as_numbers("times", times))
     goals = read_goals(model, targets)
     led = any(row.endswith(".prescribed") for row in model.residual_rows)
     if led or reads(tape_of(model, "rates"), "t"):

@@ -214,15 +214,15 @@ class Kinematics(VelocityMethods):
                 given orientations; "pose": all pose coordinates of a robot with up to three.
             at: Pose coordinates that are held; home unless given.
             orientations: Angles by name for "reachable" and "dexterous"; all their combinations.
-            limits: (smallest, largest) by the names of driven coordinates; largest angle from home
-                by the names of universal and spherical joints [rad]. Patterns such as `l_*` stand
-                for several.
+            limits: (smallest, largest) by the names of driven coordinates; largest angle between a
+                leg and its direction at home by the names of passive joints [rad]. Patterns such
+                as `l_*` stand for several.
             diameter: Diameter of straight legs, which may not touch each other [m].
             condition: Largest condition number.
             length: Characteristic length for condition numbers; the robot's size unless given [m].
             bounds: (smallest, largest) of the grid by pose coordinate; unless given, found for
                 positions, and from home a quarter turn for roll and pitch, half a turn for others.
-            grid: Cells per axis, an even number, for all or by pose coordinate.
+            grid: Cells per axis, for all or by pose coordinate; the next multiple of four is taken.
             target: "cpu" or "cuda".
             threads: How many threads share the work.
             progress: Show a bar; unless given, after a second on a terminal.

@@ -77,25 +77,27 @@ class Margins:
 def margins_of(velocities: Velocities, output: OutputChoice) -> Margins:
     """Evaluate the margins of feasible velocities."""
     Q, passive, m = velocities.basis(), velocities.passive_margin, len(output.names)
+    moves = velocities.output_rank(output.matrix)
     if not output.is_whole and Q.shape[-1]:  # what else the output does is passive
         counts = np.concatenate([output.matrix @ Q[..., :TWIST, :], Q[..., TWIST:, :]], axis=-2)
         Q, s, _ = np.linalg.svd(counts, full_matrices=False)
         if Q.shape[-1] == velocities.freedoms:
             passive = np.minimum(passive, s[..., -1])
     found = (
-        _smallest(Q[..., :m, :]),
-        _smallest(Q[..., m:, :]),
+        _smallest(Q[..., :m, :], moves),
+        _smallest(Q[..., m:, :], Q.shape[-1]),
         velocities.mobility_margin,
         passive,
     )
     return Margins(*map(velocities.fill, found))
 
 
-def _smallest(part: Array) -> Array:
-    """Smallest singular value; infinite of a part without rows or columns."""
-    if 0 in part.shape[-2:]:
+def _smallest(part: Array, count: int) -> Array:
+    """Last of the singular values that count; infinite if there are none."""
+    count = min(count, *part.shape[-2:])
+    if not count:
         return np.full(part.shape[:-2], np.inf)
-    return np.asarray(np.linalg.svd(part, compute_uv=False)[..., -1])
+    return np.asarray(np.linalg.svd(part, compute_uv=False)[..., count - 1])
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class Singularities:
     def _serial(self) -> tuple[InstantaneousScrew | None, dict[str, float], str]:
         Q = self._velocities.basis()
         U, _, Vt = np.linalg.svd(self._choice.matrix @ Q[:TWIST])
-        least = min(self._choice.matrix.shape[0], Q.shape[1]) - 1
+        least = self._velocities.output_rank(self._choice.matrix) - 1
         moving = Q @ Vt[least]
         _, driven = self._motion(moving)
         impossible = np.zeros(len(moving))

@@ -31,7 +31,6 @@ from axode.problems.kinematics.feasible_velocities import (
 from axode.problems.kinematics.leg_rows import TWIST, LegRows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.starts import find_starts
-from axode.symbolic.algebra.rank import rank
 
 if TYPE_CHECKING:
     from axode.problems.kinematics.robot_kinematics import Kinematics
@@ -135,6 +134,12 @@ def robot_velocities(robot: Kinematics, joints: Sequence[str] = ()) -> RobotVelo
     """
     made: dict[tuple[str, ...], RobotVelocities] = robot.__dict__.setdefault(_MADE, {})
     meanings = speed_meanings(robot.mechanism)
+    without = [name for name in robot.driven if name not in meanings]
+    if without:
+        raise InvalidArgument(
+            f"driven: {', '.join(without)} of '{robot.mechanism.name}' has no speed of its own, as "
+            "coordinates of revolute and prismatic joints have; drive such joints"
+        )
     driven = tuple(dict.fromkeys([*(meanings[name] for name in robot.driven), *joints]))
     if driven not in made:
         rows = LegRows(robot.model, robot.output, driven)
@@ -286,8 +291,7 @@ def _rows_of_components(
     S, n = output.matrix, robot.freedoms
     Q = velocities.basis()
     both = np.concatenate([S @ Q[..., :TWIST, :], Q[..., TWIST:, :]], axis=-2)
-    samples = robot.samples.basis()
-    moves = int(rank(S @ samples[..., :TWIST, :], robot.tolerance, floor=1.0).max())
+    moves = velocities.output_rank(S, robot.tolerance)
     left = np.swapaxes(np.linalg.svd(both)[0][..., n:], -1, -2)
     m = S.shape[0]
     A, B = left[..., :m], -left[..., m:]
@@ -332,15 +336,17 @@ def _normalized(A: Array, B: Array, C: Array, output: OutputChoice) -> tuple[Arr
     """Scale rows to unit forces, or unit couples where there is no force, B not negative."""
     linear = np.array([unit == "m/s" for unit in output.units])
 
-    def sizes(rows: Array) -> Array:
+    def sizes(rows: Array, others: Array) -> Array:
         force = np.linalg.norm(rows[..., linear], axis=-1, keepdims=True)
         couple = np.linalg.norm(rows[..., ~linear], axis=-1, keepdims=True)
         size = np.where(force > NO_FORCE * couple, force, couple)
+        rest = np.linalg.norm(others, axis=-1, keepdims=True)  # a row on driven speeds alone
+        size = np.where(size > NO_FORCE * rest, size, rest)
         return np.where(size > 0.0, size, 1.0)
 
     if B.size:
         main = np.abs(B).argmax(axis=-1)[..., np.newaxis]
         sign = np.where(np.take_along_axis(B, main, axis=-1) < 0.0, -1.0, 1.0)
-        divide = sign * sizes(A)
+        divide = sign * sizes(A, B)
         A, B = A / divide, B / divide
-    return A, B, C / sizes(C)
+    return A, B, C / sizes(C, C[..., :0])

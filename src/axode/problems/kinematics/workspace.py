@@ -153,24 +153,20 @@ def workspace(
     plan = plan_grid(legs, held_limits, kind, at, orientations, bounds, grid)
     evaluator = PoseEvaluator(legs, held_limits, target, threads)
     values = _sample(plan, evaluator, progress)
-    shape = plan.shape
     info = {
-        "poses": math.prod(shape) * len(plan.turns),
+        "poses": math.prod(plan.shape) * len(plan.turns),
         "seconds": time.perf_counter() - started,
         "length": held_limits.length,
     }
     return Workspace(
-        robot.mechanism.name,
-        kind,
-        plan.axes,
-        plan.held,
-        values[:, 0].reshape(shape),
-        values[:, 1].astype(np.int16).reshape(shape),
-        evaluator.functions.names,
-        values[:, 2].reshape(shape),
-        values[:, 3].reshape(shape),
-        info,
-        GridFunctions(plan, evaluator),
+        name=robot.mechanism.name,
+        kind=kind,
+        axes=plan.axes,
+        held=plan.held,
+        limits=evaluator.functions.names,
+        info=info,
+        functions=GridFunctions(plan, evaluator),
+        **values,
     )
 
 
@@ -243,17 +239,26 @@ class GridFunctions:
         return self.plan.combine(self.evaluator.measure, points)
 
 
-def _sample(plan: GridPlan, evaluator: PoseEvaluator, progress: bool | None) -> Array:
-    """Values at all points of a grid."""
+def _sample(
+    plan: GridPlan, evaluator: PoseEvaluator, progress: bool | None
+) -> dict[str, npt.NDArray[Any]]:
+    """Values at all points of a grid, by the names of the fields of `Workspace`."""
     total = math.prod(plan.shape)
-    values = np.empty((total, 4))
+    made: dict[str, npt.NDArray[Any]] = {
+        "margin": np.empty(total),
+        "active": np.empty(total, dtype=np.int16),
+        "determinant": np.empty(total),
+        "dexterity": np.empty(total),
+    }
     with Progress("workspace", progress) as bar, Interrupt() as interrupt:
         for part, points in plan.chunks():
-            values[part] = plan.combine(evaluator.measure, points)
+            values = plan.combine(evaluator.measure, points)
+            for array, column in zip(made.values(), values.T, strict=True):
+                array[part] = column
             bar.update(part.stop / total)
             if interrupt.pressed:
                 raise Interrupted(None)
-    return values
+    return {name: array.reshape(plan.shape) for name, array in made.items()}
 
 
 def plan_grid(
@@ -405,4 +410,4 @@ def _cells(name: str, grid: int | Mapping[str, int], names: Sequence[str]) -> in
         raise InvalidArgument(
             f"grid: expected a number of cells, at least two, for '{name}', got {shortened(cells)}"
         )
-    return cells + cells % 2
+    return cells + -cells % 4  # so that errors can be estimated from coarser grids

@@ -108,8 +108,13 @@ class Workspace:
 
     @cached_property
     def size_error(self) -> float:
-        """Estimated error of `size`, from a grid of half as many points per axis."""
-        return abs(self.size - self.coarse_boundary(2).enclosed) / 3
+        """Estimated error of `size`, which falls with the square of the distance of points.
+
+        From grids of half and of a quarter as many cells per axis; the larger of two estimates,
+        since errors of opposite parts of the boundary may cancel by chance.
+        """
+        half, quarter = (self.coarse_boundary(step).enclosed for step in (2, 4))
+        return max(abs(self.size - half) / 3, abs(half - quarter) / 12)
 
     def coarse_boundary(self, step: int) -> BoundaryMesh:
         """Boundary of every step-th point of the grid, on limits to rounding.

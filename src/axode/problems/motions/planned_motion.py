@@ -90,6 +90,21 @@ class PlannedMotion:
             for order, ending in enumerate(("", "_rate", "_acceleration"))
         }
 
+    def formulas(self, t: Any) -> dict[str, Any]:
+        """Columns, rates and accelerations by name as formulas of a symbol of time.
+
+        They are for functions of the state that `simulate` traces: `motion.formulas(s.t)`.
+
+        Args:
+            t: The symbol.
+
+        Raises:
+            NotApplicable: for poses, time-optimal motions and very many pieces.
+        """
+        from axode.problems.motions.motion_formulas import motion_formulas
+
+        return motion_formulas(self.names, self.curve, self.law, t)
+
     def sampled(self, save_every: float | None = None) -> Trajectory:
         """Samples with names and units, to plot, to save, or to hand to `axode inverse --motion`.
 

@@ -47,6 +47,16 @@ class StraightCurve:
         self._waypoints = waypoints
 
     @property
+    def ends(self) -> Array:
+        """Columns of both waypoints."""
+        return self._waypoints.values
+
+    @property
+    def has_poses(self) -> bool:
+        """Whether bodies turn, so that some columns are no polynomials."""
+        return any(channel.is_pose for channel in self._waypoints.channels)
+
+    @property
     def end(self) -> float:
         """Largest parameter."""
         return 1.0
