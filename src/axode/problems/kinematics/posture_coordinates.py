@@ -217,7 +217,7 @@ class CoordinateMap:
         ends = [(chain.first.node, chain.second.node) for chain in self.problem.chains]
         found = self._all_branches(sides, [(frames[a], frames[b]) for a, b in ends], turns)
         for k, branches in enumerate(found):
-            pair = sides[2 * k : 2 * k + 2]
+            pair = sides[2 * k], sides[2 * k + 1]
             made = self._chosen(branches, *pair, None if branch is None else branch[k])
             missing = np.maximum(missing, made.missing)
             for side, values, node in zip(pair, (made.first, made.second), ends[k], strict=True):
