@@ -99,10 +99,8 @@ def test_poses_may_be_given_in_any_form(simulator):
     rng = np.random.default_rng(1)
     r, rpy = rng.uniform(-0.1, 0.1, (5, 3)), rng.uniform(-0.2, 0.2, (5, 3))
     r[:, 2] += 1.0
-    named = simulator.inverse(
-        {**dict(zip("xyz", r.T, strict=True)),
-         **dict(zip(("roll", "pitch", "yaw"), rpy.T, strict=True))}
-    )  # fmt: skip
+    names = ("x", "y", "z", "roll", "pitch", "yaw")
+    named = simulator.inverse(dict(zip(names, np.column_stack([r, rpy]).T, strict=True)))
     R = rotations(rpy)
     matrices = np.zeros((5, 4, 4))
     matrices[:, :3, :3], matrices[:, :3, 3], matrices[:, 3, 3] = R, r, 1.0

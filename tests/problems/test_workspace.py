@@ -171,6 +171,16 @@ def test_the_angle_of_a_revolute_limits(planar):
     assert abs(ws.size - sector) < 4 * ws.size_error + 1e-3
 
 
+def test_patterns_mean_what_their_values_fit():
+    robot = ax.Kinematics(three_rpr(), driven=["base0", "l1", "l2"])
+    legs = closed_form_legs(robot)
+    assert set(read_limits(legs, {"*0": (0.5, 1.0)}, None, None, None).driven) == {"base0"}
+    assert set(read_limits(legs, {"*1": 0.5}, None, None, None).cones) == {"base1", "top1"}
+    both = read_limits(legs, {"base*": 0.5, "l*": (0.5, 1.0)}, None, None, None)
+    assert set(both.cones) == {"base1", "base2"}
+    assert set(both.driven) == {"l1", "l2"}
+
+
 def test_an_interrupt_ends_the_sampling(planar, monkeypatch):
     monkeypatch.setattr(
         Interrupt, "pressed", property(lambda self: True, lambda self, on: None), raising=False
