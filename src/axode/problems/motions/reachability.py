@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 SLACK = 1e-10  # of the limits, in the pass from the start: rounding of the pass from the end
 ROUNDING = 1e-14  # relative, of differences of products
 TINY = 1e-300
-UNBOUNDED = 1e15  # squared rate, the parameter from 0 to 1, that stands for no limit
+UNBOUNDED = 1e30  # squared rate, the parameter from 0 to 1, that stands for no limit
 
 
 @dataclass(frozen=True)
