@@ -1,5 +1,7 @@
 """Robots whose postures are known: platforms, arms and loops."""
 
+import functools
+
 import numpy as np
 
 import axode as ax
@@ -8,6 +10,12 @@ from axode.mechanism.values.expressions import numeric
 
 BASE = np.array([[0.5, -0.3], [0.1, 0.6], [-0.6, -0.2]])
 TOP = np.array([[0.3, -0.1], [-0.05, 0.25], [-0.2, -0.25]])
+
+
+@functools.cache
+def gallery_robot(name, output=None):
+    """A robot of the gallery, made once for all tests."""
+    return ax.Kinematics(ax.gallery.build(name), output)
 
 
 def _link(bot, name):
