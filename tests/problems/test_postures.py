@@ -15,6 +15,7 @@ from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose
 from posture_robots import (
     arm,
+    free_platform,
     gallery_robot,
     hexapod,
     nut,
@@ -194,6 +195,19 @@ def test_a_general_arm_has_sixteen_ways():
     assert found.counts.paths == 16 and (found.counts.finite == 16).all()
     assert found.residual.max() < 1e-12 and found.certified.all()
     assert np.abs(found.q - robot.model.home).max(axis=1).min() < 1e-9
+
+
+def test_values_without_posture_give_none():
+    """Also where a joint of the output constrains nothing, as the one of a free platform."""
+    robot = ax.Kinematics(free_platform())
+    none = robot.direct({"l0": 60.0})
+    assert (len(none), none.number, none.nearest) == (0, 0, -1)
+    assert repr(none).startswith("'free': 0 real postures, 6 over the complex numbers")
+    some = robot.direct({"l0": [60.0, robot.model.home[robot.model.coordinates.index("l0")]]})
+    assert some.number.tolist() == [0, 2]
+    assert repr(some) == "Postures of 'free': 2 real postures of 2 targets, 0 to 2 per target"
+    alike = robot.direct({"l0": np.full(3, 60.0)})
+    assert repr(alike).endswith("0 real postures of 3 targets, 0 per target")
 
 
 # what is refused ---------------------------------------------------------------------------------

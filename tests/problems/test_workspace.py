@@ -290,7 +290,7 @@ def test_wrong_arguments_are_named(planar, hexapod):
 
     refused(ax.UnknownName, "has no kind 'volume'", kind="volume")
     refused(ax.UnknownName, "has no target 'tpu'", target="tpu")
-    refused(ax.UnknownName, r"coordinate or joint with limits 'k\*'", limits={"k*": (0, 1)})
+    refused(ax.UnknownName, r"driven coordinate or passive joint 'k\*'", limits={"k*": (0, 1)})
     refused(ax.UnknownName, "has no pose coordinate 'x'", at={"x": 1.0})
     refused(ax.UnknownName, "has no pose coordinate 'z'", bounds={"z": (0, 1)})
     refused(

@@ -196,10 +196,12 @@ class Postures:
 
     def __repr__(self) -> str:
         if self.shape:
-            least, most = (self.number.min(initial=0), self.number.max(initial=0))
+            number = self.number
+            least, most = (number.min(), number.max()) if number.size else (0, 0)
+            each = f"{least} to {most}" if least < most else f"{most}"
             return (
-                f"Postures of '{self.model.name}': {len(self)} real ones of {self.number.size} "
-                f"targets, {least} to {most} each"
+                f"Postures of '{self.model.name}': {len(self)} real postures of {number.size} "
+                f"targets, {each} per target"
             )
         return "\n".join(self._lines())
 
