@@ -312,7 +312,12 @@ def test_wrong_arguments_are_named(planar, hexapod):
         robot=hexapod,
         limits={"ball_I": 4.0},
     )
-    refused(ax.InvalidArgument, "nothing bounds x, y: give bounds, or limits of the legs")
+    refused(ax.InvalidArgument, r"nothing bounds x, y: give bounds={.*limits of the driven")
+    refused(
+        ax.InvalidArgument,
+        r'nothing bounds z: give bounds={"z": .*}$',
+        robot=known_robot("three_rps"),
+    )
     refused(ax.InvalidArgument, r"'x' needs \(smallest, largest\), got", bounds={"x": (1, 0)})
     refused(
         ax.InvalidArgument,
