@@ -210,8 +210,8 @@ class ClosedFormLegs:
         raise NotApplicable(
             f"the legs of '{self.robot_name}' cannot be solved one by one for the pose of "
             f"'{self.output}':\n  " + "\n  ".join(lines) + "\n  "
-            "Use inverse_kinematics, which finds one posture by iteration, all_inverse for a serial "
-            "robot with as many joints as its pose has coordinates, or another output"
+            "Use inverse_kinematics, which finds one posture by iteration, all_inverse for a "
+            "serial robot with as many joints as its pose has coordinates, or another output"
         )
 
     def _home_sign(self, equation: LegEquation | None) -> float:

@@ -139,8 +139,8 @@ def _read(model: Model, name: str, given: Any) -> list[Goal]:
         ]
     if is_body and values.ndim and name not in model.signals:
         raise InvalidArgument(
-            f"target '{name}': expected a position (..., 3), a pose (..., 4, 4), a tuple (position, "
-            f"rotation) or a Target, got shape {values.shape}"
+            f"target '{name}': expected a position (..., 3), a pose (..., 4, 4), a tuple "
+            f"(position, rotation) or a Target, got shape {values.shape}"
         )
     return [_of_signal(model, name, values)]
 
