@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,25 @@ class Postures:
                 for k, label in enumerate(self.labels)
             ],
         }
+
+    def plot(self, *, size: str = "screen", save: str | PathLike[str] | None = None) -> Any:
+        """Figure with a picture of every posture of one target, seen by one camera.
+
+        Args:
+            size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
+            save: A file to write as well, .png, .svg or .pdf.
+
+        Returns:
+            The `matplotlib.figure.Figure`, which a notebook shows.
+
+        Raises:
+            InvalidArgument: for a batch, of which `of` selects a target, and if there is none.
+            FileError: if the file cannot be written.
+            NotApplicable: if matplotlib, from the extra `plot`, is not installed.
+        """
+        from axode.show.plot.posture_plot import plot_postures
+
+        return plot_postures(self, size=size, save=save)
 
     def to_pandas(self) -> Any:
         """Return a table with a row per posture (needs the `pandas` extra)."""
