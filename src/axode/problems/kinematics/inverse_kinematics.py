@@ -103,9 +103,10 @@ def inverse_kinematics(
 ) -> Reached:
     """Find postures in which bodies, coordinates and measures are where they are wanted.
 
-    Where not all targets can be met, the weighted sum of their squared errors is least. Loops are
-    closed and limits kept in any case. Wheels are free to slip: of a robot that rolls, the place
-    and heading of its base are found, and its wheels keep their angles.
+    Where no attempt meets all targets, the weighted sum of their squared errors is a minimum, the
+    least one that was found. Loops are closed and limits kept in any case. Wheels are free to slip:
+    of a robot that rolls, the place and heading of its base are found, and its wheels keep their
+    angles.
 
     Args:
         model: The robot.

@@ -245,7 +245,7 @@ class _Timing:
         usage = _usage(rows, values, square, second, bends)
         return cls(grid, square, second, bends, values, usage)
 
-    @property
+    @cached_property
     def over(self) -> Array:
         """By how much limits are exceeded: (paths, intervals, limits)."""
         return np.asarray(np.abs(self.usage).max(axis=2) - 1)
