@@ -290,7 +290,7 @@ def test_wrong_arguments_are_named(planar, hexapod):
 
     refused(ax.UnknownName, "has no kind 'volume'", kind="volume")
     refused(ax.UnknownName, "has no target 'tpu'", target="tpu")
-    refused(ax.UnknownName, r"coordinate or joint with limits 'k\*'", limits={"k*": (0, 1)})
+    refused(ax.UnknownName, r"no coordinate or joint 'k\*'", limits={"k*": (0, 1)})
     refused(ax.UnknownName, "has no pose coordinate 'x'", at={"x": 1.0})
     refused(ax.UnknownName, "has no pose coordinate 'z'", bounds={"z": (0, 1)})
     refused(
@@ -316,9 +316,16 @@ def test_wrong_arguments_are_named(planar, hexapod):
     refused(ax.InvalidArgument, r"'x' needs \(smallest, largest\), got", bounds={"x": (1, 0)})
     refused(
         ax.InvalidArgument,
-        "grid: expected a number of cells, at least two, for 'x', got 1",
+        "grid: expected 2 to 100000 cells for 'x', got 1",
         limits={"l*": (1, 2)},
         grid=1,
+    )
+    refused(
+        ax.InvalidArgument,
+        "grid: .* points take .* GB, and this machine has .* cells along each axis fit",
+        robot=hexapod,
+        limits={"l_*": (1, 2)},
+        grid=100_000,
     )
     refused(
         ax.InvalidArgument,
