@@ -22,20 +22,22 @@ def _link(bot, name):
     return bot.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
 
 
-def planar_platform(order):
-    """A planar 3-RPR with driven slides, its legs in some order."""
+def planar_platform(order, unit=1.0):
+    """A planar 3-RPR with driven slides, its legs in some order, in metres times a unit."""
     bot = ax.Mechanism("planar")
     _link(bot, "platform")
     turn = 0.3
     R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
     for place, k in enumerate(order):
-        span = np.array([0.05, 0.02]) + R @ TOP[k] - BASE[k]
+        span = unit * (np.array([0.05, 0.02]) + R @ TOP[k] - BASE[k])
         angle = float(np.arctan2(span[1], span[0]))
         leg, rod = _link(bot, f"leg{k}"), _link(bot, f"rod{k}")
-        bot.add_joint(f"pivot{k}", ax.Revolute("z"), parent=bot.ground, child=leg, at=(*BASE[k], 0))
+        bot.add_joint(
+            f"pivot{k}", ax.Revolute("z"), parent=bot.ground, child=leg, at=(*unit * BASE[k], 0)
+        )
         bot.add_joint(f"l{k}", ax.Prismatic("x"), parent=leg, child=rod)
         bot.add_joint(
-            f"top{k}", ax.Revolute("z"), parent=rod, child="platform", child_at=(*TOP[k], 0)
+            f"top{k}", ax.Revolute("z"), parent=rod, child="platform", child_at=(*unit * TOP[k], 0)
         )
         bot.add_motor(f"motor{k}", f"l{k}")
         bot.set_home({f"pivot{k}": angle, f"l{k}": float(np.linalg.norm(span))})

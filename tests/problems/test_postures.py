@@ -275,3 +275,32 @@ def test_all_inverse_needs_a_serial_robot_with_as_many_joints():
     robot = robot_of("seven_axis_arm")
     with pytest.raises(ax.NotApplicable, match="more joints than a pose needs to reach a pose"):
         robot.all_inverse(robot.home_poses[robot.output])
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e9])
+def test_postures_do_not_depend_on_the_unit_of_length(unit):
+    """What is closed is decided by the size of the mechanism."""
+    usual = ax.Kinematics(planar_platform((0, 1, 2))).direct()
+    other = ax.Kinematics(planar_platform((0, 1, 2), unit)).direct()
+    assert len(usual) == len(other) > 0
+    apart = np.abs(other.poses[:, np.newaxis, :3, :3] - usual.poses[:, :3, :3]).max(axis=(2, 3))
+    assert apart.min(axis=1).max() < 1e-9
+
+
+def test_empty_batches_have_no_postures():
+    robot = robot_of("five_bar")
+    found = robot.direct({"theta1": np.zeros((2, 0))})
+    assert len(found) == 0 and found.shape == (2, 0)
+    assert robot.jacobians({"theta1": np.zeros(0)}).direct.shape[0] == 0
+    assert robot.singularities({"theta1": np.zeros(0)}).type.shape == (0,)
+    serial = ax.Kinematics(arm(wrist=False))
+    assert len(serial.all_inverse(np.zeros((0, 4, 4)))) == 0
+    none = ax.inverse_kinematics(serial.model, {"link6": np.zeros((0, 3))})
+    assert none.q.shape == (0, 6) and none.reached.shape == (0,)
+
+
+def test_threads_are_checked():
+    for call in (robot_of("five_bar").direct, lambda **o: serial.all_inverse(np.eye(4), **o)):
+        serial = ax.Kinematics(arm(wrist=False))
+        with pytest.raises(ax.InvalidArgument, match="threads: must be a whole number > 0"):
+            call(threads=0)

@@ -321,9 +321,16 @@ def test_wrong_arguments_are_named(planar, hexapod):
     refused(ax.InvalidArgument, r"'x' needs \(smallest, largest\), got", bounds={"x": (1, 0)})
     refused(
         ax.InvalidArgument,
-        "grid: expected a number of cells, at least two, for 'x', got 1",
+        "grid: expected 2 to 100000 cells for 'x', got 1",
         limits={"l*": (1, 2)},
         grid=1,
+    )
+    refused(
+        ax.InvalidArgument,
+        "grid: .* points take .* GB, and this machine has .* cells along each axis fit",
+        robot=hexapod,
+        limits={"l_*": (1, 2)},
+        grid=100_000,
     )
     refused(
         ax.InvalidArgument,

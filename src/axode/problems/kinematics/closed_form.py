@@ -272,8 +272,8 @@ def _completed(legs: ClosedFormLegs) -> tuple[SX, SX, SX]:
             "legs.\n  Use inverse_kinematics, which finds one posture by iteration"
         )
     step = ca.Function("step", [x], [ca.solve(J[kept, :], rows[kept])])
-    start = ca.vertcat(pose.r, _symbolic_angles(pose.R))
-    values = [SX(float(home[k])) if k in unknown else start[k] for k in range(6)]
+    # poses by coordinates have those that follow as at home
+    values = ca.vertsplit(ca.vertcat(pose.r, _symbolic_angles(pose.R)))
     for _ in range(NEWTON_STEPS):
         change = step(ca.vertcat(*values))
         for k, place in enumerate(unknown):

@@ -189,7 +189,7 @@ def find_postures(
 
 def _report(search: PostureSearch, conditions: Conditions) -> Reached:
     model, goals, batch = search.model, search.problem.goals, search.batch
-    q = search.q.reshape(*batch, -1)
+    q = search.q.reshape(*batch, search.q.shape[-1])
     o = conditions.options
     poses = model.poses(q, **o)
     measures = model.measures(q, **o) if model.measure_names else None
