@@ -82,6 +82,8 @@ def write_fmu(
         outputs: Names of the outputs; coordinates, speeds, measures and energies unless given.
         step: Longest internal step of co-simulation [s].
     """
+    if version not in VERSIONS:
+        raise UnknownName("axode", "version of FMI", version, VERSIONS)
     if not (np.isfinite(step) and step > 0):
         raise InvalidArgument(f"step: expected a positive number of seconds, got {step}")
     chosen = _outputs(model, outputs)

@@ -82,7 +82,7 @@ def fmu_functions(model: Model, outputs: Sequence[Signal]) -> FmuFunctions:
     projection = made.tape("projection", made.results("projection"))
     leaning = 2 * len(facts.leaning)
     pivots = made.results("pivots")
-    pivots = pivots[: len(pivots) - leaning]
+    pivots = made.moving(pivots[: len(pivots) - leaning])
     lengths = [facts.length if unit == "m" else 1.0 for unit in facts.residual_units]
     residual = [
         made.builder.apply(Kind.MUL, number, made.builder.constant(1.0 / length))
@@ -170,10 +170,14 @@ class _Made:
             number = a if sign else self.builder.apply(Kind.SUB, a, b)
             if self.builder.value(number) is None:
                 numbers[number] = None
-        moving = dependencies(self.tape("jumps", list(numbers)))
+        return self.moving(list(numbers))
+
+    def moving(self, numbers: list[int]) -> list[int]:
+        """Those of some numbers that depend on more than parameters."""
+        arguments = dependencies(self.tape("numbers", numbers))
         return [
             number
-            for number, on in zip(numbers, moving, strict=True)
+            for number, on in zip(numbers, arguments, strict=True)
             if any(argument != "p" for argument, _ in on)
         ]
 
