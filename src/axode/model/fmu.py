@@ -101,7 +101,6 @@ def write_fmu(
         tool=_tool(),
         variables=variables,
         indicators=functions.indicators.outputs[0].size,
-        step=step,
         corrects=functions.projection is not None,
         sources=compiled,
     )
@@ -199,6 +198,11 @@ def _variables(
         about = FmuVariable(
             signal.name, "output", "continuous", signal.unit, signal.kind.capitalize()
         )
+        made.append(replace(about, initial="calculated", depends=_references(on, firsts)))
+    singular = functions.pivots.outputs[0].size
+    for k, on in enumerate(dependencies(functions.indicators)):
+        what = "the independent speeds do not suffice" if k < singular else "rates may jump"
+        about = FmuVariable(f"event_indicator[{k + 1}]", "local", "continuous", "", f"Zero: {what}")
         made.append(replace(about, initial="calculated", depends=_references(on, firsts)))
     return _distinct(made)
 

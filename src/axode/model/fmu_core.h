@@ -2,7 +2,8 @@
  *
  * All numbers of an instance lie in one array, and a value reference is a place in it:
  *
- *     time | states x | inputs u | parameters p | internal step | derivatives of x | outputs y
+ *     time | states x | inputs u | parameters p | internal step
+ *          | derivatives of x | outputs y | event indicators z
  *
  * "settings.h" has the sizes and the start values of the model, "model.h" its functions. Nothing
  * is allocated here. Statuses are the numbers that FMI 2 and FMI 3 share.
@@ -27,7 +28,8 @@ enum {
     STEP = P + N_P,
     DER = STEP + 1,
     Y = DER + N_X,
-    N_VALUES = Y + N_Y
+    Z = Y + N_Y,
+    N_VALUES = Z + N_INDICATORS
 };
 
 #define CLOSED 1e-13        /* change of coordinates by which Newton's method has ended */
@@ -45,6 +47,7 @@ typedef struct {
     int open;       /* whether start values are not closed yet */
     int fresh_der;  /* whether derivatives belong to the other numbers */
     int fresh_y;    /* whether outputs do */
+    int fresh_z;    /* whether event indicators do */
     int ended;      /* whether no step can follow */
 } Numbers;
 
@@ -67,7 +70,7 @@ static int fail(Instance *c, int status, const char *message)
 
 static void touch(Instance *c)
 {
-    c->n.fresh_der = c->n.fresh_y = 0;
+    c->n.fresh_der = c->n.fresh_y = c->n.fresh_z = 0;
     if (c->n.phase <= INITIALIZING) c->n.open = 1;
 }
 
@@ -178,7 +181,12 @@ static int get_values(Instance *c, const unsigned int *references, size_t count,
     for (k = 0; k < count; ++k) {
         const unsigned int place = references[k];
         if (place >= N_VALUES) return fail(c, ERROR, "there is no variable of this reference");
-        if (place >= Y && !c->n.fresh_y) {
+        if (place >= Z && !c->n.fresh_z) {
+#if N_INDICATORS
+            model_indicators(v + TIME, v + X, v + U, v + P, v + Z);
+#endif
+            c->n.fresh_z = 1;
+        } else if (place >= Y && place < Z && !c->n.fresh_y) {
             model_outputs(v + TIME, v + X, v + U, v + P, v + Y);
             c->n.fresh_y = 1;
         } else if (place >= DER && place < Y && !c->n.fresh_der) {
@@ -242,15 +250,11 @@ static int set_states(Instance *c, const double *x, size_t size)
 
 static int get_indicators(Instance *c, double *indicators, size_t size)
 {
-    const double *v = c->n.v;
+    unsigned int places[N_INDICATORS + 1];
+    size_t k;
     if (size != N_INDICATORS) return fail(c, ERROR, "the number of event indicators is another");
-#if N_INDICATORS
-    model_indicators(v + TIME, v + X, v + U, v + P, indicators);
-#else
-    (void)v;
-    (void)indicators;
-#endif
-    return OK;
+    for (k = 0; k < size; ++k) places[k] = (unsigned int)(Z + k);
+    return get_values(c, places, size, indicators);
 }
 
 /* After a step of the environment's integrator: whether states must be corrected, or all ends. */
@@ -290,7 +294,7 @@ static int differentiate(Instance *c, const unsigned int *unknowns, size_t n_unk
         d[knowns[k]] += seed[k];
     }
     for (k = 0; k < n_unknowns; ++k) {
-        if (unknowns[k] >= N_VALUES) return fail(c, ERROR, "an unknown is no variable");
+        if (unknowns[k] >= Z) return fail(c, ERROR, "an unknown is no derivative and no output");
         outputs |= unknowns[k] >= Y;
         rates |= unknowns[k] >= DER && unknowns[k] < Y;
     }

@@ -22,7 +22,7 @@ _BASES: dict[str, dict[str, int]] = {
     "Hz": {"s": -1},
     "1": {},
 }
-_STRUCTURED = re.compile(r"(der\()?[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\)?", re.ASCII)
+_STRUCTURED = re.compile(r"(der\()?[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\)|\[\d+\])?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ class FmuDescription:
         token: What the description and the binary have in common.
         tool: Program that wrote it.
         variables: All variables; the first one is time.
-        indicators: Number of event indicators.
-        step: Internal step of co-simulation [s].
+        indicators: Number of event indicators, which are the last variables.
         corrects: Whether states may be corrected after steps of model exchange.
         sources: Names of the C files to compile.
     """
@@ -76,7 +75,6 @@ class FmuDescription:
     tool: str
     variables: tuple[FmuVariable, ...]
     indicators: int
-    step: float
     corrects: bool
     sources: tuple[str, ...]
 
@@ -132,6 +130,7 @@ class FmuDescription:
             *(self._unknown("Output", k) for k in self._outputs),
             *(self._unknown("ContinuousStateDerivative", k) for k in self._derivatives),
             *(self._unknown("InitialUnknown", k, known=False) for k in self._unknowns),
+            *(self._unknown("EventIndicator", k) for k in self._indicators),
         ]
         return "\n".join(
             [
@@ -164,6 +163,10 @@ class FmuDescription:
     @property
     def _derivatives(self) -> list[int]:
         return [k for k, v in enumerate(self.variables) if v.derivative is not None]
+
+    @property
+    def _indicators(self) -> range:
+        return range(len(self.variables) - self.indicators, len(self.variables))
 
     @property
     def _unknowns(self) -> list[int]:
