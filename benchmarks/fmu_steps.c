@@ -21,6 +21,7 @@ typedef void *Instantiate(const char *, int, const char *, const char *, const C
 typedef int Setup(void *, int, double, double, int, double);
 typedef int Change(void *);
 typedef int Step(void *, double, double, int);
+typedef void Free(void *);
 typedef int Get(void *, const unsigned int *, size_t, double *);
 
 static void *find(void *library, const char *name)
@@ -60,6 +61,7 @@ int main(int count, char **arguments)
     for (k = 0; k < steps && !status; ++k) status = step(instance, (double)k * length, length, 1);
     seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
     ((Get *)find(library, "fmi2GetReal"))(instance, &first, 1, &value);
+    ((Free *)find(library, "fmi2FreeInstance"))(instance);
     printf("%d %ld %.4g %.17g\n", status, k, seconds > 0.0 ? (double)k / seconds : 0.0, value);
     return status;
 }

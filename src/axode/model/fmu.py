@@ -40,7 +40,6 @@ COMPUTED = ("q", "nu", "joint_speeds", "measures", "energy", "contact_forces", "
 WRAPPERS = {"2.0": "fmu_fmi2.c", "3.0": "fmu_fmi3.c"}
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
-LONGEST = 600  # seconds that a compiler may take
 NO_COMPILER = (
     "{name} holds sources and no binary: {reason}.\n"
     "  Install gcc or clang, or name a compiler in the environment variable CC; tools that compile "
@@ -116,7 +115,7 @@ def write_fmu(
         library = compile_library(texts, identifier)
         members[f"binaries/{_platform(version)}/{identifier}{_ending()}"] = library
     except _NoBinary as reason:
-        warnings.warn(NO_COMPILER.format(name=place.name, reason=reason), LeftOut, 4)
+        warnings.warn(NO_COMPILER.format(name=place.name, reason=reason), LeftOut, 5)
     write_atomically(place, _archive(members))
     return place
 
@@ -361,9 +360,7 @@ def compile_library(texts: Mapping[str, str], identifier: str) -> bytes:
         target = f"{identifier}{_ending()}"
         strip = [] if platform.system() == "Darwin" else ["-s"]
         every = [*command, *FLAGS, *strip, *sources, "-o", target, "-lm"]
-        done = subprocess.run(
-            every, cwd=folder, capture_output=True, text=True, check=False, timeout=LONGEST
-        )
+        done = subprocess.run(every, cwd=folder, capture_output=True, text=True, check=False)
         made = Path(folder, target)
         if done.returncode or not made.exists():
             said = next((line for line in done.stderr.splitlines() if "error" in line), "no reason")
