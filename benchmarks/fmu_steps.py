@@ -19,7 +19,7 @@ import axode as ax
 
 LENGTH = 1e-4  # [s] of a step
 CASES = {"wheeled_pendulum": {"theta3": 0.3}, "four_bar": {}, "unicycle": {"w": 1.0}}
-PROGRAM = Path(__file__).with_suffix(".c")
+PROGRAM = Path(__file__).parents[1] / "tests" / "targets" / "fmu_steps.c"
 
 
 def count_steps(model: ax.Model, start: object, steps: int, folder: Path) -> tuple[float, float]:

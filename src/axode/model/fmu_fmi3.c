@@ -408,7 +408,7 @@ EXPORT int F(fmi3DoStep)(void *component, double time, double step, bool no_set,
     *event = *early = false;
     *terminate = c->n.ended != 0;
     *last = c->n.v[TIME];
-    return status;
+    return status == DISCARD && c->n.ended ? OK : status; /* to terminate is not to fail */
 }
 
 EXPORT int F(fmi3ActivateModelPartition)(void *c, Reference clock, double time)
