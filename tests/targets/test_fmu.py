@@ -16,6 +16,7 @@ from axode.model.fmu_description import base_unit, unit_of_rate
 from benchmarks.fmu_steps import count_steps
 from tests.targets.fmu_driver import Unit, dependencies
 from tests.targets.test_c import CC, FLAGS, needs_cc
+from variants import further
 
 pytestmark = needs_cc
 VERSIONS = ("2.0", "3.0")
@@ -357,5 +358,28 @@ def test_fmpy_validates_and_simulates_it(files, four_bar, version):
             start_values=PUSH,
             output=names,
         )
-        for name in names:
-            assert abs(found[name][-1] - run[name][-1]) <= CLOSE, (kind, name)
+        for signal in names:
+            assert abs(found[signal][-1] - run[signal][-1]) <= CLOSE, (kind, signal)
+
+
+@pytest.mark.parametrize("name", [further("flight_simulator"), further("planar_3rrr")])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_fmpy_simulates_platforms_on_legs(name, version, tmp_path):
+    fmpy = pytest.importorskip("fmpy")
+    from fmpy.validation import validate_fmu
+
+    model = ax.gallery.build(name).derive().compile()
+    names = [*model.coordinates, *model.independent, "kinetic"]
+    start = {model.independent[0]: 0.05, model.independent[1]: -0.03}
+    motors = list(model.inputs[: model.facts.motors])
+    held = model.inverse_dynamics(model.home)[: len(motors)]
+    push = {motor: float(force) for motor, force in zip(motors, held, strict=True)}
+    path = str(tmp_path / "platform.fmu")
+    model.export(path, fmi=version, start=start)
+    assert validate_fmu(path) == []
+    run = ax.simulate(model, 0.3, start=start, input=push, rtol=1e-12, atol=1e-12)
+    for kind in ("ModelExchange", "CoSimulation"):
+        options = {"stop_time": 0.3, "output_interval": 0.05, "relative_tolerance": 1e-12}
+        found = fmpy.simulate_fmu(path, fmi_type=kind, start_values=push, output=names, **options)
+        for signal in names:
+            assert abs(found[signal][-1] - run[signal][-1]) <= CLOSE, (kind, signal)
