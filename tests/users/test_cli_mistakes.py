@@ -68,6 +68,7 @@ MISTAKES = [
     ("derive unicycle --latex --json", 2, "choose one"),
     ("compare unicycle --formulation newton", 1, "has no formulation 'newton'"),
     ("export unicycle --to u.axm --prefix left_", 2, "it is for .c files"),
+    ("export unicycle --to u.axm --fmi 3.0", 2, "it is for .fmu files"),
     ("export unicycle --to u.c --prefix 2nd", 1, "cannot begin a name in C"),
     ("gallery robot", 1, "the gallery has no mechanism 'robot'"),
     ("verify missing.json", 1, "cannot be read"),

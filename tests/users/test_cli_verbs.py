@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -382,7 +383,7 @@ def test_inverse_along_formulas_and_paths(capsys):
 # export, gallery, verify, bench, doctor ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", [".c", ".axm", ".tex", ".toml", ".ptx"])
+@pytest.mark.parametrize("ending", [".c", ".axm", ".tex", ".toml", ".ptx", ".fmu"])
 def test_export_writes_what_the_ending_says(ending, tmp_path, capsys):
     found = told(capsys, "export", "unicycle", "--to", str(tmp_path / f"u{ending}"))
     files = [Path(file) for file in found["files"]]
@@ -402,6 +403,16 @@ def test_export_writes_what_the_ending_says(ending, tmp_path, capsys):
 def test_export_begins_names_in_c_as_asked(tmp_path, capsys):
     found = told(capsys, "export", "unicycle", "--to", str(tmp_path / "u.c"), "--prefix", "left_")
     assert "void left_forward_dynamics(" in Path(found["files"][1]).read_text()
+
+
+def test_export_of_a_unit_takes_its_options(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    words = ["--fmi", "3.0", "--outputs", "x,theta", "--step", "0.01"]
+    found = told(capsys, "export", "unicycle", "--to", str(tmp_path / "u.fmu"), *words)
+    with zipfile.ZipFile(found["files"][0]) as archive:
+        text = archive.read("modelDescription.xml").decode()
+    assert 'fmiVersion="3.0"' in text and text.count('causality="output"') == 2
+    assert text.count('causality="parameter"') == 1 + len(found["arrays"]["p"]) > 1
 
 
 def test_gallery_tells_more_of_one(capsys):

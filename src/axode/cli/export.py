@@ -19,6 +19,7 @@ ENDINGS = {
     ".tex": "the equations as a LaTeX document",
     ".toml": "the mechanism itself",
     ".ptx": "a kernel for NVIDIA GPUs",
+    ".fmu": "a functional mock-up unit for tools that read FMI 2 or 3",
 }
 
 
@@ -27,7 +28,8 @@ def export(
     to: Annotated[
         Path,
         typer.Option(
-            help="File to write; its ending, .c, .axm, .tex, .toml or .ptx, chooses the format."
+            help="File to write; its ending, .c, .axm, .fmu, .tex, .toml or .ptx, chooses the "
+            "format."
         ),
     ],
     option: Options = None,
@@ -39,8 +41,12 @@ def export(
         ),
     ] = None,
     parameters: Annotated[
-        str, typer.Option(help="Parameters: fixed (folded into the code) or free (arguments).")
-    ] = "fixed",
+        str | None,
+        typer.Option(
+            help="Parameters: fixed (folded into the code) or free (arguments); fixed by default, "
+            "free in an .fmu file."
+        ),
+    ] = None,
     rollout: Annotated[
         str | None,
         typer.Option(help="Integrator of whole runs to add to a .ptx file: rk4 or dopri5."),
@@ -58,25 +64,44 @@ def export(
         str | None,
         typer.Option(help="Prefix of all names in a .c file; robot_ for robot.c by default."),
     ] = None,
+    fmi: Annotated[
+        str | None, typer.Option(help="Version of FMI of an .fmu file: 2.0 (default) or 3.0.")
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Outputs of an .fmu file, separated by commas; coordinates, speeds, measures and "
+            "energies by default."
+        ),
+    ] = None,
+    step: Annotated[
+        float | None,
+        typer.Option(help="Longest internal step of an .fmu file in co-simulation [s]; 0.001."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model for other programs: C, a model file, LaTeX, TOML, a GPU kernel.
+    """Write a model for other programs: C, a model file, an FMU, LaTeX, TOML, a GPU kernel.
 
     axode export caster_robot --to robot.c --functions inverse_dynamics
 
     axode export caster_robot --to robot.axm --parameters free
+
+    axode export caster_robot --to robot.fmu --fmi 3.0
     """
     check_writable(to, tuple(ENDINGS), "--to")
+    if parameters is None:
+        parameters = "free" if to.suffix.lower() == ".fmu" else "fixed"
     if parameters not in ("fixed", "free"):
         raise typer.BadParameter(
             f"'{parameters}' is neither fixed nor free", param_hint="--parameters"
         )
     ending, asked = to.suffix.lower(), words(functions)
-    more = _kernel_options(ending, rollout, capability, precision)
-    if prefix is not None:
-        if ending != ".c":
-            raise typer.BadParameter("it is for .c files", param_hint="--prefix")
-        more["prefix"] = prefix
+    groups: dict[str, dict[str, Any]] = {
+        ".ptx": {"rollout": rollout, "capability": capability, "precision": precision},
+        ".c": {"prefix": prefix},
+        ".fmu": {"fmi": fmi, "outputs": words(outputs) or None, "step": step},
+    }
+    more = _format_options(ending, groups)
     if ending in (".toml", ".tex"):
         written, arrays = _export_mechanism(source, option, to, ending, asked), {}
     else:
@@ -92,13 +117,13 @@ def export(
         print(f"  {name:<3}{', '.join(entries) or 'none'}")
 
 
-def _kernel_options(ending: str, *given: str | None) -> dict[str, str]:
-    """Return the options that only kernels have, by name."""
-    names = ("rollout", "capability", "precision")
-    found = {name: value for name, value in zip(names, given, strict=True) if value is not None}
-    if found and ending != ".ptx":
-        raise typer.BadParameter("it is for .ptx files", param_hint=f"--{next(iter(found))}")
-    return found
+def _format_options(ending: str, groups: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the options of the format; those of other formats must not be given."""
+    for other, options in groups.items():
+        given = [name for name, value in options.items() if value is not None]
+        if given and other != ending:
+            raise typer.BadParameter(f"it is for {other} files", param_hint=f"--{given[0]}")
+    return {name: v for name, v in groups.get(ending, {}).items() if v is not None}
 
 
 def _export_mechanism(

@@ -1,18 +1,25 @@
-"""Export of models to C, PTX or model files."""
+"""Export of models to C, PTX, FMUs or model files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from axode.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from axode.model.model import Model
 
-SUFFIXES = {".axm": "Axode's own file", ".c": "C99 and its header", ".ptx": "kernels for a GPU"}
+SUFFIXES = {
+    ".axm": "Axode's own file",
+    ".c": "C99 and its header",
+    ".ptx": "kernels for a GPU",
+    ".fmu": "FMI 2 or 3",
+}
 
 
 def export_model(
@@ -24,8 +31,9 @@ def export_model(
     capability: str,
     precision: str | None,
     prefix: str | None,
+    unit: Mapping[str, Any],
 ) -> tuple[Path, ...]:
-    """Write the files that `Model.export` documents."""
+    """Write the files that `Model.export` documents; `unit` has the arguments of FMUs."""
     place = Path(path)
     if place.suffix not in SUFFIXES:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
@@ -34,6 +42,13 @@ def export_model(
         raise InvalidArgument(f"rollout: only a .ptx file holds whole runs, not '{place.name}'")
     if prefix is not None and place.suffix != ".c":
         raise InvalidArgument(f"prefix: only a .c file has names to begin, not '{place.name}'")
+    for name, value in unit.items():
+        if value is not None and place.suffix != ".fmu":
+            raise InvalidArgument(f"{name}: only an .fmu file takes it, not '{place.name}'")
+    if place.suffix == ".fmu":
+        if functions is not None:
+            raise InvalidArgument("functions: an .fmu file has outputs instead: outputs=[...]")
+        return (_fmu_file(model, place, **unit),)
     if place.suffix == ".axm":
         model.save(place, functions)
         return (place,)
@@ -61,6 +76,28 @@ def _c_files(
     write_atomically(place, source.encode())
     write_atomically(place.with_suffix(".h"), header.encode())
     return place, place.with_suffix(".h")
+
+
+def _fmu_file(
+    model: Model,
+    place: Path,
+    fmi: str | None,
+    outputs: Sequence[str] | None,
+    start: Any,
+    step: float | None,
+) -> Path:
+    from axode.model.fmu import DEFAULT_STEP, FmuStart, write_fmu
+
+    q, nu, p = model.home, np.zeros(len(model.independent)), model.parameter_vector()
+    if start is not None:
+        from axode.problems.assemble.assemble import assemble
+
+        state = assemble(model.on_cpu(), start)
+        q, nu = state.q, state.nu
+    begin = FmuStart(q, nu, p)
+    return write_fmu(
+        model, place, begin, fmi or "2.0", outputs, DEFAULT_STEP if step is None else step
+    )
 
 
 def _kernel_files(

@@ -398,12 +398,16 @@ class Model:
         capability: str = "7.5",
         precision: Literal["float64", "float32"] | None = None,
         prefix: str | None = None,
+        fmi: Literal["2.0", "3.0"] | None = None,
+        outputs: Sequence[str] | None = None,
+        start: Any = None,
+        step: float | None = None,
     ) -> tuple[Path, ...]:
-        """Write functions for other programs, in the format of the path's ending.
+        """Write files for other programs, in the format of the path's ending; return their paths.
 
         Args:
             path: `x.axm` for `axode.load_model`; `x.c` for C, with `x.h` beside it; `x.ptx` for
-                `axode.runtime.cuda`, with `x.json` beside it.
+                `axode.runtime.cuda`, with `x.json` beside it; `x.fmu` for tools that read FMI.
             functions: Functions to write; all into `.axm`, else forward_dynamics, unless given.
             rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
             input: Input of those runs, as `simulate` takes it; an argument of the kernel unless
@@ -411,14 +415,18 @@ class Model:
             capability: Oldest compute capability the kernels must run on.
             precision: Precision of the kernels; the model's unless given.
             prefix: Prefix of names in C; `x_` unless given, "" for none.
-
-        Returns:
-            Paths of the files.
+            fmi: Version of FMI of an `.fmu` file; "2.0" unless given.
+            outputs: Signals that are outputs of an `.fmu` file; coordinates, speeds, measures and
+                energies unless given.
+            start: Start of an `.fmu` file, as `assemble` takes it; home at rest unless given.
+            step: Longest internal step of co-simulation [s]; 1 ms unless given.
         """
         check_arguments(Model.export, locals())
         from axode.model.export import export_model
 
-        return export_model(self, path, functions, rollout, input, capability, precision, prefix)
+        unit = {"fmi": fmi, "outputs": outputs, "start": start, "step": step}
+        kernel = (rollout, input, capability, precision)
+        return export_model(self, path, functions, *kernel, prefix, unit)
 
     def on_cpu(self) -> Model:
         """Model whose functions run on the CPU in double precision; itself unless on a GPU."""

@@ -1,0 +1,352 @@
+/* What FMUs of Axode compute, whichever version of FMI asks for it.
+ *
+ * All numbers of an instance lie in one array, and a value reference is a place in it:
+ *
+ *     time | states x | inputs u | parameters p | internal step
+ *          | derivatives of x | outputs y | event indicators z
+ *
+ * "settings.h" has the sizes and the start values of the model, "model.h" its functions. Nothing
+ * is allocated here. Statuses are the numbers that FMI 2 and FMI 3 share.
+ */
+#ifndef AXODE_FMU_CORE_H
+#define AXODE_FMU_CORE_H
+
+#include "settings.h"
+#include "model.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { OK = 0, DISCARD = 2, ERROR = 3 };
+enum { INSTANTIATED, INITIALIZING, RUNNING, TERMINATED };
+enum {
+    TIME = 0,
+    X = 1,
+    U = X + N_X,
+    P = U + N_U,
+    STEP = P + N_P,
+    DER = STEP + 1,
+    Y = DER + N_X,
+    Z = Y + N_Y,
+    N_VALUES = Z + N_INDICATORS
+};
+
+#define CLOSED 1e-13        /* change of coordinates by which Newton's method has ended */
+#define CLOSING_STEPS 50    /* of Newton's method, for start values */
+#define CLOSURE 1e-9        /* residual of a closed loop, by the mechanism's length */
+#define MAX_DRIFT 1e-7      /* of loops in model exchange, before states are corrected */
+#define FOLLOWS 1e-5        /* of its terms: more, and a row that was left out is missed */
+#define MAX_STEPS 1e9       /* internal steps of one communication step */
+
+/* Everything that changes: the state of the FMU as its environment saves it. */
+typedef struct {
+    double v[N_VALUES];
+    double signs[N_PIVOTS + 1];
+    int phase;
+    int open;       /* whether start values are not closed yet */
+    int fresh_der;  /* whether derivatives belong to the other numbers */
+    int fresh_y;    /* whether outputs do */
+    int fresh_z;    /* whether event indicators do */
+    int ended;      /* whether no step can follow */
+} Numbers;
+
+typedef struct {
+    Numbers n;
+    int cosimulation;
+    const char *message; /* of the last failure */
+    void *environment;
+    void *logger;
+    void (*release)(void *);
+    void *(*reserve)(size_t, size_t);
+    char name[64];
+} Instance;
+
+static int fail(Instance *c, int status, const char *message)
+{
+    c->message = message;
+    return status;
+}
+
+static void touch(Instance *c)
+{
+    c->n.fresh_der = c->n.fresh_y = c->n.fresh_z = 0;
+    if (c->n.phase <= INITIALIZING) c->n.open = 1;
+}
+
+static void restart(Instance *c)
+{
+    memset(&c->n, 0, sizeof c->n);
+    memcpy(c->n.v, start_values, sizeof start_values);
+    touch(c);
+}
+
+static int is_finite(const double *x, int size)
+{
+    double sum = 0.0;
+    int i;
+    for (i = 0; i < size; ++i) sum += 0.0 * x[i];
+    return sum == 0.0;
+}
+
+/* Bring coordinates back onto the constraints by one step; gives the largest change. */
+static double project(const double *v, double t, double *x)
+{
+    double largest = 0.0;
+#if CAN_OPEN
+    double q[N_Q];
+    int i;
+    model_projection(&t, x, v + U, v + P, q);
+    for (i = 0; i < N_Q; ++i) {
+        const double change = fabs(q[i] - x[i]) / (1.0 + fabs(q[i]));
+        if (!(change <= largest)) largest = change;
+    }
+    memcpy(x, q, sizeof q);
+#else
+    (void)v;
+    (void)t;
+    (void)x;
+#endif
+    return largest;
+}
+
+/* Close the loops near the start values. */
+static int close_start(Instance *c)
+{
+    double *v = c->n.v;
+    if (!c->n.open) return OK;
+#if CAN_OPEN
+    {
+        int k = 0;
+        while (!(project(v, v[TIME], v + X) <= CLOSED) && ++k < CLOSING_STEPS) continue;
+    }
+#endif
+#if N_RESIDUAL || N_DROPPED
+    {
+        double off[N_RESIDUAL + N_DROPPED];
+        int i;
+        model_residual(v + TIME, v + X, v + U, v + P, off);
+        for (i = 0; i < N_RESIDUAL + N_DROPPED; ++i) {
+            if (i < N_RESIDUAL && !(fabs(off[i]) <= CLOSURE))
+                return fail(c, ERROR, "the start values and parameters do not close the loops; "
+                                      "start nearer to a configuration that is closed");
+            if (i >= N_RESIDUAL && !(fabs(off[i]) <= FOLLOWS))
+                return fail(c, ERROR, "at these parameters constraints hold that the model left "
+                                      "out; derive the mechanism with them as defaults");
+        }
+    }
+#endif
+    c->n.open = 0;
+    return OK;
+}
+
+/* Remember on which side of a singularity each pivot is, or see whether it has changed. */
+static int watch_pivots(Instance *c, const double *x, double t, int first)
+{
+#if N_PIVOTS
+    double pivots[N_PIVOTS];
+    int i;
+    model_pivots(&t, x, c->n.v + U, c->n.v + P, pivots);
+    for (i = 0; i < N_PIVOTS; ++i) {
+        if (first) c->n.signs[i] = pivots[i] < 0.0 ? -1.0 : 1.0;
+        if (!(pivots[i] * c->n.signs[i] > 1e-12)) {
+            c->n.ended = 1;
+            return fail(c, DISCARD, "the independent speeds do not determine the others beyond "
+                                    "this configuration; derive the mechanism with others");
+        }
+    }
+#else
+    (void)c;
+    (void)x;
+    (void)t;
+    (void)first;
+#endif
+    return OK;
+}
+
+static int finish_start(Instance *c)
+{
+    const int status = close_start(c);
+    if (status != OK) return status;
+    c->n.phase = RUNNING;
+    return watch_pivots(c, c->n.v + X, c->n.v[TIME], 1) == OK ? OK : ERROR;
+}
+
+static int get_values(Instance *c, const unsigned int *references, size_t count, double *values)
+{
+    double *v = c->n.v;
+    size_t k;
+    int status = close_start(c);
+    if (status != OK) return status;
+    for (k = 0; k < count; ++k) {
+        const unsigned int place = references[k];
+        if (place >= N_VALUES) return fail(c, ERROR, "there is no variable of this reference");
+        if (place >= Z && !c->n.fresh_z) {
+#if N_INDICATORS
+            model_indicators(v + TIME, v + X, v + U, v + P, v + Z);
+#endif
+            c->n.fresh_z = 1;
+        } else if (place >= Y && place < Z && !c->n.fresh_y) {
+            model_outputs(v + TIME, v + X, v + U, v + P, v + Y);
+            c->n.fresh_y = 1;
+        } else if (place >= DER && place < Y && !c->n.fresh_der) {
+            model_rate(v + TIME, v + X, v + U, v + P, v + DER);
+            c->n.fresh_der = 1;
+        }
+        values[k] = v[place];
+    }
+    return OK;
+}
+
+static int set_values(Instance *c, const unsigned int *references, size_t count,
+                      const double *values)
+{
+    size_t k;
+    for (k = 0; k < count; ++k) {
+        const unsigned int place = references[k];
+        const int state = place >= X && place < U, parameter = place >= P && place < STEP;
+        if (place == TIME || place >= DER)
+            return fail(c, ERROR, "this variable is computed and cannot be set");
+        if (c->n.phase >= RUNNING && ((state && c->cosimulation) ||
+                                      (parameter && fixed_parameters[place - P])))
+            return fail(c, ERROR, "this variable can be set until initialization ends");
+        if (!is_finite(values + k, 1)) return fail(c, ERROR, "a value is not finite");
+        if (place == STEP && !(values[k] > 0.0))
+            return fail(c, ERROR, "the internal step must be positive");
+        c->n.v[place] = values[k];
+    }
+    touch(c);
+    return OK;
+}
+
+static int get_rates(Instance *c, double *rates, size_t size)
+{
+    static const unsigned int first = DER;
+    int status;
+    if (size != N_X) return fail(c, ERROR, "the number of states is another");
+    if (size == 0) return OK;
+    status = get_values(c, &first, 1, rates); /* all of them become fresh */
+    memcpy(rates, c->n.v + DER, N_X * sizeof *rates);
+    return status == OK && !is_finite(rates, N_X)
+               ? fail(c, DISCARD, "the derivatives are not finite in this state")
+               : status;
+}
+
+static int get_states(Instance *c, double *x, size_t size)
+{
+    const int status = close_start(c);
+    if (size != N_X) return fail(c, ERROR, "the number of states is another");
+    memcpy(x, c->n.v + X, N_X * sizeof *x);
+    return status;
+}
+
+static int set_states(Instance *c, const double *x, size_t size)
+{
+    if (size != N_X) return fail(c, ERROR, "the number of states is another");
+    memcpy(c->n.v + X, x, N_X * sizeof *x);
+    touch(c);
+    return OK;
+}
+
+static int get_indicators(Instance *c, double *indicators, size_t size)
+{
+    unsigned int places[N_INDICATORS + 1];
+    size_t k;
+    if (size != N_INDICATORS) return fail(c, ERROR, "the number of event indicators is another");
+    for (k = 0; k < size; ++k) places[k] = (unsigned int)(Z + k);
+    return get_values(c, places, size, indicators);
+}
+
+/* After a step of the environment's integrator: whether states must be corrected, or all ends. */
+static void after_step(Instance *c, int *correct, int *ends)
+{
+    double x[N_X + 1];
+    memcpy(x, c->n.v + X, N_X * sizeof *x);
+    *correct = project(c->n.v, c->n.v[TIME], x) > MAX_DRIFT;
+    *ends = watch_pivots(c, c->n.v + X, c->n.v[TIME], 0) != OK;
+}
+
+/* At an event: correct the states if loops have drifted apart; gives whether they changed. */
+static int at_event(Instance *c, int *ends)
+{
+    int correct, k;
+    after_step(c, &correct, ends);
+    for (k = 0; correct && k < CLOSING_STEPS; ++k)
+        if (project(c->n.v, c->n.v[TIME], c->n.v + X) <= CLOSED) break;
+    touch(c);
+    return correct;
+}
+
+/* Changes of unknowns for changes of knowns, by forward derivatives of the model's functions. */
+static int differentiate(Instance *c, const unsigned int *unknowns, size_t n_unknowns,
+                         const unsigned int *knowns, size_t n_knowns, const double *seed,
+                         double *changes)
+{
+    double d[N_VALUES];
+    const double *v = c->n.v;
+    int rates = 0, outputs = 0;
+    size_t k;
+    const int status = close_start(c);
+    if (status != OK) return status;
+    memset(d, 0, sizeof d);
+    for (k = 0; k < n_knowns; ++k) {
+        if (knowns[k] >= STEP) return fail(c, ERROR, "a known is no state, input or parameter");
+        d[knowns[k]] += seed[k];
+    }
+    for (k = 0; k < n_unknowns; ++k) {
+        if (unknowns[k] >= Z) return fail(c, ERROR, "an unknown is no derivative and no output");
+        outputs |= unknowns[k] >= Y;
+        rates |= unknowns[k] >= DER && unknowns[k] < Y;
+    }
+    if (rates)
+        model_rate_along(v + TIME, v + X, v + U, v + P, d + TIME, d + X, d + U, d + P, d + DER);
+    if (outputs)
+        model_outputs_along(v + TIME, v + X, v + U, v + P, d + TIME, d + X, d + U, d + P, d + Y);
+    for (k = 0; k < n_unknowns; ++k) changes[k] = d[unknowns[k]];
+    return OK;
+}
+
+/* One step of Runge and Kutta's classical method. */
+static void rk4(const double *v, double t, double h, const double *x, double *next)
+{
+    double k1[N_X + 1], k2[N_X + 1], k3[N_X + 1], k4[N_X + 1], y[N_X + 1];
+    const double middle = t + 0.5 * h, end = t + h;
+    int i;
+    model_rate(&t, x, v + U, v + P, k1);
+    for (i = 0; i < N_X; ++i) y[i] = x[i] + 0.5 * h * k1[i];
+    model_rate(&middle, y, v + U, v + P, k2);
+    for (i = 0; i < N_X; ++i) y[i] = x[i] + 0.5 * h * k2[i];
+    model_rate(&middle, y, v + U, v + P, k3);
+    for (i = 0; i < N_X; ++i) y[i] = x[i] + h * k3[i];
+    model_rate(&end, y, v + U, v + P, k4);
+    for (i = 0; i < N_X; ++i) next[i] = x[i] + h / 6.0 * (k1[i] + 2.0 * (k2[i] + k3[i]) + k4[i]);
+}
+
+/* A communication step: equal steps, none longer than the internal step; a failed one is undone. */
+static int advance(Instance *c, double t, double h)
+{
+    double x[N_X + 1], count = ceil(h / c->n.v[STEP] - 1e-9), k;
+    int status = OK;
+    if (c->n.phase != RUNNING || c->n.ended)
+        return fail(c, ERROR, "steps follow initialization and end where the model does");
+    if (!(h >= 0.0 && is_finite(&t, 1) && count <= MAX_STEPS))
+        return fail(c, ERROR, "this step is negative, not finite, or more than 1e9 internal steps");
+    if (!(count >= 1.0)) count = 1.0;
+    memcpy(x, c->n.v + X, N_X * sizeof *x);
+    for (k = 0.0; k < count && status == OK; k += 1.0) {
+        const double end = t + (k + 1.0) * (h / count);
+        rk4(c->n.v, t + k * (h / count), h / count, x, x);
+        project(c->n.v, end, x);
+        if (!is_finite(x, N_X))
+            status = fail(c, DISCARD, "the motion is not finite; take shorter internal steps");
+        else
+            status = watch_pivots(c, x, end, 0);
+    }
+    if (status != OK) return status;
+    memcpy(c->n.v + X, x, N_X * sizeof *x);
+    c->n.v[TIME] = t + h;
+    touch(c);
+    return OK;
+}
+
+#endif
