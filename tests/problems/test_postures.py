@@ -15,6 +15,7 @@ from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose
 from posture_robots import (
     arm,
+    free_platform,
     gallery_robot,
     hexapod,
     nut,
@@ -194,6 +195,31 @@ def test_a_general_arm_has_sixteen_ways():
     assert found.counts.paths == 16 and (found.counts.finite == 16).all()
     assert found.residual.max() < 1e-12 and found.certified.all()
     assert np.abs(found.q - robot.model.home).max(axis=1).min() < 1e-9
+
+
+def test_values_without_posture_give_none():
+    """Also where a joint of the output constrains nothing, as the one of a free platform."""
+    robot = ax.Kinematics(free_platform())
+    none = robot.direct({"l0": 60.0})
+    assert (len(none), none.number, none.nearest) == (0, 0, -1)
+    with pytest.raises(ax.InvalidArgument, match="'free' has no posture to show for these values"):
+        none.plot()
+    assert repr(none).startswith("'free': 0 real postures, 6 over the complex numbers")
+    some = robot.direct({"l0": [60.0, robot.model.home[robot.model.coordinates.index("l0")]]})
+    assert some.number.tolist() == [0, 2]
+    assert repr(some) == "Postures of 'free': 2 real postures of 2 targets, 0 to 2 per target"
+    alike = robot.direct({"l0": np.full(3, 60.0)})
+    assert repr(alike).endswith("0 real postures of 3 targets, 0 per target")
+
+
+def test_every_posture_has_a_picture(tmp_path):
+    robot = robot_of("five_bar")
+    figure = robot.direct().plot(save=tmp_path / "modes.png")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["+1", "-1, nearest home"]
+    assert (tmp_path / "modes.png").stat().st_size > 5000
+    batch = robot.direct({"theta1": [1.9, 40.0]})
+    with pytest.raises(ax.InvalidArgument, match=r"of one target, and there are 2; choose one"):
+        batch.plot()
 
 
 # what is refused ---------------------------------------------------------------------------------

@@ -409,6 +409,7 @@ def test_wrong_limits(rail, arguments, text):
     with pytest.raises(InvalidArgument) as caught:
         ax.motions.time_optimal(rail, way(1.0), **arguments)
     assert text in str(caught.value)
+    assert "wrench from outside" not in str(caught.value)
 
 
 def test_wrong_paths(rail, five_bar):

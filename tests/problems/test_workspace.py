@@ -290,7 +290,7 @@ def test_wrong_arguments_are_named(planar, hexapod):
 
     refused(ax.UnknownName, "has no kind 'volume'", kind="volume")
     refused(ax.UnknownName, "has no target 'tpu'", target="tpu")
-    refused(ax.UnknownName, r"no coordinate or joint 'k\*'", limits={"k*": (0, 1)})
+    refused(ax.UnknownName, r"driven coordinate or passive joint 'k\*'", limits={"k*": (0, 1)})
     refused(ax.UnknownName, "has no pose coordinate 'x'", at={"x": 1.0})
     refused(ax.UnknownName, "has no pose coordinate 'z'", bounds={"z": (0, 1)})
     refused(
@@ -312,7 +312,12 @@ def test_wrong_arguments_are_named(planar, hexapod):
         robot=hexapod,
         limits={"ball_I": 4.0},
     )
-    refused(ax.InvalidArgument, "nothing bounds x, y: give bounds, or limits of the legs")
+    refused(ax.InvalidArgument, r"nothing bounds x, y: give bounds={.*limits of the driven")
+    refused(
+        ax.InvalidArgument,
+        r'nothing bounds z: give bounds={"z": .*}$',
+        robot=known_robot("three_rps"),
+    )
     refused(ax.InvalidArgument, r"'x' needs \(smallest, largest\), got", bounds={"x": (1, 0)})
     refused(
         ax.InvalidArgument,

@@ -210,7 +210,8 @@ class ClosedFormLegs:
         raise NotApplicable(
             f"the legs of '{self.robot_name}' cannot be solved one by one for the pose of "
             f"'{self.output}':\n  " + "\n  ".join(lines) + "\n  "
-            "Use inverse_kinematics, which solves such robots by iteration, or another output"
+            "Use inverse_kinematics, which finds one posture by iteration, all_inverse for a "
+            "serial robot with as many joints as its pose has coordinates, or another output"
         )
 
     def _home_sign(self, equation: LegEquation | None) -> float:
@@ -268,7 +269,7 @@ def _completed(legs: ClosedFormLegs) -> tuple[SX, SX, SX]:
         free = ", ".join(motion.names)
         raise NotApplicable(
             f"the pose of '{legs.output}' does not follow from {free} by the equations of the "
-            "legs.\n  Use inverse_kinematics, which solves such robots by iteration"
+            "legs.\n  Use inverse_kinematics, which finds one posture by iteration"
         )
     step = ca.Function("step", [x], [ca.solve(J[kept, :], rows[kept])])
     # poses by coordinates have those that follow as at home

@@ -353,7 +353,8 @@ def _ranges(
     empty = [name for name, (low, high) in found.items() if not math.isfinite(high - low)]
     if empty:
         raise InvalidArgument(
-            f"nothing bounds {', '.join(empty)}: give bounds, or limits of the legs"
+            f'nothing bounds {", ".join(empty)}: give bounds={{"{empty[0]}": (low, high), ...}}'
+            + ("" if legs.motion.kind == "restricted" else ", or limits of the driven coordinates")
         )
     return {
         name: (low, high) if low < high else ((low + high) / 2 - 1e-3, (low + high) / 2 + 1e-3)

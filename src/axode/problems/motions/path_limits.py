@@ -69,7 +69,7 @@ def read_path_limits(
         effort = own | model.signals.names("input").by_full_name(effort)
     except (UnknownName, InvalidArgument) as error:
         faults.append(str(error).replace("\n", "\n  "))
-    outside = [name for name in effort if name not in motors]
+    outside = [name for name in effort if name in model.inputs and name not in motors]
     faults += [f"torque: '{name}' is no motor but a wrench from outside" for name in outside]
     found = PathLimits(
         {n: _positive(f"speed, '{n}'", x, faults) for n, x in speed.items()},
