@@ -219,7 +219,7 @@ def test_what_mujoco_warns_of_is_a_deviation(tmp_path):
 
 def test_mujoco_writes_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    robot, caught = read(tmp_path, model(after='<compiler settotalmass="7"/>'))
+    robot, _ = read(tmp_path, model(after='<compiler settotalmass="7"/>'))
     assert robot.bodies[0].mass == pytest.approx(7)
     assert [path.name for path in tmp_path.iterdir()] == ["robot.xml"]
 

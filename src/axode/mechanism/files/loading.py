@@ -205,7 +205,7 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
         return xml
     if b"\0" in data:
         raise FileError(
-            f"{path} is not a text file.\n  A mechanism file is TOML or URDF, as UTF-8 text; "
+            f"{path} is not a text file.\n  A mechanism file is TOML, URDF or MJCF, as UTF-8 text; "
             "mechanism.save(path) writes one."
         )
     try:
@@ -227,7 +227,7 @@ def _cannot(verb: str, path: Path, error: Exception) -> str:
         folder = path.parent
         if not folder.is_dir():
             return f"{message}\n  There is no folder {folder}; create it first."
-        kind = ".urdf" if path.suffix.lower() == ".urdf" else ".toml"
+        kind = path.suffix.lower() if path.suffix.lower() in (".urdf", ".xml") else ".toml"
         names = sorted(item.name for item in folder.iterdir() if item.suffix == kind)
         close = difflib.get_close_matches(path.name, names, n=1)
         if close:
