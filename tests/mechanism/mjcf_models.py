@@ -11,7 +11,7 @@ ARM = """<mujoco model="arm">
     <body name="upper" pos="0 0 1" euler="0 30 0">
       <joint name="shoulder" axis="0 1 0" pos="0 0 0.05"/>
       <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.04"/>
-      <body name="lower" pos="0.4 0 0" quat="1 1 0 0">
+      <body name="lower" pos="0.4 0 0" quat="0.70711 0.7071 0 0">
         <joint name="elbow" axis="1 2 0" stiffness="3" springref="20" ref="10"/>
         <geom class="light" type="box" size="0.2 0.03 0.02" pos="0.2 0 0" euler="10 0 5"/>
         <body name="tool" pos="0.4 0 0">
@@ -131,6 +131,30 @@ WELDED = """<mujoco model="welded">
 </mujoco>
 """
 
+ANCHORED = """<mujoco model="anchored">
+  <worldbody>
+    <body name="a" pos="0 0 1">
+      <joint name="a" type="ball"/>
+      <joint name="a1" type="slide" axis="1 0 0"/>
+      <geom type="box" size="0.1 0.2 0.3" pos="0.1 0 0" mass="1"/>
+    </body>
+    <body name="b" pos="0.5 0 1" euler="0 0 30">
+      <freejoint name="b"/>
+      <geom type="box" size="0.2 0.2 0.3" mass="2"/>
+    </body>
+    <body name="c" pos="-0.5 0 1">
+      <freejoint name="c"/>
+      <geom type="box" size="0.2 0.1 0.3" mass="2"/>
+    </body>
+  </worldbody>
+  <equality>
+    <connect body1="b" anchor="0.1 0.2 0.3"/>
+    <weld body1="b" body2="a" anchor="0.05 0 0.1" relpose="-0.4 0.2 0.1 0.9 0.3 0.1 0.2"/>
+    <weld body1="a" body2="c" torquescale="0"/>
+  </equality>
+</mujoco>
+"""
+
 GRIPPER = """<mujoco model="gripper">
   <option><flag gravity="disable"/></option>
   <worldbody>
@@ -241,6 +265,7 @@ TREES = {
 LOOPS = {
     "four_bar": FOUR_BAR,
     "welded": WELDED,
+    "anchored": ANCHORED,
     "gripper": GRIPPER,
     "coupled_tendons": COUPLED_TENDONS,
 }

@@ -60,6 +60,16 @@ def test_motors_have_gears_limits_and_the_armature_of_their_joints(tmp_path):
     assert [b.name for b in robot.bodies] == ["upper", "lower", "tool"]
 
 
+@pytest.mark.parametrize("gear", ["1e200", "1e-320", "-1e-200"])
+def test_a_gear_beyond_numbers_is_a_fault_or_nothing(gear, tmp_path):
+    text = model(after=f'<actuator><motor joint="turn" gear="{gear}"/></actuator>')
+    try:
+        robot, _ = read(tmp_path, text.replace('"turn"/>', '"turn" armature="1"/>', 1))
+        assert robot.drives[0].motor.gear == float(gear)
+    except ax.MechanismError as error:
+        assert "[motor.turn]" in str(error)
+
+
 def test_parts_without_a_name_get_one(tmp_path):
     robot, _ = read(tmp_path, SEVERAL_JOINTS)
     names = [c.name for c in robot.connections]

@@ -51,7 +51,7 @@ class ActuatorReader:
                 motor.coordinate,
                 limit=motor.limit,
                 gear=motor.gear,
-                rotor_inertia=motor.armature / motor.gear**2,
+                rotor_inertia=motor.armature / motor.gear / motor.gear,
             )
 
     def _read(self, number: int, given: str, element: Element) -> None:
@@ -70,9 +70,9 @@ class ActuatorReader:
         limit = self._limit(number, element, new)
         self._note_law(number, element, new)
         motor = _Motor(new, coordinate, ratio, limit)
-        motor.armature = ratio**2 * _newer(model, "actuator_armature", number)
+        motor.armature = ratio * ratio * _newer(model, "actuator_armature", number)
         self.motors.append(motor)
-        damping = ratio**2 * _newer(model, "actuator_damping", number)
+        damping = ratio * ratio * _newer(model, "actuator_damping", number)
         if damping > 0:
             damper = self.bodies.free_name("spring", f"{new}.damper")
             self.mechanism.add_damper(damper, coordinate, coefficient=damping)
