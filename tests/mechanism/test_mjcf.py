@@ -245,6 +245,14 @@ def test_mujoco_refuses_with_the_line_of_the_file(tmp_path):
     )
 
 
+def test_a_failure_inside_mujoco_does_not_stop_the_next_model(tmp_path):
+    """After some exceptions, warnings of MuJoCo never return in the thread that met them."""
+    broken = model(MASS.replace('"1 1 1"', '"x"'), '<equality><connect anchor=" "/></equality>')
+    assert "MuJoCo cannot read" in refusal(tmp_path, broken)
+    robot, _ = read(tmp_path, model(after='<compiler settotalmass="7"/>'))
+    assert robot.bodies[0].mass == pytest.approx(7)
+
+
 def test_no_file_outside_of_the_folder_is_opened(tmp_path):
     inner = tmp_path / "robot"
     inner.mkdir()

@@ -6,6 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -101,7 +102,9 @@ def _ask(mujoco: Any, text: ModelText, source: str, call: Callable[[], Any]) -> 
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = call()
+            # a thread of its own: a failure inside MuJoCo leaves the thread that met it unusable
+            with ThreadPoolExecutor(1) as thread:
+                result = thread.submit(call).result()
     except (ValueError, RuntimeError, MemoryError, mujoco.FatalError) as error:
         raise _refusal(text, source, error) from None
     finally:

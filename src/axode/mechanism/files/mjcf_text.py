@@ -120,12 +120,13 @@ class Folder:
         Raises:
             FileError: if it is outside of the folder, too large or unreadable.
         """
-        outside = False
+        outside = inside = False
         limit = self.limit.resolve()
         for folder in folders or ("",):
             try:
                 real = (self.path / _plain(folder) / _plain(file)).resolve()
                 if real.is_relative_to(limit):
+                    inside = True
                     return read_bounded(real, MAX_FILE, "file of a model")
                 outside = True
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -133,7 +134,7 @@ class Folder:
             except (OSError, ValueError, RuntimeError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
                 raise FileError(f"cannot read {file}: {reason}.") from None
-        if outside:
+        if outside and not inside:
             raise FileError(
                 f"{file} is outside of the folder {self.limit}, and is not opened; allow a folder "
                 "that holds all files of the model: load(..., folder=...)."
