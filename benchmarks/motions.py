@@ -28,6 +28,7 @@ from benchmarks.conditions import conditions
 POINTS = 1001
 SPEED, ACCELERATION, TORQUE = 1.5, 4.0, 60.0
 PATHS = 64  # of a batch
+FEW_POINTS = 301  # about as accurate as toppra with 1001
 
 
 def arm_waypoints(seed: int = 0, count: int = 5) -> list[dict[str, float]]:
@@ -62,6 +63,9 @@ def problems() -> dict[str, Callable[[], Any]]:
     return {
         "arm, speeds and accelerations": lambda: fast(arm, places, **limits),
         "arm, torques": lambda: fast(arm, places, torque=TORQUE),
+        f"arm, torques, {FEW_POINTS} points": lambda: fast(
+            arm, places, torque=TORQUE, points=FEW_POINTS
+        ),
         f"arm, torques, {PATHS} paths": lambda: fast(arm, many, torque=TORQUE),
         "five-bar, torques": lambda: fast(five_bar, tip, torque=2.0),
         "platform on six legs, torques": lambda: fast(platform, poses, torque=60.0),

@@ -19,6 +19,7 @@ from benchmarks.gpu import tables
 from benchmarks.machine import rival, times_of
 from benchmarks.simulation import ACCURACY
 from benchmarks.timing import Times
+from benchmarks.workspace import summary as workspace_rows
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -391,6 +392,13 @@ def spaced(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
+def workspaces(found: dict[str, Any]) -> str:
+    """A hexapod's workspace, on the CPU and, where that was measured, on a GPU."""
+    there = list(RESULTS.glob("*-gpu-workspace.json"))
+    columns = ("", "poses", "s", "CPU s", "poses/s")
+    return table(columns, workspace_rows(found, newest("gpu-workspace") if there else None))
+
+
 PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "machine conditions": ("machine", conditions),
     "machine targets": ("machine", targets),
@@ -410,6 +418,8 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "sweeps": ("sweeps", sweeps),
     "stiff conditions": ("stiff", conditions),
     "stiff": ("stiff", stiff),
+    "workspace conditions": ("workspace", conditions),
+    "workspace": ("workspace", workspaces),
     "derivation conditions": ("derive", conditions),
     "derivation": ("derive", derivation),
     "gpu conditions": ("gpu", tables.conditions),

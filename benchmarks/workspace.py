@@ -130,3 +130,27 @@ def _print(console: Console, rows: list[Row]) -> None:
             f"{row['poses'] / row['seconds']:.3g}",
         )
     console.print(table)
+
+
+def summary(found: dict[str, Any], on_gpu: dict[str, Any] | None) -> list[list[str]]:
+    """Rows of a table for the manual: what, poses, seconds, processor seconds, poses per second.
+
+    Args:
+        found: Numbers that this section saved.
+        on_gpu: What `gpu/workspace.py` wrote, if that was run.
+    """
+    rows = [
+        [
+            row["what"],
+            f"{row['poses']:.3g}",
+            f"{row['seconds']:.3f}",
+            f"{row['cpu seconds']:.3f}" if "cpu seconds" in row else "-",
+            f"{row['poses'] / row['seconds']:.2g}",
+        ]
+        for row in found["rows"]
+    ]
+    for row in (on_gpu or {"rows": ()})["rows"]:
+        what = f"margins and singularities, {row['precision']}, {(on_gpu or {})['gpu']}"
+        seconds = row["seconds"]
+        rows.append([what, f"{row['poses']:.3g}", f"{seconds:.3f}", "-", f"{row['poses/s']:.2g}"])
+    return rows

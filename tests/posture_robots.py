@@ -1,5 +1,7 @@
 """Robots whose postures are known: platforms, arms and loops."""
 
+import functools
+
 import numpy as np
 
 import axode as ax
@@ -8,6 +10,12 @@ from axode.mechanism.values.expressions import numeric
 
 BASE = np.array([[0.5, -0.3], [0.1, 0.6], [-0.6, -0.2]])
 TOP = np.array([[0.3, -0.1], [-0.05, 0.25], [-0.2, -0.25]])
+
+
+@functools.cache
+def gallery_robot(name, output=None):
+    """A robot of the gallery, made once for all tests."""
+    return ax.Kinematics(ax.gallery.build(name), output)
 
 
 def _link(bot, name):
@@ -75,6 +83,58 @@ def nut():
     bot.add_joint("pin", ax.Spherical(), parent=crank, child=rod, at=(0.2, 0, 0))
     bot.add_loop("end", ax.Spherical(), parent=rod, child=nut, at=(0.5, 0, 0), child_at=(0, 0.1, 0))
     bot.set_home(crank=0.5)
+    return bot
+
+
+def universal_legs():
+    """Three legs with a universal joint at either end."""
+    bot = ax.Mechanism("3-UPU")
+    _link(bot, "platform")
+    lean = float(np.arctan2(-0.3, 0.8))
+    for k in range(3):
+        turn = 2 * np.pi * k / 3
+        place = np.array([np.cos(turn), np.sin(turn), 0.0])
+        cylinder, rod = _link(bot, f"cylinder{k}"), _link(bot, f"rod{k}")
+        bot.add_joint(
+            f"base{k}",
+            ax.Universal("y", "x"),
+            parent=bot.ground,
+            child=cylinder,
+            at=0.5 * place,
+            rotation=(0, 0, turn),
+        )
+        bot.add_joint(f"l{k}", ax.Prismatic("z"), parent=cylinder, child=rod)
+        bot.add_joint(
+            f"top{k}",
+            ax.Universal("x", "y"),
+            parent=rod,
+            child="platform",
+            child_at=0.2 * place,
+            child_rotation=(0, 0, turn),
+        )
+        bot.add_motor(f"motor{k}", f"l{k}")
+        bot.set_home({f"base{k}.first": lean, f"l{k}": float(np.hypot(0.3, 0.8))})
+    bot.set_home({"top0.second": -lean})
+    return bot
+
+
+def spatial_four_bar():
+    """A crank and a rocker across it, with a rod between ball joints."""
+    bot = ax.Mechanism("RSSR")
+    crank, rod, rocker = (_link(bot, name) for name in ("crank", "rod", "rocker"))
+    bot.add_joint("crank", ax.Revolute("z"), parent=bot.ground, child=crank)
+    bot.add_joint("rocker", ax.Revolute("x"), parent=bot.ground, child=rocker, at=(0.6, 0.1, 0))
+    c, s, cr, sr = np.cos(0.5), np.sin(0.5), np.cos(1.2), np.sin(1.2)
+    span = np.array([0.65, 0.1 + 0.4 * cr, 0.4 * sr]) - [0.2 * c, 0.2 * s, 0.1]
+    length = float(np.linalg.norm(span))
+    x, y, z = np.array([c * span[0] + s * span[1], c * span[1] - s * span[0], span[2]]) / length
+    bot.add_joint("pin", ax.Spherical(), parent=crank, child=rod, at=(0.2, 0, 0.1))
+    end = {"at": (length, 0, 0), "child_at": (0.05, 0.4, 0)}
+    bot.add_loop("end", ax.Spherical(), parent=rod, child=rocker, **end)
+    half = np.array([1 + x, 0.0, -z, y])  # quaternion of the shortest turn from x
+    names = [f"pin.q{part}" for part in "wxyz"]
+    half /= np.linalg.norm(half)
+    bot.set_home({"crank": 0.5, "rocker": 1.2, **dict(zip(names, half.tolist(), strict=True))})
     return bot
 
 

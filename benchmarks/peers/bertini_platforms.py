@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def main() -> None:
             "largest angle": max(row["largest angle"] for row in rows),
             "CPU seconds": sum(row["CPU seconds"] for row in rows),
         }
-        about = {"bertini": bertini.__version__, "agreement": AGREEMENT}
+        about = {"bertini": version("bertini"), "agreement": AGREEMENT}
         target.write_text(json.dumps({**about, "summary": summary, "rows": rows}, indent=1))
 
 

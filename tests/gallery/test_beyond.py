@@ -17,6 +17,7 @@ from gallery.known import (
     derived,
     each_check,
 )
+from variants import further
 
 LOW = 1.9  # angle of the delta's arms near where it hangs [rad]
 KNOWN = {
@@ -267,7 +268,7 @@ def test_parameters_by_keyword():
         build("unicycle", radius=0.3)
 
 
-@pytest.mark.parametrize("name", [*PLATFORMS, "gough_stewart", "dietmaier_platform"])
+@pytest.mark.parametrize("name", [*PLATFORMS, further("gough_stewart"), "dietmaier_platform"])
 def test_platforms(name):
     check_description(name, PLATFORMS.get(name, SIX_LEGS))
     check_mobility(name, PLATFORMS.get(name, SIX_LEGS))

@@ -192,6 +192,53 @@ def _between(a, b, first, second):
     return flat + math.sqrt(1 - flat @ flat) * normal
 
 
+def mixed_legs(legs: str, seed: int) -> ax.Mechanism:
+    """A platform in space on legs of several kinds, with all coordinates zero at home.
+
+    Args:
+        legs: Joints of the legs, such as "UpS RuS"; the driven one is followed by an asterisk.
+        seed: Of the directions and points, which are rounded to five digits.
+    """
+    rng = np.random.default_rng(seed)
+    bot = ax.Mechanism("mixed", gravity=(0, 0, 0))
+    some = {"mass": 0.1, "inertia": (0.01, 0.01, 0.01)}
+    bot.add_body("platform", **some)
+    for k, letters in enumerate(legs.split()):
+        joints = [letter for letter in letters if letter != "*"]
+        driven = letters.index("*") - 1
+        turn = 2 * math.pi * k / len(legs.split()) + rng.uniform(-0.2, 0.2)
+        base = np.array([math.cos(turn), math.sin(turn), rng.uniform(-0.1, 0.1)])
+        top = np.array([0.5 * math.cos(turn + 0.4), 0.5 * math.sin(turn + 0.4), 1.0])
+        middle = base + 0.2 * rng.normal(size=3) + [0, 0, 0.4]
+        parent = "ground"
+        for j, (letter, at) in enumerate(zip(joints, (base, middle, top), strict=True)):
+            child = "platform" if j == 2 else bot.add_body(f"link{k}{j}", **some).name
+            place, direction = at.round(5), rng.normal(size=3).round(5)
+            axis = tuple(direction / np.linalg.norm(direction))
+            across = np.cross(axis, rng.normal(size=3))
+            kinds = {
+                "U": ax.Universal(axis, tuple(across / np.linalg.norm(across))),
+                "S": ax.Spherical(),
+                "P": ax.Prismatic(axis),
+                "R": ax.Revolute(axis),
+            }
+            join = bot.add_joint if j < 2 or k == 0 else bot.add_loop
+            more = {"coordinates": (f"d{k}",)} if j == driven else {}
+            shift = (0, 0, 1) if j == 2 else (0, 0, 0)
+            join(
+                f"{letter}{k}{j}",
+                kinds[letter],
+                parent=parent,
+                child=child,
+                at=tuple(place),
+                child_at=tuple(place - shift),
+                **more,
+            )
+            parent = child
+        bot.add_motor(f"motor{k}", f"d{k}")
+    return bot
+
+
 @cache
 def known_robot(name: str) -> ax.Kinematics:
     """A robot that tests share, by the name of its function here or in the gallery."""

@@ -1,6 +1,7 @@
 """Arms that hold one load: grasp wrenches, shares, internal forces, prescribed squeeze."""
 
 import json
+import warnings
 from functools import cache
 from importlib.resources import files
 
@@ -208,6 +209,15 @@ def test_a_simulation_has_the_prescribed_squeeze(planar):
     assert np.abs(again.internal - found.internal).max() < 1e-9
 
 
+def test_parameters_in_batches(planar):
+    arms = ax.Cooperation(planar, "load")
+    masses = {"mc": np.array([3.0, 6.0])}
+    u = arms.torques(squeeze=10.0, parameters=masses)
+    found = arms.wrenches(None, u, parameters=masses)
+    assert np.allclose(found.resultant[:, 4], 9.81 * masses["mc"])
+    assert np.allclose(np.linalg.norm(found.internal[:, 0, 3:], axis=-1), 10.0)
+
+
 def test_grasp_matrix_sums_wrenches_at_points():
     rng = np.random.default_rng(0)
     reaches, wrenches = rng.normal(size=(4, 3, 3)), rng.normal(size=(4, 3, 6))
@@ -274,9 +284,38 @@ def test_wrenches_that_nothing_determines():
     assert arms.indeterminate == ("grip1", "grip2")
 
 
+def test_an_arm_may_hang_on_the_load():
+    """One chain through the load, closed at the second arm's foot: the same wrenches."""
+    both = ax.gallery.build("cooperating_arms")
+    one = ax.Mechanism("chain", gravity=(0, -9.81, 0))
+    one.bodies = list(both.bodies)
+    one.connections = [c for c in both.connections if c.name.startswith("joint1")]
+    one.drives = [d for d in both.drives if d.name.startswith("motor1")]
+    ends = {"at": (0.2, 0, 0), "child_at": (-0.15, 0, 0)}
+    one.add_joint("grip1", ax.Fixed(), parent="link13", child="load", **ends)
+    ends = {"at": (0.15, 0, 0), "child_at": (0.2, 0, 0)}
+    one.add_joint("grip2", ax.Fixed(), parent="load", child="link23", **ends)
+    for k, length in ((3, 0.4), (2, 0.5)):
+        ends = {"parent": f"link2{k}", "child": f"link2{k - 1}", "child_at": (length, 0, 0)}
+        one.add_joint(f"back{k}", ax.Revolute("z"), **ends)
+        one.add_motor(f"tau2{k}", f"back{k}", gear=-1.0)
+    one.add_loop("foot", ax.Revolute("z"), parent="ground", child="link21", at=(1.2, 0, 0))
+    home = both.home_coordinates
+    one.set_home({n: home[n] for n in ("theta11", "theta12", "theta13")})
+    one.set_home({"back3": -home["theta23"], "back2": -home["theta22"]})
+    u, found = {"tau11": 3.0, "tau12": 1.0, "tau13": -0.5, "tau22": 0.7, "tau23": 0.2}, []
+    for bot in (both, one):
+        model = bot.derive(self_check=False).compile("interpreter")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ax.Doubtful)  # what holds the chain in its plane
+            found.append(ax.Cooperation(model, "load").wrenches(None, u))
+    assert np.abs(found[0].on_load - found[1].on_load).max() < 1e-8
+    assert np.abs(found[0].internal - found[1].internal).max() < 1e-8
+
+
 def test_too_few_motors_for_a_squeeze():
-    bot = ax.gallery.build("cooperating_arms", joints=2)
-    bot.drives.pop()
+    bot = ax.gallery.build("cooperating_arms")
+    del bot.drives[-3:]
     arms = ax.Cooperation(bot.derive(self_check=False).compile("interpreter"), "load")
     with pytest.warns(ax.NotAsAsked, match="forces fall short by"):
         u = arms.torques(squeeze=30.0)

@@ -144,6 +144,16 @@ def test_a_batch_is_what_its_targets_are_alone():
         assert np.array_equal(one.q, many.q[k]) and one.reached == many.reached[k]
 
 
+def test_a_model_from_a_file_finds_the_same(tmp_path):
+    model = robot("seven_axis_arm")
+    model.save(tmp_path / "arm.axm", ["poses", "residual", "measures"])
+    T = poses(model, np.full(7, 0.3), "link7")
+    own, read = (
+        ax.inverse_kinematics(m, {"link7": T}) for m in (model, ax.load_model(tmp_path / "arm.axm"))
+    )
+    assert own.reached and np.array_equal(own.q, read.q)
+
+
 def test_a_mobile_manipulator_leaves_its_wheels_alone():
     model = robot("mobile_manipulator")
     goal = np.array([[2.0, 1.0, 0.5], [-1.0, 3.0, 0.4]])
@@ -188,6 +198,15 @@ def test_points_coordinates_and_weights():
         errors = miss.errors["link7.position"], miss.errors["link6.position"]
         assert not miss.reached and abs(errors[1] / errors[0] - weight) < 1e-6 * weight
     assert "not reached" in repr(miss) and not any(miss.met.values())
+
+
+def test_parameters_in_batches():
+    model = robot("seven_axis_arm")
+    T = poses(model, np.full(7, 0.3), "link7")
+    longer = {"d3": np.array([0.2, 0.25])}
+    found = ax.inverse_kinematics(model, {"link7": T}, parameters=longer)
+    assert found.reached.all()
+    assert np.abs(model.poses(found.q, parameters=longer)[:, 6] - T).max() < 1e-9
 
 
 def test_every_form_of_an_orientation():

@@ -13,7 +13,15 @@ from axode.problems.kinematics.pose_arguments import (
     roll_pitch_yaw,
     rotations,
 )
-from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr, three_rps
+from tests.problems.small_parallel_robots import (
+    BASES,
+    TOPS,
+    known_robot,
+    mixed_legs,
+    three_rpr,
+    three_rps,
+)
+from tests.variants import further
 
 ROBOTS = {
     "flight_simulator": "spatial",
@@ -67,14 +75,32 @@ def test_driven_coordinates_of_assembled_states_come_back(name):
         assert apart(found[c], expected, c).max() < 1e-10
 
 
+@pytest.mark.parametrize(
+    ("legs", "seed"),
+    [
+        ("USR* UP*S R*US", 1),
+        further("USP* UR*S P*US SP*U R*US UR*S", 2),
+        further("SR*U P*SU R*US UP*S SP*U UR*S", 3),
+    ],
+)
+def test_legs_may_be_of_any_kind(legs, seed):
+    robot = ax.Kinematics(mixed_legs(legs, seed))
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        asked = {name: float(rng.uniform(-0.05, 0.05)) for name in robot.driven}
+        q = ax.assemble(robot.model, asked).q  # with the nearest values where these do not close
+        found = robot.inverse(output_poses(robot, q), branch="all")
+        for name in asked:
+            value = q[robot.model.coordinates.index(name)]
+            assert np.nanmin(np.abs(found[name] - value)) < 1e-9
+
+
 def test_poses_may_be_given_in_any_form(simulator):
     rng = np.random.default_rng(1)
     r, rpy = rng.uniform(-0.1, 0.1, (5, 3)), rng.uniform(-0.2, 0.2, (5, 3))
     r[:, 2] += 1.0
-    named = simulator.inverse(
-        {**dict(zip("xyz", r.T, strict=True)),
-         **dict(zip(("roll", "pitch", "yaw"), rpy.T, strict=True))}
-    )  # fmt: skip
+    names = ("x", "y", "z", "roll", "pitch", "yaw")
+    named = simulator.inverse(dict(zip(names, np.column_stack([r, rpy]).T, strict=True)))
     R = rotations(rpy)
     matrices = np.zeros((5, 4, 4))
     matrices[:, :3, :3], matrices[:, :3, 3], matrices[:, 3, 3] = R, r, 1.0

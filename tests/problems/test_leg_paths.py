@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import axode as ax
+from posture_robots import gallery_robot
+from variants import further
 
 
 def motion(joint, values):
@@ -34,15 +36,16 @@ def pose_along(leg, named):
 @pytest.mark.parametrize(
     ("name", "letters"),
     [
-        ("six_legged_platform", ["RRRR_RR"] * 6),
-        ("flight_simulator", ["RRP_S"] * 6),
+        further("six_legged_platform", ["RRRR_RR"] * 6),
+        further("flight_simulator", ["RRP_S"] * 6),
         ("delta_robot", ["R_RQR"] * 3),
         ("five_bar", ["R_R", "R_RR"]),
-        ("five_axis_arm", ["R_R_R_R_R_"]),
+        further("five_axis_arm", ["R_R_R_R_R_"]),
+        ("dietmaier_platform", ["RRP_S"] * 6),
     ],
 )
 def test_legs_of_the_gallery_lead_to_the_output(name, letters):
-    robot = ax.Kinematics(ax.gallery.build(name))
+    robot = gallery_robot(name)
     assert [leg.letters for leg in robot.legs] == letters
     named = dict(zip(robot.model.coordinates, robot.model.home, strict=True))
     T = pose_along(robot.legs[0], named)  # the leg in the tree: all its coordinates have names

@@ -452,6 +452,10 @@ def test_wrong_places():
             "torque: needs a model, and limits of speed and acceleration",
         ),
         (
+            lambda: moved(0.0, 1e300, speed=1e-300, acceleration=1.0),
+            "speed: 1e-300 is too little for the distance",
+        ),
+        (
             lambda: ax.motions.through([{"a": 1}, {"a": 2}], times=[0.5, 1.0]),
             "times: one per waypoint is needed, the first zero; got 2 from 0.5 s",
         ),

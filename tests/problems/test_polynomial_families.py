@@ -200,6 +200,8 @@ def test_targets_must_fit():
         match=r"targets of family 'test parabola' have shape \(2, 2\), expected \(targets, 3\)",
     ):
         solve_family(curve, np.zeros((2, 2)))
+    with pytest.raises(ax.UnknownName, match="gpu"):
+        solve_family(curve, [[1, 2, 3]], target="gpu")
     with pytest.raises(
         ax.InvalidArgument, match="'test parabola' are not finite: number 1 and 0 others"
     ):

@@ -48,3 +48,17 @@ def test_backwards_in_time_and_at_few_times():
 def test_what_grows_without_bound_tells_where():
     _, reached = run(lambda t, q: q**2)  # 1 / (1 - t)
     assert abs(reached - 1.0) < 1e-6
+
+
+def test_what_falls_into_line_quickly_takes_few_calls():
+    """Newton's method where repeated sweeps converge on very short intervals only."""
+    calls = 0
+
+    def rates(t, q):
+        nonlocal calls
+        calls += 1
+        return -400 * (q - np.sin(t)) + np.cos(t)
+
+    found, reached = run(rates, start=0.0)
+    assert reached == T[-1] and calls < 400
+    np.testing.assert_allclose(found[:, 0], np.sin(T), atol=1e-9)

@@ -45,6 +45,8 @@ def test_what_cannot_be_found_must_be_named():
         ax.InvalidArgument, match="Kinematics, mechanism: expected a Mechanism, got 3"
     ):
         ax.Kinematics(3)
+    with pytest.raises(ax.InvalidArgument, match=r"ball_I\.qw are parts of quaternions, which no"):
+        ax.Kinematics(ax.gallery.build("flight_simulator"), driven=["l_I", "ball_I.qw"])
     bar.drives.clear()
     with pytest.raises(ax.InvalidArgument, match="no coordinate has a motor; name those"):
         ax.Kinematics(bar, "tool")

@@ -103,6 +103,7 @@ def test_legs_that_meet_in_a_point_are_singular_of_type_2(planar):
     assert (ws.determinant > 0).any()
     assert (ws.determinant < 0).any()
     assert ws.regions.max() >= 2
+    assert ws.home_part == ws.regions[tuple(np.argmin(np.abs(a)) for a in ws.axes.values())] > 0
     assert set(np.sign(ws.determinant[ws.regions == 1])) == {
         np.sign(ws.determinant[ws.regions == 1])[0]
     }
@@ -168,6 +169,16 @@ def test_the_angle_of_a_revolute_limits(planar):
     ws = planar.workspace(limits={"base0": 0.2, "l0": (0.4, 1.6)}, grid=60)
     sector = 0.5 * (1.6**2 - 0.4**2) * 0.4
     assert abs(ws.size - sector) < 4 * ws.size_error + 1e-3
+
+
+def test_patterns_mean_what_their_values_fit():
+    robot = ax.Kinematics(three_rpr(), driven=["base0", "l1", "l2"])
+    legs = closed_form_legs(robot)
+    assert set(read_limits(legs, {"*0": (0.5, 1.0)}, None, None, None).driven) == {"base0"}
+    assert set(read_limits(legs, {"*1": 0.5}, None, None, None).cones) == {"base1", "top1"}
+    both = read_limits(legs, {"base*": 0.5, "l*": (0.5, 1.0)}, None, None, None)
+    assert set(both.cones) == {"base1", "base2"}
+    assert set(both.driven) == {"l1", "l2"}
 
 
 def test_an_interrupt_ends_the_sampling(planar, monkeypatch):

@@ -114,6 +114,7 @@ class Sound:
         model, bot, line = self.model, self.mechanism, {"length": 1.0, "duration": 1.0}
         short: dict[str, Any] = {"model": model, "duration": 0.01, "step": 1e-3}
         run, path = ax.simulate(**short, method="rk4"), paths.straight(0.1, 0.1)
+        reach = {"start": {"a": 0.0, "b": 1.0}, "end": {"a": 1.0, "b": 1.5}}
         return {
             "simulate": (ax.simulate, {**short, "method": "rk4"}),
             "sweep": (ax.sweep, short),
@@ -148,6 +149,13 @@ class Sound:
             "along": (paths.along, {"x": [0.0, 1.0], "y": [0.0, 0.0], "duration": 1.0}),
             "follow": (paths.follow, {"model": model, "path": path}),
             "admissible": (paths.admissible, {"model": model, "path": path}),
+            "minimum_jerk": (ax.motions.minimum_jerk, {**reach, "duration": 1.0}),
+            "trapezoidal": (ax.motions.trapezoidal, {**reach, "acceleration": 1.0}),
+            "through": (ax.motions.through, {"waypoints": list(reach.values()), "times": [0, 1]}),
+            "time_optimal": (
+                ax.motions.time_optimal,
+                {"model": model, "path": path, "torque": 1.0, "points": 11},
+            ),
             "Mechanism": (
                 lambda name, gravity: ax.Mechanism(name, gravity).check(),
                 {"name": "m", "gravity": (0, 0, -9.81)},

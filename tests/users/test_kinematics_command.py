@@ -29,7 +29,7 @@ def test_postures_are_written(tmp_path, capsys):
     [
         ("seven_axis_arm --pose x=0.1", "more joints than a pose needs to reach a pose in"),
         ("five_bar --pose x=0.1 --values theta1=1", "give a pose, or values and parameters"),
-        ("delta_robot --output lower1 --values theta9=1", "has no driven coordinate 'theta9'"),
+        ("five_bar --values theta9=1", "has no driven coordinate 'theta9'"),
     ],
 )
 def test_mistakes_are_named(arguments, text, capsys):

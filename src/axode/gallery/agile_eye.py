@@ -35,7 +35,7 @@ def agile_eye(**values: float) -> ax.Mechanism:
     # axes are written in a frame with the motor along z; the others follow by exchange of x, y, z
     for k in (1, 2, 3):
         turn = tuple(ROWS[(row - k + 1) % 3] for row in range(3))
-        # pictures show the chord of a link, from one axis to the other
+        # pictures show links as straight rods, from one axis to the other
         for name, mass, radius, start, end in (
             ("arm", p.m1, p.r, (0, 0, 1), (1, 0, 0)),
             ("link", p.m2, INNER * p.r, (1, 0, 0), (0, 1, 0)),

@@ -317,6 +317,8 @@ class GivenMotion:
 
     def _require_determined(self, G: Array, t: Any) -> None:
         n = len(self.model.independent)
+        if _is_identity(G):
+            return
         scaled = G / np.abs(G).max(axis=-1, keepdims=True).clip(1e-12)
         ranks = rank(scaled, RANK)
         if (ranks == n).all():
@@ -360,8 +362,15 @@ class GivenMotion:
         )
 
 
+def _is_identity(A: Array) -> bool:
+    """Return whether the independent speeds themselves are given, in their order."""
+    return A.shape[-2] == A.shape[-1] and bool((np.eye(A.shape[-1]) == A).all())
+
+
 def _fit(A: Array, b: Array) -> Array:
     """Fit by least squares of least norm, over any leading axes."""
     if A.shape[-2] == A.shape[-1] == 1 and (np.abs(A) > 1e-12).all():
         return b / A[..., 0]
+    if _is_identity(A):
+        return b
     return least_norm(A, b, RANK)

@@ -66,6 +66,29 @@ class SideNumbers:
     link: Array
     link_point: Array
 
+    @property
+    def form(self) -> tuple[object, ...]:
+        """What decides how values are computed: kinds of joints, and which stay unknowns."""
+        return (self.tree, *((joint.kind, joint.inverted) for joint in self.joints))
+
+    @classmethod
+    def joined(cls, sides: Sequence[SideNumbers]) -> SideNumbers:
+        """Join sides of one form along their first axis; names are those of the first."""
+        if len(sides) == 1:
+            return sides[0]
+
+        def together(name: str) -> tuple[Array, ...]:
+            columns = zip(*(getattr(side, name) for side in sides), strict=True)
+            return tuple(np.concatenate(arrays) for arrays in columns)
+
+        one = sides[0]
+        point, link, link_point = (
+            np.concatenate([getattr(side, name) for side in sides])
+            for name in ("point", "link", "link_point")
+        )
+        frames, links, sizes = (together(name) for name in ("frames", "links", "sizes"))
+        return cls(one.joints, one.tree, frames, links, sizes, point, link, link_point)
+
     def axis(self, k: int) -> Array:
         """Direction of a joint's axis."""
         return self.frames[k][:, :3, 2]
@@ -180,6 +203,24 @@ class Branch:
     first: Values
     second: Values
     missing: Array
+
+    def split(self, count: int) -> list[Branch]:
+        """Divide what was computed together into equal parts."""
+        size = len(self.missing) // count
+        parts = [slice(k * size, (k + 1) * size) for k in range(count)]
+        return [
+            Branch(
+                {k: value[part] for k, value in self.first.items()},
+                {k: value[part] for k, value in self.second.items()},
+                self.missing[part],
+            )
+            for part in parts
+        ]
+
+
+def joined_values(values: Sequence[Values]) -> Values:
+    """Join values of sides of one form along their first axis."""
+    return {k: np.concatenate([one[k] for one in values]) for k in values[0]}
 
 
 def chain_branches(

@@ -197,7 +197,8 @@ def reduce_chain(geometry: ChainGeometry, space: Space) -> ReducedChain | None:
         return _reduce_rods(geometry)
     if any(joint.kind == "parallelogram" for joint in chain):
         return None
-    choices = sorted(_choices(geometry, space), key=lambda choice: choice.order)
+    found = (choice for choice in _choices(geometry, space) if choice.leaves_simple(chain))
+    choices = sorted(found, key=lambda choice: choice.order)
     if not choices:
         return None
     best = choices[0]
@@ -218,6 +219,11 @@ class _Choice:
     start: int
     first: int
     second: int
+
+    def leaves_simple(self, chain: Sequence[ElementaryJoint]) -> bool:
+        """Return whether the joints that stay unknowns have one freedom each."""
+        rest = (*chain[: self.start], *chain[self.start + self.first + self.second :])
+        return all(joint.kind in ("revolute", "prismatic") for joint in rest)
 
 
 def _choices(geometry: ChainGeometry, space: Space) -> Iterator[_Choice]:

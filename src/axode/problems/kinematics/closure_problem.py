@@ -45,6 +45,7 @@ CarrierKind = Literal["floating", "planar", "spherical", "translational"]
 Chain = tuple[ElementaryJoint, ...]
 LEAST_TOLERANCE = 1e-9  # of angles, and of lengths against that of the mechanism
 ELSEWHERE = 0.137  # change of locked coordinates that shows what holds at home only
+MAX_TREE_JOINTS = 3  # beside a floating node
 EQUATIONS = {"points": 1, "axis-point": 2, "axes": 4, "directions": 1, "meeting": 3}
 UNKNOWNS = {"floating": 6, "planar": 3, "spherical": 3, "translational": 3}
 
@@ -184,6 +185,7 @@ def _problem(
     for chain in chains:
         turns = any(kinds.get(link) == "translational" for link in _ends(chain))
         reduced.append(home.reduce(chain, carriers, "translational" if turns else space))
+    _check_size(carriers, reduced)
     places = {
         link: (locked.places[group][0], locked.places[group][1] @ pose)
         for link, (group, pose) in loose.places.items()
@@ -205,6 +207,17 @@ def _problem(
 
 def _ends(chain: Chain) -> tuple[str, str]:
     return chain[0].first, chain[-1].second
+
+
+def _check_size(carriers: Sequence[Carrier], chains: Sequence[ReducedChain]) -> None:
+    """Check that the polynomials will not have thousands of solutions."""
+    unknown = [item.joint.name for chain in chains for item in chain.unknown]
+    if any(carrier.kind == "floating" for carrier in carriers) and len(unknown) > MAX_TREE_JOINTS:
+        raise NotApplicable(
+            f"passive joints {', '.join(unknown)} would stay unknowns beside the pose of a node, "
+            f"more than {MAX_TREE_JOINTS}: their polynomials have thousands of solutions.\n"
+            "  Chains with a spherical joint, or three axes that meet, leave none."
+        )
 
 
 def _check_joints(graph: MotionGraph) -> None:

@@ -98,10 +98,7 @@ def read_limits(
     cones: dict[str, float] = {}
     faults: list[str] = []
     for pattern, value in limits.items():
-        found = [n for n in (*driven, *joints) if n == pattern or fnmatchcase(n, pattern)]
-        if not found:
-            raise UnknownName("the robot", "coordinate or joint with limits", pattern,
-                              (*driven, *joints))  # fmt: skip
+        found = _matching(pattern, value, list(driven), list(joints))
         for name in found:
             fault = _read(name, value, ranges if name in driven else None, cones)
             faults += [fault] if fault else []
@@ -118,12 +115,32 @@ def read_limits(
     return PoseLimits(ranges, cones, diameter, condition, length or legs.length)
 
 
-def _read(name: str, value: Any, ranges: dict[str, tuple[float, float]] | None,
-          cones: dict[str, float]) -> str:  # fmt: skip
+def _matching(pattern: str, value: Any, driven: list[str], joints: list[str]) -> list[str]:
+    """Names that a pattern means: with two numbers driven coordinates first, with one joints."""
+    every = [*driven, *joints]
+    if pattern in every:
+        return [pattern]
+    fitting = {2: driven, 1: joints}.get(len(_numbers(value)), every)
+    for names in (fitting, every):
+        found = [name for name in names if fnmatchcase(name, pattern)]
+        if found:
+            return found
+    raise UnknownName("the robot", "coordinate or joint with limits", pattern, every)
+
+
+def _numbers(value: Any) -> list[float]:
+    """Numbers of a limit; none if it is something else."""
     try:
-        numbers = [float(x) for x in np.atleast_1d(np.asarray(value, dtype=float))]
+        return [float(x) for x in np.atleast_1d(np.asarray(value, dtype=float))]
     except (TypeError, ValueError):
-        numbers = []
+        return []
+
+
+def _read(
+    name: str, value: Any, ranges: dict[str, tuple[float, float]] | None, cones: dict[str, float]
+) -> str:
+    """Read a limit into ranges, or without these into cones; return what is wrong with it."""
+    numbers = _numbers(value)
     if ranges is not None:
         if len(numbers) != 2 or not -math.inf < numbers[0] < numbers[1] < math.inf:
             return f"{name}: expected (smallest, largest), got {shortened(value)}"

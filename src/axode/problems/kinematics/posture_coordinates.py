@@ -17,6 +17,7 @@ from axode.problems.kinematics.chain_angles import (
     SideNumbers,
     Values,
     chain_branches,
+    joined_values,
     nearest_branch,
 )
 from axode.problems.kinematics.chain_reduction import ReducedChain, chain_end
@@ -212,20 +213,17 @@ class CoordinateMap:
         missing = np.zeros(count)
         frames, poses = self._nodes(roots)
         sides = self.chains.at(held, parameters, rows)
-        turns = iter(self._tree_values(roots, sides))
-        for k in range(len(self.problem.chains)):
-            first, second = sides[2 * k : 2 * k + 2]
-            ends = self.problem.chains[k].first.node, self.problem.chains[k].second.node
-            nodes = frames[ends[0]], frames[ends[1]]
-            known = next(turns), next(turns)
-            found = chain_branches(first, second, nodes, known)
-            made = self._chosen(found, first, second, None if branch is None else branch[k])
+        turns = self._tree_values(roots, sides)
+        ends = [(chain.first.node, chain.second.node) for chain in self.problem.chains]
+        found = self._all_branches(sides, [(frames[a], frames[b]) for a, b in ends], turns)
+        for k, branches in enumerate(found):
+            pair = sides[2 * k], sides[2 * k + 1]
+            made = self._chosen(branches, *pair, None if branch is None else branch[k])
             missing = np.maximum(missing, made.missing)
-            for side, values, node in zip(
-                (first, second), (made.first, made.second), nodes, strict=True
-            ):
+            for side, values, node in zip(pair, (made.first, made.second), ends[k], strict=True):
                 self._write(q, side, values)
-                poses.update(side.link_poses(node, values))
+                if self.anchors:
+                    poses.update(side.link_poses(frames[node], values))
         self._write_followers(q, poses, held, parameters, rows)
         return q, missing
 
@@ -268,6 +266,48 @@ class CoordinateMap:
                     values[k] = values[k] * np.sign(side.axis(k)[:, 2])
             made.append(values)
         return made
+
+    def _all_branches(
+        self,
+        sides: Sequence[SideNumbers],
+        nodes: Sequence[tuple[Array, Array]],
+        turns: Sequence[Values],
+    ) -> list[list[Branch]]:
+        """Branches of all chains; chains of one form are computed together."""
+        spins = [self._spin(side) for side in sides]
+        forms: dict[object, list[int]] = {}
+        for k in range(len(nodes)):
+            kept = tuple(spin is not None for spin in spins[2 * k : 2 * k + 2])
+            form = (sides[2 * k].form, sides[2 * k + 1].form, kept)
+            forms.setdefault(form, []).append(k)
+        made: list[list[Branch]] = [[] for _ in nodes]
+        for chains in forms.values():
+            one, two = (SideNumbers.joined([sides[2 * k + j] for k in chains]) for j in (0, 1))
+            start, end = (np.concatenate([nodes[k][j] for k in chains]) for j in (0, 1))
+            before, after = (joined_values([turns[2 * k + j] for k in chains]) for j in (0, 1))
+            # a rod between two spherical joints keeps its spin at home
+            from_second = spins[2 * chains[0]] is None and one.freedoms == 3
+            near = [spin for k in chains if (spin := spins[2 * k + from_second]) is not None]
+            spin = np.concatenate(near) if near else None
+            if from_second:
+                found = chain_branches(two, one, (end, start), (after, before), spin)
+                found = [Branch(b.second, b.first, b.missing) for b in found]
+            else:
+                found = chain_branches(one, two, (start, end), (before, after), spin)
+            for branch in found:
+                for k, part in zip(chains, branch.split(len(chains)), strict=True):
+                    made[k].append(part)
+        return made
+
+    def _spin(self, side: SideNumbers) -> Array | None:
+        """Turn at home of a spherical joint, which a rod between two of them keeps."""
+        joint = side.joints[side.tree] if side.element else None
+        if joint is None or joint.kind != "spherical" or not joint.coordinates:
+            return None
+        home = self.home[[self.coordinates[name] for name in joint.coordinates]]
+        R = rotation_of(home[np.newaxis])[0]
+        F = side.frames[side.tree][:, :3, :3]
+        return F @ (R.T if joint.inverted else R) @ F.swapaxes(1, 2)
 
     def _chosen(
         self, found: list[Branch], first: SideNumbers, second: SideNumbers, branch: int | None

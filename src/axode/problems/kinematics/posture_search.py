@@ -227,6 +227,8 @@ class PostureSearch:
         An attempt has the same random numbers for all runs: what one finds does not depend on the
         others.
         """
+        if (self.error <= self.tolerance).all():
+            return
         generator = np.random.default_rng(seed)
         for _ in range(attempts - 1):
             draws = generator.uniform(size=len(self.problem.free))

@@ -17,7 +17,13 @@ from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import BodyLike, body_name
 from axode.mechanism.mechanism import Connection, Mechanism
-from axode.mechanism.topology import coordinate_names, coordinate_of, not_in_tree, speed_meanings
+from axode.mechanism.topology import (
+    coordinate_names,
+    coordinate_of,
+    not_in_tree,
+    quaternion_components,
+    speed_meanings,
+)
 from axode.problems.kinematics.velocity_methods import VelocityMethods
 
 if TYPE_CHECKING:
@@ -311,6 +317,11 @@ def _driven_coordinates(mechanism: Mechanism, driven: Sequence[str] | None) -> t
             "; ".join(not_in_tree(mechanism, name, "coordinate") for name in unknown),
         )
     coordinates = [coordinate for coordinate in meant.values() if coordinate is not None]
+    parts = sorted(quaternion_components(mechanism).intersection(coordinates))
+    if parts:
+        raise InvalidArgument(
+            f"Kinematics, driven: {', '.join(parts)} are parts of quaternions, which no motor holds"
+        )
     if len(set(coordinates)) != len(tuple(driven)):
         raise InvalidArgument(f"Kinematics, driven: {', '.join(driven)} names one of them twice")
     return tuple(coordinates)

@@ -8,12 +8,18 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, UnknownName
 from axode.problems.kinematics.distinct_roots import first_of_each
 from axode.problems.kinematics.path_tracker import PathStatus
 from axode.problems.kinematics.polynomial_family import ComplexArray, PolynomialFamily
 from axode.problems.kinematics.start_sets import StartSet, start_set
-from axode.problems.kinematics.tracked_paths import USUAL, TrackedPaths, TrackingSettings, track
+from axode.problems.kinematics.tracked_paths import (
+    PLACES,
+    USUAL,
+    TrackedPaths,
+    TrackingSettings,
+    track,
+)
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -105,6 +111,7 @@ def solve_family(
 
     Raises:
         InvalidArgument: if the targets do not fit the family.
+        UnknownName: if paths can be tracked at no such place.
         NotApplicable: if the roots of a generic member cannot be found.
     """
     parameters = np.atleast_2d(np.asarray(targets, dtype=np.complex128))
@@ -119,6 +126,8 @@ def solve_family(
             f"targets of family '{family.key}' are not finite: number {bad[0]} and "
             f"{len(bad) - 1} others."
         )
+    if target not in PLACES:
+        raise UnknownName("axode", "target", target, PLACES)
     solver = _Solver(family, parameters, settings, threads, target)
     solver.attempt(np.arange(len(parameters)), 0)
     for number in range(1, attempts):

@@ -15,6 +15,7 @@ from axode.problems.kinematics.path_tracker import PathStatus, tracking_program
 from axode.problems.kinematics.polynomial_family import ComplexArray, PolynomialFamily
 
 Array = npt.NDArray[np.float64]
+PLACES = ("cpu", "cuda")  # where paths can be tracked
 MAX_TRACKERS = 32  # compiled trackers that are kept, those that were used last
 _TRACKERS: OrderedDict[tuple[str, str], Any] = OrderedDict()
 _LOCK = threading.Lock()

@@ -157,6 +157,7 @@ def workspace(
         "poses": math.prod(plan.shape) * len(plan.turns),
         "seconds": time.perf_counter() - started,
         "length": held_limits.length,
+        "home": home_coordinates(legs.motion),
     }
     return Workspace(
         name=robot.mechanism.name,

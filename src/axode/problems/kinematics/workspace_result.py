@@ -22,6 +22,7 @@ from axode.problems.kinematics.level_sets import BoundaryMesh, level_set
 Array = npt.NDArray[np.float64]
 MEASURES = {1: "length", 2: "area", 3: "volume"}
 SMALL_PART = 1e-3  # of the workspace: smaller parts are not counted in summaries
+POWERS = ("", "", "²", "³")
 ARRAYS = ("margin", "active", "determinant", "dexterity")
 SAVED = (".npz", ".stl", ".obj")
 
@@ -53,7 +54,7 @@ class Workspace:
         determinant: Determinant of the legs' unit wrenches, zero at singularities of type 2.
         dexterity: Reciprocal condition number of the map from driven speeds to the output's
             velocity, within 1 %; zero at singularities of type 1 and 2.
-        info: Number of poses, seconds, characteristic length.
+        info: Number of poses, seconds, characteristic length, pose coordinates at home.
         functions: Values at any points; None for a workspace read from a file.
     """
 
@@ -171,8 +172,8 @@ class Workspace:
 
     def __repr__(self) -> str:
         units = ["m" if name in ("x", "y", "z", "u", "v") else "rad" for name in self.axes]
-        unit = " ".join(f"{u}{'²³'[c - 2] if c > 1 else ''}" for u in dict.fromkeys(units)
-                        if (c := units.count(u)))  # fmt: skip
+        powers = {unit: units.count(unit) for unit in units}
+        unit = " ".join(f"{name}{POWERS[power]}" for name, power in powers.items())
         grid = " x ".join(str(len(axis)) for axis in self.axes.values())
         held = ", ".join(f"{n} = {round(value, 12) + 0.0:.4g}" for n, value in self.held.items())
         lines = [
@@ -208,6 +209,13 @@ class Workspace:
             "ended by": self.active_shares,
             "info": dict(self.info),
         }
+
+    @property
+    def home_part(self) -> int:
+        """Number in `regions` of the part next to home; zero if home is outside."""
+        home = self.info.get("home", {})
+        places = [int(np.argmin(np.abs(axis - home[n]))) for n, axis in self.axes.items()]
+        return int(self.regions[tuple(places)])
 
     @property
     def parts(self) -> int:

@@ -43,6 +43,7 @@ __all__ = ["PlannedMotion", "TimeOptimum", "minimum_jerk", "through", "time_opti
 
 Array = npt.NDArray[np.float64]
 Limits = float | Mapping[str, Any]
+TINY = 1e-100  # limits of a distance of one that are smaller make numbers overflow
 
 
 def minimum_jerk(
@@ -75,7 +76,7 @@ def minimum_jerk(
     limits, most = _line_limits(given, waypoints, faults)
     if (duration is None) == all(limit is None for limit in given.values()):
         faults.append("give either duration or limits: speed, acceleration or jerk")
-    elif duration is not None and not (np.isfinite(duration) and duration > 0):
+    elif duration is not None and not (np.isfinite(float(duration)) and duration > 0):
         faults.append(f"duration: must be finite and > 0 s, got {duration}")
     elif duration is None and not np.isfinite(list(most.values())).any():
         faults.append(_unlimited(waypoints, given))
@@ -231,7 +232,7 @@ def _stops(given: Sequence[int], count: int, faults: list[str]) -> list[int]:
 def _given_times(given: Any, count: int, faults: list[str]) -> Array:
     try:
         times = check_times(given)
-    except (InvalidArgument, TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         faults.append(str(error))
         return np.zeros(0)
     if times.size != count or times[0] != 0:
@@ -249,7 +250,13 @@ def _line_limits(
     limits = {name: read_limits(name, value, waypoints, faults) for name, value in given.items()}
     distances = waypoints.distances()[0]
     moves = distances > 0
-    most = {name: float((limit[moves] / distances[moves]).min()) for name, limit in limits.items()}
+    with np.errstate(over="ignore", under="ignore"):
+        most = {name: float((x[moves] / distances[moves]).min()) for name, x in limits.items()}
+    faults += [
+        f"{name}: {given[name]} is too little for the distance"
+        for name, x in most.items()
+        if given[name] is not None and not x > TINY
+    ]
     return limits, most
 
 

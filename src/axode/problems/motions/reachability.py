@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 SLACK = 1e-10  # of the limits, in the pass from the start: rounding of the pass from the end
 ROUNDING = 1e-14  # relative, of differences of products
 TINY = 1e-300
-UNBOUNDED = 1e15  # squared rate, the parameter from 0 to 1, that stands for no limit
+UNBOUNDED = 1e30  # squared rate, the parameter from 0 to 1, that stands for no limit
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,12 @@ def _pair_bounds(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
         aj, ak = a[part][..., j], a[part][..., k]
         first, second = ak * b[part][..., j], aj * b[part][..., k]
         slope = first - second
-        size = np.maximum(np.abs(slope), ROUNDING * (np.abs(first) + np.abs(second)) + TINY)
-        middle = np.sign(slope) * (ak * c[part][..., j] - aj * c[part][..., k])
+        size = np.abs(slope) + TINY
+        middle = ak * c[part][..., j] - aj * c[part][..., k]
+        np.negative(middle, out=middle, where=slope < 0)
         room = np.abs(aj) + np.abs(ak)
-        room[room == 0] = np.inf  # neither row says anything about u
+        if not room.all():
+            room[room == 0] = np.inf  # neither row says anything about u
         with np.errstate(over="ignore"):
             highest[part] = ((room - middle) / size).min(axis=-1, initial=np.inf)
             lowest[part] = (-(room + middle) / size).max(axis=-1, initial=0.0)

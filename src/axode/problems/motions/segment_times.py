@@ -89,9 +89,8 @@ class SegmentTimes:
         return np.asarray(-np.log(most[..., 0]) - np.log(sums) / NORM)
 
     def _slack_jacobian(self, x: Array) -> Array:
-        all_x = np.concatenate([x + STEP * np.eye(x.size), x - STEP * np.eye(x.size)])
-        ahead, back = np.split(self._slack(all_x), 2)
-        return np.asarray((ahead - back).T / (2 * STEP))
+        found = self._slack(np.concatenate([x + STEP * np.eye(x.size), x[np.newaxis]]))
+        return np.asarray((found[:-1] - found[-1]).T / STEP)
 
     def _largest(self, durations: Array) -> float:
         """Largest factor anywhere, to rounding: samples, then more around the largest of each."""

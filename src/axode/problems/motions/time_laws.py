@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+HUGE = 1e100  # a larger jerk is no limit
 # peaks of the quintic from 0 to 1 within a unit of time
 PEAK_SPEED, PEAK_ACCELERATION, PEAK_JERK = 15 / 8, 10 / np.sqrt(3), 60.0
 
@@ -75,6 +76,8 @@ def trapezoidal_law(speed: float, acceleration: float, jerk: float = np.inf) -> 
     With a limit of the jerk: up to seven pieces. Speed and acceleration may be without limit, not
     all three.
     """
+    if jerk > HUGE:
+        jerk = HUGE if np.isinf(acceleration) else np.inf
     rise, hold = _acceleration_phases(speed, acceleration, jerk)
     peak = _peak_speed(rise, hold, acceleration, jerk)
     cruise = max(1 / peak - (2 * rise + hold), 0.0)

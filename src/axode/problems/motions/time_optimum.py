@@ -72,8 +72,11 @@ class TimeOptimum:
 
     @property
     def active(self) -> list[str]:
-        """The limit that is active in each interval, with its sign: `+tau1`, `-tau2`."""
-        largest = np.abs(self.usage).max(axis=1).argmax(axis=1)
+        """The limit that is active in each interval, with its sign: `+tau1`, `-tau2`.
+
+        Where several are used to 1e-4, it is the first of them.
+        """
+        largest = np.minimum(np.abs(self.usage).max(axis=1), 1 - EXCESS).argmax(axis=1)
         middle = self.usage[np.arange(largest.size), 1, largest]
         signs = np.where(middle < 0, "-", "+")
         return [f"{sign}{self.labels[j]}" for sign, j in zip(signs, largest, strict=True)]
@@ -245,7 +248,7 @@ class _Timing:
         usage = _usage(rows, values, square, second, bends)
         return cls(grid, square, second, bends, values, usage)
 
-    @property
+    @cached_property
     def over(self) -> Array:
         """By how much limits are exceeded: (paths, intervals, limits)."""
         return np.asarray(np.abs(self.usage).max(axis=2) - 1)

@@ -53,7 +53,7 @@ class StraightCurve:
 
     @property
     def has_poses(self) -> bool:
-        """Whether bodies turn, so that some columns are no polynomials."""
+        """Return whether bodies turn, so that some columns are no polynomials."""
         return any(channel.is_pose for channel in self._waypoints.channels)
 
     @property

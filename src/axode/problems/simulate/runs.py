@@ -18,7 +18,7 @@ from axode.problems.simulate.failures import find_causes
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.takeover import REVIEW, StiffRuns
-from axode.problems.singular.approaches import warn_of_rows
+from axode.problems.singular.approaches import Approach, warn_of_rows
 from axode.problems.singular.other_models import is_rounded, keep_kinetic_energy, translate_speeds
 from axode.problems.singular.passing import Candidates, Landing, find_events, land_beyond
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheels, find_smallest_pivots
@@ -100,7 +100,8 @@ class Runs:
         self.models, self.plans = [model], [task.plan]
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
         self.passages: list[Passage] = []
-        self.approaches: list[tuple[int, float, Array]] = []  # run, time and q at small pivots
+        # run, time, coordinates and pivot where one was small
+        self.approaches: list[tuple[int, float, Array, float]] = []
         self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
         self._candidates = Candidates()
         self._everyone: Batch | None = None
@@ -186,19 +187,23 @@ class Runs:
 
     def warn_of_approaches(self) -> None:
         """Warn of runs that went on though they came near a singular configuration."""
-        ended = {run for run, status in enumerate(self.outcomes.status) if status == SINGULAR}
-        crossed = {passage.run for passage in self.passages}
-        stops = [stop for stop in self.approaches if stop[0] not in ended | crossed]
+        if not self.approaches:
+            return
+        ended = {int(run) for run in np.flatnonzero(self.outcomes.status == SINGULAR)}
+        ended |= {passage.run for passage in self.passages}
         p = self.p
-        states = [(t, q, p if p is None or p.ndim == 1 else p[run]) for run, t, q in stops]
-        warn_of_rows(self.model, states, level=6)
+        stops = [
+            Approach(time, q, p if p is None or p.ndim == 1 else p[run], pivot)
+            for run, time, q, pivot in self.approaches
+            if run not in ended
+        ]
+        warn_of_rows(self.model, stops, level=5)
 
     def _note_approach(self, batch: Batch, run: int) -> None:
         """Note a state at which a pivot is small."""
-        now = batch.conditions(run)
-        self.approaches.append(
-            (int(batch.members[run]), float(now.t), batch.buffers["q"][run].copy())
-        )
+        b, time = batch.buffers, float(batch.conditions(run).t)
+        pivot = abs(float(b["near"][run, 0]))
+        self.approaches.append((int(batch.members[run]), time, b["q"][run].copy(), pivot))
 
     def _pass(self, batch: Batch, run: int, description: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -47,7 +48,8 @@ def warn_of_given_signals(
             f"'{model.name}' comes near a singularity at t = {times[k]:.6g} s (type 1, {near:.2g} "
             f"of the usual margin): {given} hardly determine the motion there, so that speeds and "
             "forces become large.\n  Keep the motion away from it, or give the motion of the "
-            "driven joints instead."
+            "driven joints instead.",
+            level=7,
         )
 
 
@@ -85,14 +87,29 @@ def warn_of_motors(
         )
 
 
-def warn_of_rows(
-    model: Model, stops: Sequence[tuple[float, Array, Array | None]], level: int = 4
-) -> None:
+@dataclass(frozen=True)
+class Approach:
+    """A state at which a pivot of the solves behind all speeds was small.
+
+    Attributes:
+        time: When [s].
+        q: Coordinates.
+        p: Free parameters; None for the defaults.
+        pivot: The pivot, in the step to come.
+    """
+
+    time: float
+    q: Array
+    p: Array | None
+    pivot: float
+
+
+def warn_of_rows(model: Model, stops: Sequence[Approach], level: int = 4) -> None:
     """Warn if constraints nearly lose rank where runs came near a singular configuration.
 
     Args:
         model: What moves.
-        stops: Time, coordinates and parameters of states at which a pivot was small.
+        stops: States at which a pivot was small.
         level: Level of the caller in the stack.
     """
     from axode.symbolic.constraints.row_choice import rows_at
@@ -109,10 +126,11 @@ def warn_of_rows(
     def margins(x: Array, c: Conditions) -> Array:
         return np.array([margin(q, 0.0, None) for q in x])
 
-    found = np.array([margin(q, t, p) for t, q, p in stops[-MAX_SAMPLES:]])
+    nearest = sorted(stops, key=lambda stop: stop.pivot)[:MAX_SAMPLES]
+    found = np.array([margin(stop.q, stop.time, stop.p) for stop in nearest])
     k, near = _nearest(found, _usual(model, ("rows",), margins))
     if near < NEAR:
-        t = stops[-MAX_SAMPLES:][k][0]
+        t = nearest[k].time
         _warn(
             f"'{model.name}' comes near a singular configuration at t = {t:.6g} s (constraints, "
             f"{near:.2g} of the usual margin): they nearly depend on each other, so that forces of "

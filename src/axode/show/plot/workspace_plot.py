@@ -104,16 +104,26 @@ def _panels(workspace: Workspace, show: str, slices: Sequence[float] | None, siz
 
 
 def _places(workspace: Workspace, slices: Sequence[float] | None) -> list[float]:
-    """Values of the last axis where slices are: given ones, or quarters of its range."""
+    """Values of the last axis where slices are: given ones, or quarters of the range at home."""
     axis = list(workspace.axes.values())[-1]
     name = list(workspace.axes)[-1]
     if slices is not None:
         if not 1 <= len(slices) <= MAX_SLICES:
             raise InvalidArgument(f"plot, slices: expected 1 to {MAX_SLICES} values of {name}")
         return [float(value) for value in slices]
-    held = np.flatnonzero(workspace.inside.any(axis=(0, 1)))
+    held = np.flatnonzero(_part_of_home(workspace).any(axis=(0, 1)))
     low, high = (int(held[0]), int(held[-1])) if len(held) else (0, len(axis) - 1)
     return [float(axis[round(low + share * (high - low))]) for share in (0.25, 0.5, 0.75)]
+
+
+def _part_of_home(workspace: Workspace) -> Any:
+    """Points of the connected part that holds home; all points inside if home is outside."""
+    from scipy.ndimage import label
+
+    if not workspace.home_part:
+        return workspace.inside
+    found, _ = label(workspace.inside)
+    return found == found[workspace.regions == workspace.home_part][0]
 
 
 def _nearest(workspace: Workspace, place: float | None) -> Any:
