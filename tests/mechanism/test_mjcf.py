@@ -85,7 +85,7 @@ def test_the_keyframe_home_is_the_home_configuration(tmp_path):
     )
     robot, caught = read(tmp_path, model(after=keys))
     assert robot.home_coordinates == {"turn": 0.5}
-    assert "keyframes other than 'home': key other (line 5), key home (line 5)" in listed(caught)
+    assert "positions of 'home': key other (line 5), key home (line 5)" in listed(caught)
     robot, caught = read(tmp_path, model(after=keys.replace('"0.5"', '"0.5 3"')))
     assert "[key.home] qpos: expected 1 numbers, got 2 words -> ignored" in str(caught[0].message)
     robot, _ = read(tmp_path, FLYING)
@@ -198,6 +198,17 @@ LEFT_OUT = {
         '<site name="s"/><site name="t" pos="1 0 0"/>',
         '<tendon><spatial><site site="s"/><site site="t"/><site site="s"/></spatial></tendon>',
     ),
+    "keyframes": ("", '<keyframe><key name="home" qpos="1" qvel="2"/></keyframe>'),
+    "switched off": (
+        "",
+        '<option actuatorgroupdisable="0"/><actuator><motor joint="turn"/></actuator>',
+    ),
+    "delay 0.1": ("", '<actuator><motor joint="turn" delay="0.1" nsample="3"/></actuator>'),
+    "(user)": ('<site user="1"/>', ""),
+    "of joints and tendons": (
+        "",
+        '<tendon><fixed actuatorfrcrange="-1 1"><joint joint="turn" coef="1"/></fixed></tendon>',
+    ),
     "height fields": ("", '<asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset>'),
     "plugins": ("", '<extension><plugin plugin="mujoco.pid"/></extension>'),
 }
@@ -217,7 +228,7 @@ def test_what_is_left_out_is_listed_and_strict_refuses_it(what, tmp_path):
 def test_pictures_are_listed_and_strict_does_not_refuse_them(tmp_path):
     text = model(MASS + '<camera/><light/><light pos="0 0 1"/>', "<visual><rgba/></visual>")
     _, caught = read(tmp_path, text, strict=True)
-    assert "only for pictures: 1 camera, 2 light, 1 rgba" in listed(caught)
+    assert "only for pictures, and marks: 1 camera, 2 light, 1 rgba" in listed(caught)
 
 
 def test_what_mujoco_warns_of_is_a_deviation(tmp_path):

@@ -118,6 +118,9 @@ def _home(compiled: CompiledModel) -> np.ndarray:
             compiled.findings.note(key, message, "ignored", "qpos")
         elif words:
             chosen = np.array([float(word) for word in words])
+            others = [name for name in ("qvel", "act", "ctrl") if key.attributes.get(name)]
+            if others:
+                compiled.findings.leave_out(KEYS, key, f"({', '.join(others)})")
     return usual if chosen is None or not np.isfinite(chosen).all() else chosen
 
 

@@ -59,7 +59,9 @@ class ActuatorReader:
         gear = np.array(model.actuator_gear[number])
         driven = self._driven(number, gear)
         name = given or (driven[0] if driven else "")
-        if self.compiled.disabled("ACTUATION"):
+        group = int(model.actuator_group[number])
+        of_group = 0 <= group < 31 and int(model.opt.disableactuator) >> group & 1
+        if self.compiled.disabled("ACTUATION") or of_group:
             self.findings.leave_out(ACTUATORS, element, "(switched off)", name)
             return
         if driven is None:
@@ -131,10 +133,12 @@ class ActuatorReader:
         kinds = [
             int(getattr(model, f"actuator_{what}type")[number]) for what in ("gain", "bias", "dyn")
         ]
-        if not any(kinds) and gain[0] == 1.0:
+        delay = _newer(model, "actuator_delay", number)
+        if not any(kinds) and gain[0] == 1.0 and not delay:
             return
         numbers = {"gain": gain[:3], "bias": bias[:3]}
         listed = [f"{what} {' '.join(f'{x:g}' for x in v)}" for what, v in numbers.items()]
+        listed += [f"delay {delay:g}"] if delay else []
         self.findings.leave_out(LAWS, element, f"({', '.join(listed)})", name)
 
     # armature ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from axode.mechanism.files.mjcf_findings import (
     DAMPERS,
     DRY_FRICTION,
     EQUALITIES,
+    FORCE_LIMITS,
     LIMITS,
     SPRINGS,
     TENDONS,
@@ -165,6 +166,8 @@ class ConstraintReader:
             element, name = self.compiled.element(part), self.name_of(number)
             if model.tendon_limited[number]:
                 self.findings.leave_out(LIMITS, element, name=name)
+            if is_given(model, "tendon_actfrclimited", number):
+                self.findings.leave_out(FORCE_LIMITS, element, name=name)
             if model.tendon_frictionloss[number] > 0:
                 self.findings.leave_out(DRY_FRICTION, element, name=name)
             if is_given(model, "tendon_dampingpoly", number):

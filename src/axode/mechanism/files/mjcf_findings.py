@@ -9,7 +9,7 @@ from axode.mechanism.files.urdf_values import UrdfFindings
 from axode.mechanism.files.xml_tree import Element
 
 CONTACTS = "contacts of geoms (add_contact lets a body roll)"
-PICTURES = "only for pictures"
+PICTURES = "only for pictures, and marks"
 OTHER_PROGRAMS = "data for other programs"
 FLEXIBLE = "deformable and generated parts"
 PLUGINS = "plugins"
@@ -24,11 +24,11 @@ ARMATURE = "armature of free joints and of tendons along paths"
 TENDONS = "tendons along paths, with what acts on them"
 EQUALITIES = "equality constraints that are switched off or not linear"
 LAWS = "control laws of actuators (the motor's input is its force)"
-FORCE_LIMITS = "limits of forces that are not symmetric, or on joints"
+FORCE_LIMITS = "limits of forces that are not symmetric, or of joints and tendons"
 ACTUATORS = "actuators that are no motor of one joint or fixed tendon"
 WEIGHT = "compensation of weight"
 MOCAP = "motion-capture bodies (they are held where they stand)"
-KEYS = "keyframes other than 'home'"
+KEYS = "keyframes, but for the positions of 'home'"
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 
 from axode.errors import FileError, MechanismError, NotApplicable
 from axode.mechanism.elements.bodies import Mesh
-from axode.mechanism.files.mjcf_findings import CONTACTS, MjcfFindings
+from axode.mechanism.files.mjcf_findings import CONTACTS, PICTURES, MjcfFindings
 from axode.mechanism.files.mjcf_text import Folder, ModelText
 from axode.mechanism.files.urdf_values import AS_WRITTEN
 from axode.mechanism.files.xml_tree import Element
@@ -77,6 +77,8 @@ def compile_text(
     uses = _MeshUse(mujoco, spec, text)
     shapes = uses.shapes(text.mesh_folder)
     _note_contacts(spec, text, findings)
+    for site in spec.sites:
+        findings.leave_out(PICTURES, text.element_of(site.info), name=site.name)
     assets = _assets(uses, text, folder, findings)
     if findings.faults:
         raise MechanismError(source, findings.only_faults())

@@ -202,6 +202,9 @@ class _Expansion:
         if element.tag == "compiler":
             given = element.attributes.get("meshdir", element.attributes.get("assetdir"))
             self.model.mesh_folder = self.model.mesh_folder if given is None else given
+        if "user" in element.attributes:
+            self._remember(element, file)
+            self.findings.leave_out(OTHER_PROGRAMS, element, "(user)")
         kept = {key: value for key, value in element.attributes.items() if key not in dropped}
         if element.tag == "mesh" and "file" in kept and not kept.get("name"):
             kept["name"] = PureWindowsPath(kept["file"]).stem
