@@ -19,13 +19,8 @@ FREE = int(mujoco.mjtJoint.mjJNT_FREE)
 class Pair:
     """A model in both libraries, with maps between their vectors by the names of joints."""
 
-    def __init__(self, text: str, folder: Path) -> None:
-        path = folder / "robot.xml"
-        path.write_text(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.mechanism = ax.load(path)
-        self.model = mujoco.MjModel.from_xml_string(text)
+    def __init__(self, mechanism: ax.Mechanism, model: mujoco.MjModel) -> None:
+        self.mechanism, self.model = mechanism, model
         self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         self.model.opt.jacobian = int(mujoco.mjtJacobian.mjJAC_DENSE)
         self.data = mujoco.MjData(self.model)
@@ -89,9 +84,19 @@ class Pair:
         return N, N_dot_v
 
 
+def load_both(text: str, folder: Path) -> Pair:
+    """Read a text by both libraries."""
+    path = folder / "robot.xml"
+    path.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mechanism = ax.load(path)
+    return Pair(mechanism, mujoco.MjModel.from_xml_string(text))
+
+
 @pytest.mark.parametrize("name", TREES)
 def test_trees_have_the_inertia_and_forces_of_mujoco(name, tmp_path):
-    pair = Pair(TREES[name], tmp_path)
+    pair = load_both(TREES[name], tmp_path)
     model = pair.mechanism.derive().compile("interpreter")
     assert list(model.independent) == pair.speeds
     rng = np.random.default_rng(5)
@@ -114,7 +119,7 @@ def test_trees_have_the_inertia_and_forces_of_mujoco(name, tmp_path):
 @pytest.mark.parametrize("name", [*LOOPS, "tendons"])
 def test_loops_have_the_equality_constraints_of_mujoco(name, tmp_path):
     """The same motions are possible, and the forces along them are the same."""
-    pair = Pair({**LOOPS, "tendons": TENDONS}[name], tmp_path)
+    pair = load_both({**LOOPS, "tendons": TENDONS}[name], tmp_path)
     model = pair.mechanism.derive().compile("interpreter")
     rng = np.random.default_rng(6)
     free, speeds = (
@@ -149,7 +154,7 @@ def test_loops_have_the_equality_constraints_of_mujoco(name, tmp_path):
 
 
 def test_a_motor_on_a_tendon_acts_as_in_mujoco(tmp_path):
-    pair = Pair(TENDONS, tmp_path)
+    pair = load_both(TENDONS, tmp_path)
     model = pair.mechanism.derive(independent=["one", "two", "three"]).compile("interpreter")
     pair.data.ctrl[:] = 0.6, 0.2
     q, v = pair.put_random(np.random.default_rng(8))
