@@ -22,25 +22,48 @@ def _link(bot, name):
     return bot.add_body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
 
 
-def planar_platform(order):
-    """A planar 3-RPR with driven slides, its legs in some order."""
+def planar_platform(order, unit=1.0):
+    """A planar 3-RPR with driven slides, its legs in some order, in metres times a unit."""
     bot = ax.Mechanism("planar")
     _link(bot, "platform")
     turn = 0.3
     R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
     for place, k in enumerate(order):
-        span = np.array([0.05, 0.02]) + R @ TOP[k] - BASE[k]
+        span = unit * (np.array([0.05, 0.02]) + R @ TOP[k] - BASE[k])
         angle = float(np.arctan2(span[1], span[0]))
         leg, rod = _link(bot, f"leg{k}"), _link(bot, f"rod{k}")
-        bot.add_joint(f"pivot{k}", ax.Revolute("z"), parent=bot.ground, child=leg, at=(*BASE[k], 0))
+        bot.add_joint(
+            f"pivot{k}", ax.Revolute("z"), parent=bot.ground, child=leg, at=(*unit * BASE[k], 0)
+        )
         bot.add_joint(f"l{k}", ax.Prismatic("x"), parent=leg, child=rod)
         bot.add_joint(
-            f"top{k}", ax.Revolute("z"), parent=rod, child="platform", child_at=(*TOP[k], 0)
+            f"top{k}", ax.Revolute("z"), parent=rod, child="platform", child_at=(*unit * TOP[k], 0)
         )
         bot.add_motor(f"motor{k}", f"l{k}")
         bot.set_home({f"pivot{k}": angle, f"l{k}": float(np.linalg.norm(span))})
         if place == 0:
             bot.set_home({f"top{k}": turn - angle})
+    return bot
+
+
+def free_platform():
+    """The same robot with a platform that floats, and legs that end on it."""
+    bot = ax.Mechanism("free")
+    _link(bot, "platform")
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child="platform")
+    turn = 0.3
+    bot.set_home({"base.x": 0.05, "base.y": 0.02, "base.qz": np.sin(turn / 2)})
+    bot.set_home({"base.qw": np.cos(turn / 2)})
+    R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    for k in range(3):
+        span = np.array([0.05, 0.02]) + R @ TOP[k] - BASE[k]
+        leg, rod = _link(bot, f"leg{k}"), _link(bot, f"rod{k}")
+        bot.add_joint(f"pivot{k}", ax.Revolute("z"), parent=bot.ground, child=leg, at=(*BASE[k], 0))
+        bot.add_joint(f"l{k}", ax.Prismatic("x"), parent=leg, child=rod)
+        bot.add_loop(f"top{k}", ax.Revolute("z"), parent="platform", child=rod, at=(*TOP[k], 0))
+        bot.add_motor(f"motor{k}", f"l{k}")
+        bot.set_home({f"pivot{k}": float(np.arctan2(span[1], span[0]))})
+        bot.set_home({f"l{k}": float(np.linalg.norm(span))})
     return bot
 
 

@@ -22,6 +22,7 @@ PAGES = (
     "exercises/omnidirectional-wheels.md",
     "guide/cooperation.md",
     "guide/inverse-kinematics.md",
+    "guide/kinematics.md",
     "guide/hexapod.md",
     "guide/mobile-manipulator.md",
     "guide/planar-robot.md",

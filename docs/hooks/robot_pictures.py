@@ -83,36 +83,9 @@ def reaching(page: dict[str, Any]) -> Any:
     )
 
 
-def hexapod_modes(page: dict[str, Any]) -> Any:
-    """The postures above the ground, side by side."""
-    model = page["robot"].model
-    heights = page["postures"].poses[:, 2, 3]
-    every = page["postures"].q[heights > 0]
-    views = [instants(model, q[None], size=(480, 400), elevation=18) for q in every[:4]]
-    whole = Image.new("RGB", (960, 800))
-    for k, view in enumerate(views):
-        whole.paste(view, (480 * (k % 2), 400 * (k // 2)))
-    return whole
-
-
-def assembly_modes(page: dict[str, Any]) -> Any:
-    """Four postures of a platform, seen by the same camera."""
-    model, found = page["hexapod"].model, page["modes"]
-    chosen = [found.labels.index(label) for label in ("+1", "-4", "+3", "-1")]
-    poses, width, height = model.poses(found.q[chosen]), 480, 400
-    scene = replace(model.scene, floors=(_floor_below(model.scene, poses),))
-    turn = {"azimuth": np.radians(-50), "elevation": np.radians(14)}
-    camera = camera_of(scene, poses, width / height, **turn)
-    tiles = [picture(scene, pose, camera=camera, width=width, height=height) for pose in poses]
-    rows = [np.concatenate(tiles[k : k + 2], axis=1) for k in (0, 2)]
-    return Image.fromarray(np.concatenate(rows, axis=0))
-
-
 DRAWN: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
-    "guide/hexapod.md": {"hexapod-modes.png": hexapod_modes},
     "guide/mobile-manipulator.md": {"manipulator-robot.png": manipulator},
     "guide/inverse-kinematics.md": {"reach-robot.png": reaching},
-    "guide/kinematics.md": {"kinematics-modes.png": assembly_modes},
 }
 
 

@@ -152,6 +152,11 @@ def test_torques_for_shares_alone(planar):
     assert np.abs(found.internal).max() < 1e-10
     assert np.allclose(found.shares, (0.3, 0.7))
     assert np.allclose(found["grip1"][3:], (0, 0.3 * 3.0 * 9.81, 0))
+    shown = repr(found)
+    assert "grip1: [0.    8.829 0.   ], [0. 0. 0.], 0.300" in shown
+    rest = planar.home[np.newaxis].repeat(2, axis=0)
+    batch = arms.wrenches(rest, u)
+    assert repr(batch) == "GraspWrenches of grip1, grip2, states (2,)"
 
 
 @pytest.mark.parametrize("options", [VARIANTS["on a cart"], further(VARIANTS["three"])])

@@ -58,6 +58,13 @@ def test_characteristic_length_of_a_singular_map():
     assert np.isnan(lengths[1])
 
 
+def test_dexterity_shows_its_numbers(hexapod):
+    one = hexapod.dexterity(length=0.5)
+    assert repr(one).startswith(f"Dexterity: condition {one.condition:.4g}, length 0.5 m, manip")
+    two = hexapod.dexterity({"yaw": [0.0, 0.3]})
+    assert repr(two).startswith("Dexterity of 2 states: condition ")
+
+
 def test_condition_is_infinite_at_a_singularity(hexapod):
     found = hexapod.dexterity({**LEVEL, "yaw": math.pi / 2})
     assert np.isinf(found.condition)

@@ -66,6 +66,19 @@ def test_forward_after_inverse(model, body):
     assert (found.attempts >= 1).all() and (found.iterations > 0).all()
 
 
+def test_position_and_rotation_make_a_pose():
+    """As in motions and in `Kinematics.inverse`; a list or an array is a batch of positions."""
+    model, place, turn = robot("seven_axis_arm"), (0.4, 0.1, 0.5), (3.0, 0.1, 0.2)
+    pair = ax.inverse_kinematics(model, {"link7": (place, turn)})
+    target = ax.Target(position=place, rotation=turn)
+    assert pair.reached
+    assert np.array_equal(pair.q, ax.inverse_kinematics(model, {"link7": target}).q)
+    batch = ax.inverse_kinematics(model, {"link7": ([place, place], turn)})
+    assert batch.q.shape == (2, 7) and batch.reached.all()
+    two = ax.inverse_kinematics(model, {"link7": [place, place]})
+    assert two.q.shape == (2, 7) and "link7.rotation" not in two.errors
+
+
 def test_near_and_at_singular_postures():
     """Stretched arms, exactly and nearly: steps converge more slowly, and still do."""
     model = robot("seven_axis_arm")

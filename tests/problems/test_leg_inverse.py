@@ -232,6 +232,21 @@ def test_poses_that_cannot_be_are_refused(simulator):
         known_robot("delta_robot").inverse(([0, 0, -0.5], [0.1, 0, 0]))
     with pytest.raises(ax.InvalidArgument, match=r"motion is spherical"):
         known_robot("spherical_rrr").inverse(([0, 0, 0.1], [0.1, 0, 0]))
+    assert np.isnan(simulator.inverse(([0, 0, np.inf], np.eye(3)))["l_I"])
+
+
+def test_whole_poses_of_restricted_motions_are_kept_or_refused():
+    """Coordinates that follow from others must not be replaced in silence."""
+    robot = known_robot("platform_3rps")
+    wanted = robot.inverse({"z": 0.8, "roll": 0.1, "pitch": -0.2})
+    postures = robot.direct(wanted)
+    assert len(postures) >= 8
+    for name, values in robot.inverse(postures.poses).items():
+        np.testing.assert_allclose(values, wanted[name], atol=1e-9)
+    beside = postures.poses.copy()
+    beside[:, 0, 3] += 0.01
+    with pytest.raises(ax.InvalidArgument, match=r"motion is restricted.*give it by z, roll, pit"):
+        robot.inverse(beside)
 
 
 def test_legs_without_a_closed_form_are_named():

@@ -426,13 +426,17 @@ def test_wrong_limits(limits, text):
     assert text in str(caught.value)
 
 
-def test_wrong_places():
+def test_wrong_places(five_bar):
     cases = [
         (lambda: ax.motions.minimum_jerk({"a": 1}, {"a": 1}, 1.0), "are the same place"),
         (lambda: ax.motions.minimum_jerk({"a": 0}, {"a": 1}), "give either duration or limits"),
         (lambda: ax.motions.minimum_jerk({"a": 0}, {"a": 1}, -1.0), "duration: must be finite"),
         (lambda: ax.motions.minimum_jerk({"a": 0}, {"a": 1}, speed=np.inf), "nothing limits a"),
         (lambda: ax.motions.minimum_jerk({}, {"a": 1}, 1.0), "expected values by name, such as"),
+        (
+            lambda: ax.motions.through([ax.assemble(five_bar), {"a": 1}], times=[0, 1]),
+            "Name what moves: {name: state[name] for name in (...)}",
+        ),
         (lambda: ax.motions.through({"a": 1}), "a list of two waypoints or more is needed"),
         (lambda: ax.motions.through([{"a": 1}, {"a": 2}]), "give either times or limits"),
         (

@@ -15,6 +15,7 @@ from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose
 from posture_robots import (
     arm,
+    free_platform,
     gallery_robot,
     hexapod,
     nut,
@@ -196,6 +197,31 @@ def test_a_general_arm_has_sixteen_ways():
     assert np.abs(found.q - robot.model.home).max(axis=1).min() < 1e-9
 
 
+def test_values_without_posture_give_none():
+    """Also where a joint of the output constrains nothing, as the one of a free platform."""
+    robot = ax.Kinematics(free_platform())
+    none = robot.direct({"l0": 60.0})
+    assert (len(none), none.number, none.nearest) == (0, 0, -1)
+    with pytest.raises(ax.InvalidArgument, match="'free' has no posture to show for these values"):
+        none.plot()
+    assert repr(none).startswith("'free': 0 real postures, 6 over the complex numbers")
+    some = robot.direct({"l0": [60.0, robot.model.home[robot.model.coordinates.index("l0")]]})
+    assert some.number.tolist() == [0, 2]
+    assert repr(some) == "Postures of 'free': 2 real postures of 2 targets, 0 to 2 per target"
+    alike = robot.direct({"l0": np.full(3, 60.0)})
+    assert repr(alike).endswith("0 real postures of 3 targets, 0 per target")
+
+
+def test_every_posture_has_a_picture(tmp_path):
+    robot = robot_of("five_bar")
+    figure = robot.direct().plot(save=tmp_path / "modes.png")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["+1", "-1, nearest home"]
+    assert (tmp_path / "modes.png").stat().st_size > 5000
+    batch = robot.direct({"theta1": [1.9, 40.0]})
+    with pytest.raises(ax.InvalidArgument, match=r"of one target, and there are 2; choose one"):
+        batch.plot()
+
+
 # what is refused ---------------------------------------------------------------------------------
 
 
@@ -249,3 +275,32 @@ def test_all_inverse_needs_a_serial_robot_with_as_many_joints():
     robot = robot_of("seven_axis_arm")
     with pytest.raises(ax.NotApplicable, match="more joints than a pose needs to reach a pose"):
         robot.all_inverse(robot.home_poses[robot.output])
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e9])
+def test_postures_do_not_depend_on_the_unit_of_length(unit):
+    """What is closed is decided by the size of the mechanism."""
+    usual = ax.Kinematics(planar_platform((0, 1, 2))).direct()
+    other = ax.Kinematics(planar_platform((0, 1, 2), unit)).direct()
+    assert len(usual) == len(other) > 0
+    apart = np.abs(other.poses[:, np.newaxis, :3, :3] - usual.poses[:, :3, :3]).max(axis=(2, 3))
+    assert apart.min(axis=1).max() < 1e-9
+
+
+def test_empty_batches_have_no_postures():
+    robot = robot_of("five_bar")
+    found = robot.direct({"theta1": np.zeros((2, 0))})
+    assert len(found) == 0 and found.shape == (2, 0)
+    assert robot.jacobians({"theta1": np.zeros(0)}).direct.shape[0] == 0
+    assert robot.singularities({"theta1": np.zeros(0)}).type.shape == (0,)
+    serial = ax.Kinematics(arm(wrist=False))
+    assert len(serial.all_inverse(np.zeros((0, 4, 4)))) == 0
+    none = ax.inverse_kinematics(serial.model, {"link6": np.zeros((0, 3))})
+    assert none.q.shape == (0, 6) and none.reached.shape == (0,)
+
+
+def test_threads_are_checked():
+    for call in (robot_of("five_bar").direct, lambda **o: serial.all_inverse(np.eye(4), **o)):
+        serial = ax.Kinematics(arm(wrist=False))
+        with pytest.raises(ax.InvalidArgument, match="threads: must be a whole number > 0"):
+            call(threads=0)

@@ -398,7 +398,10 @@ def test_vehicle_on_a_bend_keeps_its_torques():
         ({"torque": -1.0}, "torque, 'f': expected a number > 0, got -1.0"),
         ({"speed": {"y": 1.0}}, "speed: model 'cart' has no signal 'y'"),
         ({"speed": {"x": 1.0, "x.rate": 2.0}}, "means x.rate, which is given twice"),
-        ({"torque": 1.0, "points": 2}, "points: three or more are needed, got 2"),
+        ({"torque": 1.0, "points": 2}, "points: expected 3 to 100000, got 2"),
+        ({"torque": 1.0, "points": 10**9}, "points: expected 3 to 100000, got 1000000000"),
+        ({"speed": 1.0}, "nothing limits accelerations: give acceleration or torque, too"),
+        ({"speed": 1.0, "torque": np.inf}, "nothing limits accelerations"),
         ({"torque": np.inf}, "nothing limits the motion at"),
     ],
 )
@@ -406,6 +409,7 @@ def test_wrong_limits(rail, arguments, text):
     with pytest.raises(InvalidArgument) as caught:
         ax.motions.time_optimal(rail, way(1.0), **arguments)
     assert text in str(caught.value)
+    assert "wrench from outside" not in str(caught.value)
 
 
 def test_wrong_paths(rail, five_bar):

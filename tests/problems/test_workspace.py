@@ -290,7 +290,7 @@ def test_wrong_arguments_are_named(planar, hexapod):
 
     refused(ax.UnknownName, "has no kind 'volume'", kind="volume")
     refused(ax.UnknownName, "has no target 'tpu'", target="tpu")
-    refused(ax.UnknownName, r"coordinate or joint with limits 'k\*'", limits={"k*": (0, 1)})
+    refused(ax.UnknownName, r"driven coordinate or passive joint 'k\*'", limits={"k*": (0, 1)})
     refused(ax.UnknownName, "has no pose coordinate 'x'", at={"x": 1.0})
     refused(ax.UnknownName, "has no pose coordinate 'z'", bounds={"z": (0, 1)})
     refused(
@@ -312,13 +312,25 @@ def test_wrong_arguments_are_named(planar, hexapod):
         robot=hexapod,
         limits={"ball_I": 4.0},
     )
-    refused(ax.InvalidArgument, "nothing bounds x, y: give bounds, or limits of the legs")
+    refused(ax.InvalidArgument, r"nothing bounds x, y: give bounds={.*limits of the driven")
+    refused(
+        ax.InvalidArgument,
+        r'nothing bounds z: give bounds={"z": .*}$',
+        robot=known_robot("three_rps"),
+    )
     refused(ax.InvalidArgument, r"'x' needs \(smallest, largest\), got", bounds={"x": (1, 0)})
     refused(
         ax.InvalidArgument,
-        "grid: expected a number of cells, at least two, for 'x', got 1",
+        "grid: expected 2 to 100000 cells for 'x', got 1",
         limits={"l*": (1, 2)},
         grid=1,
+    )
+    refused(
+        ax.InvalidArgument,
+        "grid: .* points take .* GB, and this machine has .* cells along each axis fit",
+        robot=hexapod,
+        limits={"l_*": (1, 2)},
+        grid=100_000,
     )
     refused(
         ax.InvalidArgument,

@@ -16,8 +16,9 @@ def test_postures_are_listed(capsys):
 
 
 def test_postures_are_written(tmp_path, capsys):
-    path = tmp_path / "postures.json"
-    assert run(["kinematics", "five_bar", "--json", "--out", str(path)]) == 0
+    path, picture = tmp_path / "postures.json", tmp_path / "modes.png"
+    words = ["kinematics", "five_bar", "--json", "--out", str(path), "--plot", str(picture)]
+    assert run(words) == 0 and picture.exists()
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads(path.read_text())
     assert printed["mobility"] == 2 and printed["finite"] == [2]

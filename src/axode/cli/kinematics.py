@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli.model_sources import Options, Source, mechanism_from
-from axode.cli.shared import AsJson, JsonFile, Parameters, deliver, numbers, words
+from axode.cli.shared import (
+    AsJson,
+    JsonFile,
+    Parameters,
+    Plot,
+    check_writable,
+    deliver,
+    numbers,
+    words,
+)
 
 if TYPE_CHECKING:
     from axode.problems.kinematics.postures import Postures
@@ -36,6 +45,7 @@ def kinematics(
         ),
     ] = None,
     parameter: Parameters = None,
+    plot: Plot = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -43,10 +53,11 @@ def kinematics(
 
     axode kinematics dietmaier_platform
 
-    axode kinematics planar_3rrr --values theta1=-0.5
+    axode kinematics planar_3rrr --values theta1=-0.5 --plot modes.png
     """
     from axode.problems.kinematics.robot_kinematics import Kinematics
 
+    check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
     robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)
     if pose:
         if values or parameter:
@@ -66,6 +77,8 @@ def kinematics(
         **found.to_dict(),
     }
     deliver(data, lambda: _show(robot, legs, found), as_json=as_json, out=out)
+    if plot is not None:
+        found.plot(save=plot)
 
 
 def _legs(robot: Kinematics) -> dict[str, str]:

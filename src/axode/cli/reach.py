@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli.model_sources import Options, Source, model_from
-from axode.cli.shared import AsJson, Parameters, numbers, print_json, words
+from axode.cli.shared import AsJson, Parameters, numbers, print_json, ranges, words
 
 TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coordinate or measure"
 
@@ -15,13 +15,11 @@ TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coo
 def reach(
     source: Source,
     option: Options = None,
-    target: Annotated[list[str] | None, typer.Option(help=f"{TARGET} [m, rad].")] = None,
+    target: Annotated[list[str] | None, typer.Option(help=f"{TARGET}; in m and rad.")] = None,
     near: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE of the posture to stay near.")
     ] = None,
-    limit: Annotated[
-        list[str] | None, typer.Option(help="NAME=LEAST:LARGEST value of a coordinate.")
-    ] = None,
+    limits: Annotated[list[str] | None, typer.Option(help="NAME=LOW:HIGH of coordinates.")] = None,
     hold: Annotated[
         list[str] | None, typer.Option(help="NAME of a coordinate that keeps its value.")
     ] = None,
@@ -41,13 +39,13 @@ def reach(
     if not target:
         raise typer.BadParameter(f"give at least one, {TARGET}", param_hint="--target")
     targets = dict(_target(text) for text in target)
-    limits = dict(_limit(text) for text in limit or ())
+    bounded = ranges("--limits", limits, (2,))
     model = model_from(source, option)
     found = inverse_kinematics(
         model,
         targets,
         near=numbers("--near", near),
-        limits=limits,
+        limits=bounded,
         hold=words(hold),
         attempts=attempts,
         parameters=numbers("--parameter", parameter) or None,
@@ -92,13 +90,6 @@ def _target(text: str) -> tuple[str, Any]:
     raise typer.BadParameter(
         f"'{text}' has {len(values)} numbers; expected {TARGET}", param_hint="--target"
     )
-
-
-def _limit(text: str) -> tuple[str, tuple[float, float]]:
-    name, values = _parts("--limit", text, ":")
-    if len(values) != 2:
-        raise typer.BadParameter(f"'{text}' is not NAME=LEAST:LARGEST", param_hint="--limit")
-    return name, (values[0], values[1])
 
 
 def _parts(option: str, text: str, separator: str) -> tuple[str, list[float]]:

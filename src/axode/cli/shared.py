@@ -16,6 +16,9 @@ from axode.cli.replacing import check_json, check_replaceable
 WRONG_DATA = 1
 INTERRUPTED = 130
 
+FORMS = {1: "VALUE", 2: "LOW:HIGH", 3: "LOW:HIGH:COUNT"}
+MAX_COUNT = 10_000
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--out", help="File for the result as JSON.", callback=check_json)
@@ -102,6 +105,34 @@ def _number(option: str, name: str, text: str) -> float:
             param_hint=option,
         )
     return value
+
+
+def ranges(option: str, given: Iterable[str] | None, counts: tuple[int, ...]) -> dict[str, Any]:
+    """Read numbers between colons, by name; three of them are a range."""
+    found: dict[str, Any] = {}
+    for name, text in pairs(option, given).items():
+        values = _values(text)
+        whole = len(values) < 3 or (values[2] == int(values[2]) and 1 <= values[2] <= MAX_COUNT)
+        if len(values) not in counts or not whole:
+            forms = " or ".join(FORMS[count] for count in counts)
+            raise typer.BadParameter(f"'{name}' needs {forms}, and not '{text}'", param_hint=option)
+        found[name] = values[0] if len(values) == 1 else tuple(values)
+        if len(values) == 3:
+            low, high, count = values
+            step = (high - low) / max(count - 1, 1)
+            found[name] = [low + k * step for k in range(int(count))]
+    return found
+
+
+def _values(text: str) -> list[float]:
+    """Finite numbers between colons; none if one is not."""
+    from axode.mechanism.values.expressions import parse_scalar
+
+    try:
+        found = [float(parse_scalar(part, {})) for part in text.split(":")]  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        return []
+    return found if all(map(math.isfinite, found)) else []
 
 
 def words(given: Iterable[str] | None) -> tuple[str, ...]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from axode.cli.model_sources import Options, Source, mechanism_from
-from axode.cli.shared import AsJson, Plot, check_writable, numbers, pairs, print_json, words
+from axode.cli.shared import AsJson, Plot, check_writable, numbers, print_json, ranges, words
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -85,12 +83,12 @@ def workspace(
     made = robot.workspace(
         kind,  # type: ignore[arg-type]
         at=numbers("--at", at),
-        orientations=_ranges("--orientations", orientations, (3,)) or None,
-        limits=_ranges("--limits", limits, (1, 2)),
+        orientations=ranges("--orientations", orientations, (3,)) or None,
+        limits=ranges("--limits", limits, (1, 2)),
         diameter=diameter,
         condition=condition,
         length=length,
-        bounds=_ranges("--bounds", bounds, (2,)),
+        bounds=ranges("--bounds", bounds, (2,)),
         grid=grid,
     )
     if plot is not None:
@@ -101,35 +99,3 @@ def workspace(
         print_json(made.to_dict())
     else:
         print(made)
-
-
-FORMS = {1: "VALUE", 2: "LOW:HIGH", 3: "LOW:HIGH:COUNT"}
-MOST_ANGLES = 10_000
-
-
-def _ranges(option: str, given: Iterable[str] | None, counts: tuple[int, ...]) -> dict[str, Any]:
-    """Read numbers between colons, by name; three of them are a range."""
-    found: dict[str, Any] = {}
-    for name, text in pairs(option, given).items():
-        values = _values(text)
-        whole = len(values) < 3 or (values[2] == int(values[2]) and 1 <= values[2] <= MOST_ANGLES)
-        if len(values) not in counts or not whole:
-            forms = " or ".join(FORMS[count] for count in counts)
-            raise typer.BadParameter(f"'{name}' needs {forms}, and not '{text}'", param_hint=option)
-        found[name] = values[0] if len(values) == 1 else tuple(values)
-        if len(values) == 3:
-            low, high, count = values
-            step = (high - low) / max(count - 1, 1)
-            found[name] = [low + k * step for k in range(int(count))]
-    return found
-
-
-def _values(text: str) -> list[float]:
-    """Finite numbers between colons; none if one is not."""
-    from axode.mechanism.values.expressions import parse_scalar
-
-    try:
-        found = [float(parse_scalar(part, {})) for part in text.split(":")]  # type: ignore[arg-type]
-    except (ValueError, TypeError):
-        return []
-    return found if all(map(math.isfinite, found)) else []

@@ -56,7 +56,7 @@ def chain_from_dh(
     """A serial robot from its Denavit-Hartenberg table.
 
     Args:
-        rows: One a joint: `(a, alpha, d, theta)` or a mapping with these keys plus `joint`
+        rows: One per joint: `(a, alpha, d, theta)` or a mapping with these keys plus `joint`
             ("revolute" or "prismatic"), `mass`, `com`, `inertia`, `shape`, `name` (of the joint)
             and `link` (of the body). The joint's coordinate adds to theta or to d.
         name: Name of the mechanism.

@@ -67,6 +67,15 @@ class GraspWrenches:
         names = Names("the load", "grasp", self.grasps)
         return np.asarray(self.on_load[..., self.grasps.index(names.resolve(grasp)), :])
 
+    def __repr__(self) -> str:
+        if self.shares.ndim > 1:
+            return f"GraspWrenches of {', '.join(self.grasps)}, states {self.shares.shape[:-1]}"
+        lines = ["Forces on the load [N]: of each grasp, the internal part, share of the resultant"]
+        for k, name in enumerate(self.grasps):
+            whole, inside = self.on_load[k, 3:].round(4) + 0.0, self.internal[k, 3:].round(4) + 0.0
+            lines.append(f"  {name}: {whole}, {inside}, {self.shares[k]:.3f}")
+        return "\n".join(lines)
+
 
 @dataclass(frozen=True)
 class _Holding:

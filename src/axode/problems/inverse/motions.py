@@ -328,7 +328,7 @@ class GivenMotion:
         loose = [name for name, w in zip(self.model.independent, weights, strict=True) if w > 1e-6]
         given = ", ".join(self.rows.names)
         verb = "leaves" if len(self.rows.names) == 1 else "leave"
-        where = ", with others={...}" if given.startswith("path.") else ""
+        where = ", with others={...} of paths.follow" if given.startswith("path.") else ""
         more = n - int(ranks[k])
         raise InvalidArgument(
             f"motion: {given} {verb} {', '.join(loose)} undetermined at t = "

@@ -210,7 +210,8 @@ class ClosedFormLegs:
         raise NotApplicable(
             f"the legs of '{self.robot_name}' cannot be solved one by one for the pose of "
             f"'{self.output}':\n  " + "\n  ".join(lines) + "\n  "
-            "Use inverse_kinematics, which solves such robots by iteration, or another output"
+            "Use inverse_kinematics, which finds one posture by iteration, all_inverse for a "
+            "serial robot with as many joints as its pose has coordinates, or another output"
         )
 
     def _home_sign(self, equation: LegEquation | None) -> float:
@@ -268,11 +269,11 @@ def _completed(legs: ClosedFormLegs) -> tuple[SX, SX, SX]:
         free = ", ".join(motion.names)
         raise NotApplicable(
             f"the pose of '{legs.output}' does not follow from {free} by the equations of the "
-            "legs.\n  Use inverse_kinematics, which solves such robots by iteration"
+            "legs.\n  Use inverse_kinematics, which finds one posture by iteration"
         )
     step = ca.Function("step", [x], [ca.solve(J[kept, :], rows[kept])])
-    start = ca.vertcat(pose.r, _symbolic_angles(pose.R))
-    values = [SX(float(home[k])) if k in unknown else start[k] for k in range(6)]
+    # poses by coordinates have those that follow as at home
+    values = ca.vertsplit(ca.vertcat(pose.r, _symbolic_angles(pose.R)))
     for _ in range(NEWTON_STEPS):
         change = step(ca.vertcat(*values))
         for k, place in enumerate(unknown):

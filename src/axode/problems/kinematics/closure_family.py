@@ -103,6 +103,8 @@ class ClosureFamily:
             held: What is held, (robots, size).
             parameters: Parameters of the mechanisms, (robots, size).
         """
+        if not len(held):  # CasADi takes no columns for missing arguments
+            return np.zeros((0, self.family.parameters))
         columns = np.array(self.geometry(held.T, parameters.T))
         return np.ascontiguousarray(columns.reshape(self.family.parameters, len(held)).T)
 

@@ -212,9 +212,10 @@ def _ends(chain: Chain) -> tuple[str, str]:
 def _check_size(carriers: Sequence[Carrier], chains: Sequence[ReducedChain]) -> None:
     """Check that the polynomials will not have thousands of solutions."""
     unknown = [item.joint.name for chain in chains for item in chain.unknown]
+    named = ", ".join(dict.fromkeys(unknown))
     if any(carrier.kind == "floating" for carrier in carriers) and len(unknown) > MAX_TREE_JOINTS:
         raise NotApplicable(
-            f"passive joints {', '.join(unknown)} would stay unknowns beside the pose of a node, "
+            f"passive joints {named} would stay unknowns beside the pose of a node, "
             f"more than {MAX_TREE_JOINTS}: their polynomials have thousands of solutions.\n"
             "  Chains with a spherical joint, or three axes that meet, leave none."
         )

@@ -54,6 +54,16 @@ class Dexterity:
         """Smallest relative change of the map that makes it singular."""
         return np.asarray(1.0 / self.condition)
 
+    def __repr__(self) -> str:
+        if self.condition.ndim:
+            low, high = self.condition.min(), self.condition.max()
+            return f"Dexterity of {self.condition.size} states: condition {low:.4g} to {high:.4g}"
+        length = f", length {self.length:.4g} m" if np.isfinite(self.length) else ""
+        return (
+            f"Dexterity: condition {self.condition:.4g}{length}, manipulability "
+            f"{self.manipulability:.4g}"
+        )
+
 
 def dexterity(
     robot: Kinematics,

@@ -10,11 +10,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
-from axode.problems.assemble.closure import ClosureSystem
+from axode.problems.assemble.closure import ClosureSystem, in_units
 from axode.problems.kinematics.certificates import certify_roots
 from axode.problems.kinematics.closure_family import ClosureFamily, closure_family
 from axode.problems.kinematics.closure_problem import (
@@ -49,7 +50,7 @@ CERTAINLY_REAL = 1e-12  # relative imaginary part of a root that no other is mis
 SAME_POSTURE = 1e-7  # difference of numbers of equal postures
 SAME_ROOT = 1e-4  # distance that a real root may have from the complex one it was polished from
 OUT_OF_REACH = 1e-9  # square of a missing length, relative
-CLOSED = 1e-8  # residual of loops [m or rad] beyond which a posture is out of reach
+CLOSED = 1e-8  # residual of loops, in lengths of the mechanism, of a posture out of reach
 
 
 def direct(
@@ -61,6 +62,8 @@ def direct(
     target: str = "cpu",
 ) -> Postures:
     """Find all assembly modes; see `Kinematics.direct`."""
+    if threads is not None:
+        check_threads(threads)
     given = read_driven(robot, values)
     held, table, shape = _broadcast(robot, given, parameters)
     conditions = Conditions(p=None if parameters is None else table)
@@ -188,7 +191,7 @@ def _broadcast(
         listed = ", ".join(f"{name} {s}" for name, s in shapes.items() if s)
         raise InvalidArgument(f"values: shapes do not go together: {listed}") from None
     held = np.stack([np.broadcast_to(v, shape).ravel() for v in given.values()], axis=-1)
-    rows = np.broadcast_to(table, (*shape, table.shape[-1])).reshape(len(held), -1)
+    rows = np.broadcast_to(table, (*shape, table.shape[-1])).reshape(len(held), table.shape[-1])
     return held, np.ascontiguousarray(rows), shape
 
 
@@ -242,8 +245,8 @@ class PostureSolver:
         q, missing = mapping.find(roots, self.held, self.parameters, rows)
         places = [model.coordinates.index(name) for name in robot.driven]
         q[:, places] = self.held[rows]
-        q, residual = close_postures(model, q, places, self.conditions.at(rows))
-        good = (residual < CLOSED) & (missing < OUT_OF_REACH)
+        q, residual, is_closed = close_postures(model, q, places, self.conditions.at(rows))
+        good = is_closed & (missing < OUT_OF_REACH)
         kept = np.flatnonzero(good)
         unreachable = np.bincount(rows[~good], minlength=len(self.held))
         return arrange(
@@ -302,14 +305,21 @@ def coordinate_map(robot: Kinematics, closure: ClosureFamily) -> CoordinateMap:
 
 def close_postures(
     model: Model, q: Array, fixed: Sequence[int], conditions: Conditions
-) -> tuple[Array, Array]:
-    """Close the loops of postures by the model itself, and return what is left open [m or rad]."""
+) -> tuple[Array, Array, Mask]:
+    """Close the loops of postures by the model itself.
+
+    Returns:
+        Coordinates, what is left open [m or rad], and whether it is no more than rounding.
+    """
     if not model.residual_rows or not len(q):
-        return q, np.zeros(len(q))
+        return q, np.zeros(len(q)), np.ones(len(q), dtype=bool)
+    units = in_units(model, model.facts.residual_units)
     with np.errstate(all="ignore"):
         closed, _ = ClosureSystem(model, {}, list(fixed), conditions).find(q)
-        residual = np.abs(model.residual(closed, **conditions.options)).max(axis=1)
-    return closed, np.where(np.isfinite(residual), residual, np.inf)
+        rows = np.abs(model.residual(closed, **conditions.options))
+    residual = rows.max(axis=1)
+    is_closed = (rows / units).max(axis=1) < CLOSED
+    return closed, np.where(np.isfinite(residual), residual, np.inf), is_closed
 
 
 def count_solutions(found: FamilyRoots, unreachable: Indices) -> SolutionCounts:

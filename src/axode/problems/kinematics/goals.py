@@ -123,8 +123,10 @@ def read_goals(model: Model, targets: Mapping[str, Any]) -> list[Goal]:
 def _read(model: Model, name: str, given: Any) -> list[Goal]:
     if isinstance(given, Target):
         return _of_body(model, name, given)
-    values = as_numbers(f"target '{name}'", given)
     is_body = name in model.bodies
+    if is_body and isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]):
+        return _of_body(model, name, Target(position=given[0], rotation=given[1]))
+    values = as_numbers(f"target '{name}'", given)
     if is_body and values.shape[-2:] == (4, 4):
         place, turn = values[..., :3, 3], values[..., :3, :3]
         return _of_body(model, name, Target(position=place, rotation=turn))
@@ -137,8 +139,8 @@ def _read(model: Model, name: str, given: Any) -> list[Goal]:
         ]
     if is_body and values.ndim and name not in model.signals:
         raise InvalidArgument(
-            f"target '{name}': expected a position (..., 3), a pose (..., 4, 4) or a Target, got "
-            f"shape {values.shape}"
+            f"target '{name}': expected a position (..., 3), a pose (..., 4, 4), a tuple "
+            f"(position, rotation) or a Target, got shape {values.shape}"
         )
     return [_of_signal(model, name, values)]
 

@@ -110,8 +110,9 @@ def inverse_kinematics(
 
     Args:
         model: The robot.
-        targets: What is wanted, by name: of a body a position (..., 3), a pose (..., 4, 4) or a
-            `Target`; of a coordinate or a measure its value. All batch axes are broadcast.
+        targets: What is wanted, by name: of a body a position (..., 3), a pose (..., 4, 4), a
+            tuple (position, rotation) or a `Target`; of a coordinate or a measure its
+            value. All batch axes are broadcast.
         near: Posture to start from, in any form of a state, also one per target; home unless
             given.
         limits: Least and largest value of coordinates, by name [rad or m].
@@ -188,7 +189,7 @@ def find_postures(
 
 def _report(search: PostureSearch, conditions: Conditions) -> Reached:
     model, goals, batch = search.model, search.problem.goals, search.batch
-    q = search.q.reshape(*batch, -1)
+    q = search.q.reshape(*batch, search.q.shape[-1])
     o = conditions.options
     poses = model.poses(q, **o)
     measures = model.measures(q, **o) if model.measure_names else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.threads import check_threads
 from axode.errors import NotApplicable
 from axode.model.conditions import Conditions
 from axode.problems.kinematics.closure_family import ClosureFamily, closure_family
@@ -35,6 +36,8 @@ def inverse_postures(
     robot: Kinematics, pose: Any, threads: int | None = None, target: str = "cpu"
 ) -> Postures:
     """Find all configurations; see `Kinematics.all_inverse`."""
+    if threads is not None:
+        check_threads(threads)
     r, R = as_poses(output_motion(robot.model, robot.output), pose)
     shape = r.shape[:-1]
     matrices = np.concatenate([R, r[..., np.newaxis]], axis=-1).reshape(-1, 3, 4)

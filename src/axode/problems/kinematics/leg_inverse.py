@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,7 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import UnknownName
 from axode.model.function_source import shaped_tape
 from axode.problems.kinematics.closed_form import ClosedFormLegs, closed_form_legs
-from axode.problems.kinematics.pose_arguments import as_poses, by_rows
+from axode.problems.kinematics.pose_arguments import ALLOWED, as_poses, by_rows, raise_off_motion
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -65,12 +66,36 @@ def inverse(
         raise UnknownName("inverse", "branch", branch, BRANCHES)
     legs = closed_form_legs(robot)
     r, R = as_poses(legs.motion, pose)
+    if legs.motion.kind == "restricted" and not isinstance(pose, Mapping):
+        _check_completed(legs, r, R)
     batch = r.shape[:-1]
     values = leg_solutions(legs)(np.ascontiguousarray(r), by_rows(R))
     made = values[..., :-1].reshape(*batch, len(legs.legs), 3)
-    missed = (made[..., 2] < -TOUCHES) | ~(values[..., -1:] < COMPLETED)
+    known = np.isfinite(r).all(axis=-1, keepdims=True) & (values[..., -1:] < COMPLETED)
+    missed = (made[..., 2] < -TOUCHES) | ~known
     solutions = np.where(missed[..., np.newaxis], np.nan, made[..., :2])
     if branch == "home":
         solutions = solutions[..., 0]
         return {leg.coordinate: solutions[..., k] for k, leg in enumerate(legs.legs)}
     return {leg.coordinate: solutions[..., k, :] for k, leg in enumerate(legs.legs)}
+
+
+_OFFSETS: WeakKeyDictionary[ClosedFormLegs, CompiledFunction] = WeakKeyDictionary()
+
+
+def _check_completed(legs: ClosedFormLegs, r: Array, R: Array) -> None:
+    """Check that whole poses are those that follow from their freely chosen coordinates.
+
+    Raises:
+        InvalidArgument: if the output cannot have one of them.
+    """
+    if legs not in _OFFSETS:
+        place, turn, error = legs.completed
+        off = ca.norm_inf(ca.veccat((place - legs.pose.r) / legs.size, turn - legs.pose.R))
+        pose, values = [legs.pose.r, legs.pose.R], ca.densify(ca.vertcat(off, error))
+        function = ca.Function("offsets", pose, [values], ["r", "R"], ["offsets"])
+        _OFFSETS[legs] = CompiledFunction(shaped_tape(function, {"r": 3, "R": 9}, "offsets", (2,)))
+    off, error = np.moveaxis(_OFFSETS[legs](np.ascontiguousarray(r), by_rows(R)), -1, 0)
+    worst = float(np.max(off, where=error < COMPLETED, initial=0.0))
+    if worst > ALLOWED:
+        raise_off_motion(legs.motion, worst)

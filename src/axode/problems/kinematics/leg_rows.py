@@ -161,6 +161,8 @@ class LegRows:
         )
         t = np.broadcast_to(conditions.t, (len(q),))[:, np.newaxis]
         shape = (len(self._rows), tree.v.shape[0])
+        if not len(q):  # CasADi takes no columns for missing arguments
+            return np.zeros((0, *shape))
         if len(q) <= FEW and self._entry is None:
             flat = np.array(self._function(q.T, t.T, p.T).full())
             return np.ascontiguousarray(flat.T).reshape(len(q), *shape)

@@ -193,7 +193,16 @@ def _check_motion(motion: OutputMotion, r: Array, R: Array) -> None:
             return
     worst = max(float(np.abs(part).max(initial=0.0)) for part in off)
     if not worst < ALLOWED:
-        raise InvalidArgument(
-            f"pose: the output's motion is {motion.kind}, and a given pose is off it by "
-            f"{worst:.2g}; give it by {', '.join(motion.names)}, as a dictionary"
-        )
+        raise_off_motion(motion, worst)
+
+
+def raise_off_motion(motion: OutputMotion, worst: float) -> None:
+    """Report a pose that the output cannot have, and by how much it is off.
+
+    Raises:
+        InvalidArgument: always.
+    """
+    raise InvalidArgument(
+        f"pose: the output's motion is {motion.kind}, and a given pose is off it by "
+        f"{worst:.2g}; give it by {', '.join(motion.names)}, as a dictionary"
+    )

@@ -125,7 +125,7 @@ def _matching(pattern: str, value: Any, driven: list[str], joints: list[str]) ->
         found = [name for name in names if fnmatchcase(name, pattern)]
         if found:
             return found
-    raise UnknownName("the robot", "coordinate or joint with limits", pattern, every)
+    raise UnknownName("the robot", "driven coordinate or passive joint", pattern, every)
 
 
 def _numbers(value: Any) -> list[float]:

@@ -357,7 +357,8 @@ class CoordinateMap:
         """Write coordinates of rods of parallelograms, and of joints that constrain nothing."""
         if not self.anchors:
             return
-        table = np.array(self.places(held.T, parameters.T)).T[rows].reshape(len(rows), -1, 4, 3)
+        table = np.array(self.places(held.T, parameters.T)).T[rows]
+        table = table.reshape(len(rows), len(self.anchors), 4, 3)
         at = []
         for k, (link, _) in enumerate(self.anchors):
             place = np.tile(np.eye(4), (len(rows), 1, 1))

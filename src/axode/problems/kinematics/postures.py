@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,25 @@ class Postures:
             ],
         }
 
+    def plot(self, *, size: str = "screen", save: str | PathLike[str] | None = None) -> Any:
+        """Figure with a picture of every posture of one target, seen by one camera.
+
+        Args:
+            size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
+            save: A file to write as well, .png, .svg or .pdf.
+
+        Returns:
+            The `matplotlib.figure.Figure`, which a notebook shows.
+
+        Raises:
+            InvalidArgument: for a batch, of which `of` selects a target, and if there is none.
+            FileError: if the file cannot be written.
+            NotApplicable: if matplotlib, from the extra `plot`, is not installed.
+        """
+        from axode.show.plot.posture_plot import plot_postures
+
+        return plot_postures(self, size=size, save=save)
+
     def to_pandas(self) -> Any:
         """Return a table with a row per posture (needs the `pandas` extra)."""
         import pandas as pd
@@ -196,10 +216,12 @@ class Postures:
 
     def __repr__(self) -> str:
         if self.shape:
-            least, most = (self.number.min(initial=0), self.number.max(initial=0))
+            number = self.number
+            least, most = (number.min(), number.max()) if number.size else (0, 0)
+            each = f"{least} to {most}" if least < most else f"{most}"
             return (
-                f"Postures of '{self.model.name}': {len(self)} real ones of {self.number.size} "
-                f"targets, {least} to {most} each"
+                f"Postures of '{self.model.name}': {len(self)} real postures of {number.size} "
+                f"targets, {each} per target"
             )
         return "\n".join(self._lines())
 

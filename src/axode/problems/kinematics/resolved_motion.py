@@ -220,7 +220,7 @@ def resolved_motion(
         firsts = [replace(goal, wanted=goal.wanted[..., 0, :]) for goal in goals]
         problem = PostureProblem(model, firsts, limits or {}, (), {})
         found = find_postures(problem, q, conditions, ATTEMPTS, 0, tolerance, threads)
-        q = found.q.reshape(*found.batch, -1)
+        q = found.q.reshape(*found.batch, found.q.shape[-1])
     try:
         batch = np.broadcast_shapes(q.shape[:-1], *(goal.wanted.shape[:-2] for goal in goals))
     except ValueError:

@@ -186,7 +186,7 @@ class _Solver:
 
     def _keep(self, rows: npt.NDArray[np.intp], made: TrackedPaths) -> None:
         shape = (len(rows), self.paths)
-        roots = made.x.reshape(*shape, -1)
+        roots = made.x.reshape(*shape, made.x.shape[-1])
         status, error = made.status.reshape(shape).copy(), made.error.reshape(shape)
         finished = status == PathStatus.FINISHED
         once = first_of_each(roots, finished)

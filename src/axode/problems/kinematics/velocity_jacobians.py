@@ -162,8 +162,10 @@ def velocities_at(
     p = checked_parameters(model, parameters)
     starts = find_starts(model, read_state(model, state, "state"), t, p, ())
     starts.require_some()
-    q, p = starts.q.reshape(*starts.batch, -1), starts.p
-    conditions = Conditions(t, p if p is None or p.ndim == 1 else p.reshape(*starts.batch, -1))
+    q, p = starts.q.reshape(*starts.batch, starts.q.shape[-1]), starts.p
+    if p is not None and p.ndim > 1:
+        p = p.reshape(*starts.batch, p.shape[-1])
+    conditions = Conditions(t, p)
     found = robot_velocities(robot, joints)
     return found.at(model, q, conditions, read_point(at), check_length(length))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ KINDS = ("constant-orientation", "orientation", "reachable", "dexterous", "pose"
 POSITIONS = ("x", "y", "z", "u", "v")
 UNCOMPLETED = -1.0  # margin of a pose whose other coordinates cannot be found
 CHUNK = 1 << 16  # poses that are evaluated at a time
+MAX_CELLS = 100_000  # along an axis
+BYTES_PER_POINT = 40  # of what is kept, and of finding the boundary
 ANGLES = {"roll": math.pi / 2, "pitch": math.pi / 2}  # bounds of angles, half a turn for others
 
 
@@ -297,6 +300,7 @@ def plan_grid(
         )
     ranges = _ranges(legs, limits, names, held, turns, bounds or {})
     cells = {name: _cells(name, grid, names) for name in names}
+    _check_memory(cells)
     axes = {name: np.linspace(*ranges[name], cells[name] + 1) for name in names}
     return GridPlan(legs, kind, axes, held, turns)
 
@@ -349,7 +353,8 @@ def _ranges(
     empty = [name for name, (low, high) in found.items() if not math.isfinite(high - low)]
     if empty:
         raise InvalidArgument(
-            f"nothing bounds {', '.join(empty)}: give bounds, or limits of the legs"
+            f'nothing bounds {", ".join(empty)}: give bounds={{"{empty[0]}": (low, high), ...}}'
+            + ("" if legs.motion.kind == "restricted" else ", or limits of the driven coordinates")
         )
     return {
         name: (low, high) if low < high else ((low + high) / 2 - 1e-3, (low + high) / 2 + 1e-3)
@@ -403,12 +408,31 @@ def _pair(name: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
+def _check_memory(cells: Mapping[str, int]) -> None:
+    """Check that a grid fits into the memory of this machine.
+
+    Raises:
+        InvalidArgument: if it does not.
+    """
+    points = math.prod(count + 1 for count in cells.values())
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not every system tells
+        return
+    if BYTES_PER_POINT * points > memory:
+        most = (memory / BYTES_PER_POINT) ** (1 / len(cells))
+        raise InvalidArgument(
+            f"grid: {points:.3g} points take {BYTES_PER_POINT * points / 1e9:.3g} GB, and this "
+            f"machine has {memory / 1e9:.3g} GB; up to {int(most)} cells along each axis fit"
+        )
+
+
 def _cells(name: str, grid: int | Mapping[str, int], names: Sequence[str]) -> int:
     if isinstance(grid, Mapping):
         _require_names("grid", grid, names)
     cells = grid.get(name, 100) if isinstance(grid, Mapping) else grid
-    if isinstance(cells, bool) or not isinstance(cells, int) or cells < 2 or cells > 100_000:
+    if isinstance(cells, bool) or not isinstance(cells, int) or not 2 <= cells <= MAX_CELLS:
         raise InvalidArgument(
-            f"grid: expected a number of cells, at least two, for '{name}', got {shortened(cells)}"
+            f"grid: expected 2 to {MAX_CELLS} cells for '{name}', got {shortened(cells)}"
         )
     return cells + -cells % 4  # so that errors can be estimated from coarser grids

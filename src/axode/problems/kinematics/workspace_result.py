@@ -180,7 +180,7 @@ class Workspace:
             f"Workspace of '{self.name}', {self.kind}, over {', '.join(self.axes)} ({grid} points)"
             + (f" at {held}" if held else ""),
             f"  {MEASURES[len(self.axes)]} {self.size:.6g} {unit}, error about "
-            f"{self.size_error:.1g}" + ("; cut by the bounds" if self.is_cut else ""),
+            f"{self.size_error:.1g} {unit}" + ("; cut by the bounds" if self.is_cut else ""),
         ]
         if self.inside.any():
             lines.append(f"  largest margin {np.nanmax(self.margin):.3g}")

@@ -69,7 +69,7 @@ def read_path_limits(
         effort = own | model.signals.names("input").by_full_name(effort)
     except (UnknownName, InvalidArgument) as error:
         faults.append(str(error).replace("\n", "\n  "))
-    outside = [name for name in effort if name not in motors]
+    outside = [name for name in effort if name in model.inputs and name not in motors]
     faults += [f"torque: '{name}' is no motor but a wrench from outside" for name in outside]
     found = PathLimits(
         {n: _positive(f"speed, '{n}'", x, faults) for n, x in speed.items()},
@@ -78,11 +78,17 @@ def read_path_limits(
         {n: _pair(f"speed, '{n}'", x, faults) for n, x in pairs.items()},
         _positive("speed, 'path'", path, faults),
     )
-    parts = (found.speed, found.acceleration, found.effort)
-    if not any(parts) and not pairs and np.isinf(found.path):
+    speeds = found.speed or pairs or np.isfinite(found.path)
+    others = [*found.acceleration.values(), *found.effort.values()]
+    if not speeds and not others:
         faults.append(
             "there are no limits: give speed, acceleration or torque, or motors with a limit of "
             "their own"
+        )
+    elif speeds and np.isinf(others).all():
+        faults.append(
+            "nothing limits accelerations: give acceleration or torque, too, or motors with a "
+            "limit of their own"
         )
     raise_faults(verb, faults)
     return found

@@ -27,6 +27,7 @@ from axode.problems.paths.paths import Path, check_jumps
 Array = npt.NDArray[np.float64]
 Limits = float | Mapping[str, Any]
 POINTS = 1001  # of a path
+MAX_POINTS = 100_000  # about a gigabyte
 
 
 def time_optimal(
@@ -81,8 +82,8 @@ def time_optimal(
     conditions = Conditions.of(model, parameters=parameters)
     state = read_state(model, start, "start")
     state.require_one("start")
-    if points < 3:
-        raise InvalidArgument(f"points: three or more are needed, got {points}")
+    if not 3 <= points <= MAX_POINTS:
+        raise InvalidArgument(f"points: expected 3 to {MAX_POINTS}, got {points}")
     given = {"speed": speed, "acceleration": acceleration, "torque": torque}
     if isinstance(path, Path):
         limits = read_path_limits(verb, model, (), given)

@@ -14,6 +14,7 @@ from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_rotation, as_vector, rotation_fault, rotation_matrix
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
+from axode.model.state import State
 from axode.names import NamedValues
 from axode.problems.inverse.motion_rows import full_names
 
@@ -162,9 +163,11 @@ def read_waypoints(
     faults: list[str] = []
     for label, point in zip(labels, given, strict=True):
         if not isinstance(point, Mapping) or not point:
+            hint = ".\n  Name what moves: {name: state[name] for name in (...)}"
             raise InvalidArgument(
                 f"{verb}, {label}: expected values by name, such as {{'theta1': 0.5}} or "
                 f"{{'platform': (position, rotation)}}, got {shortened(point)}"
+                + (hint if isinstance(point, State) else "")
             )
     own = [point for point in given if not isinstance(point, NamedValues)]
     names = tuple((own or list(given))[0])

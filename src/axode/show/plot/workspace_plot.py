@@ -219,14 +219,16 @@ def _draw_slice(
     figure: Any, axes: Any, workspace: Workspace, show: str, place: float | None, size: Size
 ) -> None:
     """A plane of the grid: colours inside, the boundary, and singularities of type 2."""
+    from matplotlib.lines import Line2D
     from scipy.ndimage import binary_dilation
 
     names = list(workspace.axes)
     cut = Slice.of(workspace, place)
     inside = cut.margin >= 0
     shown = binary_dilation(inside, iterations=2)  # what is beyond the boundary is covered again
+    handles: list[Any] = []
     if show == "limits":
-        _draw_limits(axes, workspace, cut, shown, size)
+        handles = _draw_limits(axes, workspace, cut, shown)
     elif show == "regions":
         regions = workspace.regions[_nearest(workspace, place)]
         x, y = list(workspace.axes.values())[:2]
@@ -243,6 +245,9 @@ def _draw_slice(
     with np.errstate(invalid="ignore"):
         if (determinant < 0).any() and (determinant > 0).any():
             axes.contour(cut.x, cut.y, determinant.T, [0.0], colors=SINGULAR, linewidths=size.line)
+            handles.append(Line2D([], [], color=SINGULAR, linewidth=size.line, label="singular"))
+    if handles:
+        axes.legend(handles=handles, fontsize=0.75 * size.text, loc="best")
     axes.set_xlabel(_label(names[0]))
     axes.set_ylabel(_label(names[1]))
     for set_limits, ends in zip((axes.set_xlim, axes.set_ylim), _held(workspace), strict=True):
@@ -276,8 +281,8 @@ def limit_group(name: str) -> str:
     return f"{stem} {kind}".strip()
 
 
-def _draw_limits(axes: Any, workspace: Workspace, cut: Slice, shown: Any, size: Size) -> None:
-    """Colours of the nearest limit, fainter where it is far."""
+def _draw_limits(axes: Any, workspace: Workspace, cut: Slice, shown: Any) -> list[Any]:
+    """Draw colours of the nearest limit, fainter where it is far; return what a legend shows."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
 
@@ -292,9 +297,7 @@ def _draw_limits(axes: Any, workspace: Workspace, cut: Slice, shown: Any, size: 
     axes.imshow(colours.transpose(1, 0, 2), **cut.style)
     inside = cut.margin >= 0
     found = [k for k in range(len(groups)) if (inside & (kinds == k)).any()]
-    handles = [Patch(color=palette[k], label=groups[k]) for k in found]
-    if handles:
-        axes.legend(handles=handles, fontsize=0.75 * size.text, loc="best")
+    return [Patch(color=palette[k], label=groups[k]) for k in found]
 
 
 def _draw_regions(
