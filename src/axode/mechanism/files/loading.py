@@ -1,4 +1,4 @@
-"""Mechanisms in files: TOML, read and written, and URDF, read.
+"""Mechanisms in files: TOML, read and written, URDF and MJCF, read.
 
 A file is read completely or refused with everything wrong with it; it is replaced completely or
 left as it was.
@@ -30,28 +30,37 @@ def load(
     *,
     base: Literal["fixed", "floating", "planar"] | None = None,
     strict: bool = False,
+    folder: str | os.PathLike[str] | None = None,
 ) -> Mechanism:
-    """Read a mechanism from a TOML or a URDF file.
+    """Read a mechanism from a TOML, a URDF or an MJCF file.
 
     Args:
         path: The file; `Mechanism.save` writes TOML files and docs/start/from-toml.md explains
-            how to write one by hand, docs/start/from-urdf.md what is read of a URDF file.
+            how to write one by hand, docs/start/from-urdf.md what is read of a URDF file,
+            docs/start/from-mjcf.md what of an MJCF file, which needs the `mujoco` package.
         base: How the root link of a URDF file is held: "fixed" to the ground (the usual),
             "floating", or "planar" in the ground's plane, by a joint called `base`.
         strict: Whether to refuse in a URDF file what departs from the format or from physics and
-            can be read all the same. A TOML file is always read strictly.
+            can be read all the same, and in an MJCF file also what a mechanism cannot hold. A
+            TOML file is always read strictly.
+        folder: Outside of which no file that an MJCF file includes is opened; its own folder
+            unless given.
 
     Raises:
-        FileError: if the file cannot be read or is neither.
+        FileError: if the file cannot be read or is none of these.
         MechanismError: listing everything wrong with what it describes, line by line.
-        NotApplicable: if it describes more bodies than equations written out can serve.
+        NotApplicable: if it describes more bodies than equations written out can serve, or is
+            MJCF and MuJoCo is not installed.
 
     Warns:
-        DoubtfulFile: once, listing every deviation of a URDF file and what was done about it.
+        DoubtfulFile: once, listing every deviation of the file and what was done about it.
+        LeftOut: listing what a mechanism cannot hold of it.
     """
     place = _as_path(path)
     remarks: list[tuple[int, str, str]] = []
     text = _text(place, remarks)
+    if _MJCF.search(text):
+        return _from_mjcf(text, place, base, folder, strict=strict, remarks=remarks)
     if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
         from axode.mechanism.files.urdf import mechanism_from_urdf
 
@@ -64,6 +73,33 @@ def load(
             "the first body"
         )
     return _from_toml(text, place)
+
+
+_MJCF = re.compile(
+    r"\A\s*+(?:(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*+>)\s*+)*+<mujoco(?:include)?[\s/>]",
+    re.DOTALL,
+)
+
+
+def _from_mjcf(
+    text: str,
+    place: Path,
+    base: str | None,
+    folder: str | os.PathLike[str] | None,
+    *,
+    strict: bool,
+    remarks: list[tuple[int, str, str]],
+) -> Mechanism:
+    # only those who read such files wait for MuJoCo
+    from axode.mechanism.files.mjcf import mechanism_from_mjcf
+
+    if base is not None:
+        raise InvalidArgument(
+            f"base={base!r} is for URDF files; in {place} a free joint, or none, holds the first "
+            "body"
+        )
+    limit = None if folder is None else _as_path(folder)
+    return mechanism_from_mjcf(text, str(place), place, limit, strict=strict, remarks=remarks)
 
 
 def _from_toml(text: str, place: Path) -> Mechanism:
@@ -169,7 +205,7 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
         return xml
     if b"\0" in data:
         raise FileError(
-            f"{path} is not a text file.\n  A mechanism file is TOML or URDF, as UTF-8 text; "
+            f"{path} is not a text file.\n  A mechanism file is TOML, URDF or MJCF, as UTF-8 text; "
             "mechanism.save(path) writes one."
         )
     try:
@@ -191,7 +227,7 @@ def _cannot(verb: str, path: Path, error: Exception) -> str:
         folder = path.parent
         if not folder.is_dir():
             return f"{message}\n  There is no folder {folder}; create it first."
-        kind = ".urdf" if path.suffix.lower() == ".urdf" else ".toml"
+        kind = path.suffix.lower() if path.suffix.lower() in (".urdf", ".xml") else ".toml"
         names = sorted(item.name for item in folder.iterdir() if item.suffix == kind)
         close = difflib.get_close_matches(path.name, names, n=1)
         if close:
