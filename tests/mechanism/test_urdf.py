@@ -456,8 +456,8 @@ def test_a_ring_is_told(file):
         ),
         (
             "<sdf/>",
-            "arm.urdf is SDF.\n  Mechanisms are read from TOML and from URDF, whose outermost "
-            "element is <robot>.",
+            "arm.urdf is SDF.\n  Mechanisms are read from TOML, from URDF, whose outermost "
+            "element is <robot>, and from MJCF, where it is <mujoco>.",
         ),
     ],
 )

@@ -440,8 +440,8 @@ def refused(path, verb=ax.load):
         ),
         (
             "<html></html>",
-            "rover.toml is XML of <html>.\n  Mechanisms are read from TOML and from URDF, whose "
-            "outermost element is <robot>.",
+            "rover.toml is XML of <html>.\n  Mechanisms are read from TOML, from URDF, whose "
+            "outermost element is <robot>, and from MJCF, where it is <mujoco>.",
         ),
         ("x = " + "[" * 5000 + "]" * 5000, "rover.toml: arrays or tables are nested too deeply."),
     ],

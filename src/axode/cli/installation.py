@@ -18,6 +18,7 @@ EXTRAS = {
     "control": ("control", "python-control systems"),
     "data": ("pandas", "tables"),
     "sym": ("sympy", "SymPy expressions"),
+    "mujoco": ("mujoco", "MJCF files"),
     "cuda": ("cupy", "runs on NVIDIA GPUs"),
 }
 PACKED_AS = {"cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")}

@@ -130,8 +130,8 @@ def _require_robot(robot: Element, source: str) -> None:
     if robot.tag != "robot":
         what = _OTHERS.get(robot.tag, f"XML of <{robot.tag}>")
         raise FileError(
-            f"{source} is {what}.\n  Mechanisms are read from TOML and from URDF, whose outermost "
-            "element is <robot>."
+            f"{source} is {what}.\n  Mechanisms are read from TOML, from URDF, whose outermost "
+            "element is <robot>, and from MJCF, where it is <mujoco>."
         )
 
 
