@@ -312,5 +312,5 @@ def test_paths_in_parts_end_at_the_same_roots(monkeypatch):
     robot = robot_of("five_bar")
     turns = {"theta1": np.linspace(1.5, 2.2, 12)}
     usual = robot.direct(turns)
-    monkeypatch.setattr(tracked_paths, "PATHS_AT_A_TIME", 5)
+    monkeypatch.setattr(tracked_paths, "PATHS_PER_PART", 5)
     assert np.array_equal(robot.direct(turns).q, usual.q)

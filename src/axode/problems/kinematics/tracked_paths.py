@@ -17,7 +17,7 @@ from axode.problems.kinematics.polynomial_family import ComplexArray, Polynomial
 Array = npt.NDArray[np.float64]
 PLACES = ("cpu", "cuda")  # where paths can be tracked
 MAX_TRACKERS = 32  # compiled trackers that are kept, those that were used last
-PATHS_AT_A_TIME = 1 << 13  # between which Ctrl-C is answered
+PATHS_PER_PART = 1 << 13  # between which Ctrl-C is answered
 _TRACKERS: OrderedDict[tuple[str, str], Any] = OrderedDict()
 _LOCK = threading.Lock()
 
@@ -126,9 +126,9 @@ def track(
     given, each = {"settings": np.array(numbers, dtype=float)}, {**state, "which": places}
     (each if start.ndim > 1 else given)["start"] = _real(start)
     tables = {"targets": _real(targets)}
-    at_a_time = PATHS_AT_A_TIME if target == "cpu" else len(x)
-    for begin in range(0, len(x), at_a_time):
-        part = slice(begin, begin + at_a_time)
+    per_part = PATHS_PER_PART if target == "cpu" else len(x)
+    for begin in range(0, len(x), per_part):
+        part = slice(begin, begin + per_part)
         own = {name: array[part] for name, array in each.items()}
         rollout({**own, **given}, tables, budget=0, threads=threads)
     found: ComplexArray = state["x"].view(np.complex128)
