@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.problems.kinematics import tracked_paths
 from axode.problems.kinematics.closure_family import closure_family
 from axode.problems.kinematics.direct_kinematics import direct_closure
 from axode.problems.kinematics.link_groups import group_links, lock_joints
@@ -304,3 +305,12 @@ def test_threads_are_checked():
         robot_of("five_bar").direct(threads=0)
     with pytest.raises(ax.InvalidArgument, match="threads: must be a whole number > 0"):
         ax.Kinematics(arm(wrist=False)).all_inverse(np.eye(4), threads=0)
+
+
+def test_paths_in_parts_end_at_the_same_roots(monkeypatch):
+    """Between the parts of a batch Ctrl-C is answered."""
+    robot = robot_of("five_bar")
+    turns = {"theta1": np.linspace(1.5, 2.2, 12)}
+    usual = robot.direct(turns)
+    monkeypatch.setattr(tracked_paths, "PATHS_PER_PART", 5)
+    assert np.array_equal(robot.direct(turns).q, usual.q)

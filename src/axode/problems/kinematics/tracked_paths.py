@@ -17,6 +17,7 @@ from axode.problems.kinematics.polynomial_family import ComplexArray, Polynomial
 Array = npt.NDArray[np.float64]
 PLACES = ("cpu", "cuda")  # where paths can be tracked
 MAX_TRACKERS = 32  # compiled trackers that are kept, those that were used last
+PATHS_PER_PART = 1 << 13  # between which Ctrl-C is answered
 _TRACKERS: OrderedDict[tuple[str, str], Any] = OrderedDict()
 _LOCK = threading.Lock()
 
@@ -120,14 +121,16 @@ def track(
         return TrackedPaths(x, none, none, np.zeros(0))
     rollout = tracker_of(family, target)
     state = rollout.new_state(len(x), {"x": _real(x), "s": 1.0, "factor": 1.0})
-    given = {
-        "start": _real(start),
-        "which": np.ascontiguousarray(which, dtype=float)[:, np.newaxis],
-        "settings": np.array(
-            [settings.tolerance, settings.radius, settings.max_steps], dtype=float
-        ),
-    }
-    rollout({**state, **given}, {"targets": _real(targets)}, budget=0, threads=threads)
+    numbers = [settings.tolerance, settings.radius, settings.max_steps]
+    places = np.ascontiguousarray(which, dtype=float)[:, np.newaxis]
+    given, each = {"settings": np.array(numbers, dtype=float)}, {**state, "which": places}
+    (each if start.ndim > 1 else given)["start"] = _real(start)
+    tables = {"targets": _real(targets)}
+    per_part = PATHS_PER_PART if target == "cpu" else len(x)
+    for begin in range(0, len(x), per_part):
+        part = slice(begin, begin + per_part)
+        own = {name: array[part] for name, array in each.items()}
+        rollout({**own, **given}, tables, budget=0, threads=threads)
     found: ComplexArray = state["x"].view(np.complex128)
     status, steps = (state[name][:, 0].astype(np.intp) for name in ("ending", "steps"))
     return TrackedPaths(found, status, steps, state["error"][:, 0])
