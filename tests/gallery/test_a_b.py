@@ -224,7 +224,7 @@ def test_parameters_by_keyword():
         build("mecanum_platform", wheels=[(0.2, 0.1, 0.0, 0.8), (0.2, 0.1, 0.0)])
 
 
-@pytest.mark.parametrize("legs", [3, further(4), 8])
+@pytest.mark.parametrize("legs", [3, further(4), further(8)])
 @pytest.mark.parametrize(("name", "links"), [("six_legged_platform", 5), ("flight_simulator", 2)])
 def test_any_number_of_legs(name: str, links: int, legs: int):
     angles = np.linspace(0, 2 * np.pi, legs, endpoint=False) + 0.1

@@ -8,6 +8,7 @@ import pytest
 from axode.gallery import NAMES, build
 from laws import test_constraint_forces, test_constraints, test_dynamics
 from laws.cases import Case
+from variants import some
 
 FOR_ALL = {
     "test_inertia_is_symmetric_and_positive_definite": test_dynamics,
@@ -28,6 +29,7 @@ FOR_CONSTRAINED = {
     "test_constraint_forces_do_no_work_on_any_motion_the_rows_allow": test_constraint_forces,
 }
 OPEN_CHAINS = ("five_axis_arm", "seven_axis_arm")  # nothing constrains them
+ALIKE = ("dietmaier_platform",)  # another robot has the same joints
 
 
 @cache
@@ -42,19 +44,19 @@ def judge(name: str, laws: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatc
         getattr(module, law)(name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, *ALIKE))
 def test_dynamics_of(name: str, monkeypatch: pytest.MonkeyPatch):
     judge(name, FOR_ALL, monkeypatch)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, *ALIKE))
 @pytest.mark.parametrize("formulation", ["recursive", "complement"])
 def test_skewness_of(name: str, formulation: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(test_dynamics, "case_of", gallery_case)
     test_dynamics.test_rate_of_inertia_minus_twice_coriolis_is_skew(name, formulation)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OPEN_CHAINS])
+@pytest.mark.parametrize("name", some([name for name in NAMES if name not in OPEN_CHAINS], *ALIKE))
 def test_constraints_of(name: str, monkeypatch: pytest.MonkeyPatch):
     judge(name, FOR_CONSTRAINED, monkeypatch)
 

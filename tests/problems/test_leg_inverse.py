@@ -21,7 +21,7 @@ from tests.problems.small_parallel_robots import (
     three_rpr,
     three_rps,
 )
-from tests.variants import further
+from variants import further, some
 
 ROBOTS = {
     "flight_simulator": "spatial",
@@ -50,7 +50,7 @@ def apart(values, expected, name):
     return gap if name.startswith("l") else np.abs((gap + math.pi) % (2 * math.pi) - math.pi)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", some(ROBOTS, "three_legs_with_knees", "three_rpr"))
 def test_driven_coordinates_of_assembled_states_come_back(name):
     robot, kind = known_robot(name), ROBOTS[name]
     motion = closed_form_legs(robot).motion

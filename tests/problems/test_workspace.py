@@ -17,7 +17,7 @@ from axode.problems.kinematics.workspace import PoseEvaluator
 from axode.show.plot.workspace_plot import limit_group
 from emulated_gpu import install
 from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr
-from tests.variants import further
+from variants import further
 
 
 @pytest.fixture(scope="module")

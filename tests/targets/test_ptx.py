@@ -32,11 +32,16 @@ SINGLE = 2e-4  # relative: seven digits, less what solves of badly scaled system
 LARGE = {"six_legged_platform", "flight_simulator", "delta_robot"}
 # Others of the gallery have the same joints, wheels and loops.
 ALIKE = (
+    "agile_eye",
     "cooperating_arms",
     "delta_array",
+    "dietmaier_platform",
     "differential_drive",
+    "gough_stewart",
     "mecanum_platform",
     "mobile_manipulator",
+    "planar_3rrr",
+    "platform_3rps",
     "seven_axis_arm",
     "six_wheel_platform",
     "two_caster_robot",
