@@ -102,17 +102,18 @@ def check_energy(label: str, known: Known) -> None:
 
 
 CHECKS = (check_description, check_mobility, check_formulations, check_energy)
+LONG = (check_formulations, check_energy)
 
 
 def each_check(labels: Iterable[str], long_runs: Collection[str]) -> pytest.MarkDecorator:
-    """Every check of every mechanism; energies in `long_runs` for `make soak` only."""
+    """Every check of every mechanism; the long ones of `long_runs` for `make soak` only."""
     return pytest.mark.parametrize(
         ("label", "check"),
         [
             pytest.param(
                 label,
                 check,
-                marks=[pytest.mark.soak] if check is check_energy and label in long_runs else [],
+                marks=[pytest.mark.soak] if check in LONG and label in long_runs else [],
                 id=f"{label}-{check.__name__.removeprefix('check_')}",
             )
             for label in labels

@@ -11,12 +11,14 @@ import pytest
 
 import axode
 from axode.cli import VERBS, run
+from variants import further
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ELSEWHERE = ("view", "reproduce", "verify", "bench", "doctor")  # slow; each has tests of its own
+SLOW = ("plots", "report")  # run by `make soak`; pictures and reports have tests of their own
 PRINTED = re.compile(
     r"^```python\n(?:(?!^```).)*^```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
@@ -29,7 +31,9 @@ def runnable(page: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if runnable(p)], ids=lambda p: str(p.relative_to(ROOT))
+    "page",
+    [further(p) if p.stem in SLOW else p for p in PAGES if runnable(p)],
+    ids=lambda p: str(p.relative_to(ROOT)),
 )
 def test_code_blocks_run(page, tmp_path, monkeypatch, capsys):
     """All of a page runs, and text that stands right under a block is what is printed."""
@@ -82,7 +86,7 @@ def first_pages() -> dict[Path, list[list[str]]]:
 
 @pytest.mark.parametrize(
     ("page", "lines"),
-    first_pages().items(),
+    [further(p, lines) if p.stem in SLOW else (p, lines) for p, lines in first_pages().items()],
     ids=lambda value: str(value.relative_to(ROOT)) if isinstance(value, Path) else "",
 )
 def test_shell_lines_run(page, lines, tmp_path, monkeypatch, capsys):
