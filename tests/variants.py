@@ -12,7 +12,6 @@ FURTHER_DRAWS = frozenset(
     [
         *(f"tree_{seed}" for seed in (1, 2, 3)),
         *(f"loop_{seed}" for seed in (31, 32, 33)),
-        *(f"loop_{kind}" for kind in ("revolute", "fixed")),
         *("on_a_plinth", "double_spin", "parametric_arm"),
         *(f"vehicle_{seed}" for seed in (2, 3, 4, 5, 6, 7)),
     ]
