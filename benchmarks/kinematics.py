@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from axode.problems.kinematics.certificates import certify_roots
-from axode.problems.kinematics.polish import evaluate_at, polish_roots
-from axode.problems.kinematics.solve_family import FamilyRoots, solve_family
-from axode.problems.kinematics.start_sets import monodromy, start_set
-from axode.problems.kinematics.tracked_paths import USUAL, tracker_of
+from axode.problems.kinematics.polynomials.certificates import certify_roots
+from axode.problems.kinematics.polynomials.polish import evaluate_at, polish_roots
+from axode.problems.kinematics.polynomials.solve_family import FamilyRoots, solve_family
+from axode.problems.kinematics.polynomials.start_sets import monodromy, start_set
+from axode.problems.kinematics.polynomials.tracked_paths import USUAL, tracker_of
 from benchmarks.conditions import conditions, load
 from benchmarks.platform_numbers import LEGS, dietmaier, platforms, real_in_own_charts
 from benchmarks.platforms import gough_stewart

@@ -69,14 +69,14 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.inverse.inverse import inverse as inverse
-    from axode.problems.kinematics.goals import Target as Target
-    from axode.problems.kinematics.inverse_kinematics import (
+    from axode.problems.inverse_kinematics.goals import Target as Target
+    from axode.problems.inverse_kinematics.inverse_kinematics import (
         inverse_kinematics as inverse_kinematics,
     )
-    from axode.problems.kinematics.resolved_motion import resolved_motion as resolved_motion
-    from axode.problems.kinematics.resolved_motion import resolved_rates as resolved_rates
+    from axode.problems.inverse_kinematics.resolved_motion import resolved_motion as resolved_motion
+    from axode.problems.inverse_kinematics.resolved_motion import resolved_rates as resolved_rates
     from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
-    from axode.problems.kinematics.workspace_result import Workspace as Workspace
+    from axode.problems.kinematics.workspaces.workspace_result import Workspace as Workspace
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.motions import generators as motions
@@ -113,19 +113,19 @@ _LAZY = {
     "Cooperation": "axode.problems.cooperation.cooperation",
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
-    "Target": "axode.problems.kinematics.goals",
+    "Target": "axode.problems.inverse_kinematics.goals",
     "inverse": "axode.problems.inverse.inverse",
-    "inverse_kinematics": "axode.problems.kinematics.inverse_kinematics",
+    "inverse_kinematics": "axode.problems.inverse_kinematics.inverse_kinematics",
     "Kinematics": "axode.problems.kinematics.robot_kinematics",
-    "Workspace": "axode.problems.kinematics.workspace_result",
+    "Workspace": "axode.problems.kinematics.workspaces.workspace_result",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
     "Normal": "axode.problems.sweep.distributions",
     "Uniform": "axode.problems.sweep.distributions",
     "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
-    "resolved_motion": "axode.problems.kinematics.resolved_motion",
-    "resolved_rates": "axode.problems.kinematics.resolved_motion",
+    "resolved_motion": "axode.problems.inverse_kinematics.resolved_motion",
+    "resolved_rates": "axode.problems.inverse_kinematics.resolved_motion",
     "verify": "axode.literature.acceptance",
     "Linearization": "axode.problems.linearize.linearization",
     "Model": "axode.model.model",

@@ -33,11 +33,11 @@ STEPS_WHEN_CALLED = {
     ("axode.symbolic.equations", "model"),  # Equations.compile
     ("axode.model.export", "problems"),  # Model.export writes whole runs too
     ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
-    ("axode.problems.kinematics.postures", "show"),  # Postures.plot
-    ("axode.problems.kinematics.singularity_map", "show"),  # SingularityMap.plot
+    ("axode.problems.kinematics.postures.postures", "show"),  # Postures.plot
+    ("axode.problems.kinematics.velocities.singularity_map", "show"),  # SingularityMap.plot
     ("axode.results.trajectory", "show"),  # Trajectory.plot, report and view
     ("axode.results.sweep_result", "show"),  # Sweep.plot
-    ("axode.problems.kinematics.workspace_result", "show"),  # Workspace.plot
+    ("axode.problems.kinematics.workspaces.workspace_result", "show"),  # Workspace.plot
 }
 
 # Packages that a folder knows nothing of, not even inside a function.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems.kinematics.closed_form import closed_form_legs
-from axode.problems.kinematics.pose_arguments import (
+from axode.problems.kinematics.workspaces.closed_form import closed_form_legs
+from axode.problems.kinematics.workspaces.pose_arguments import (
     from_quaternions,
     home_coordinates,
     roll_pitch_yaw,

@@ -19,7 +19,7 @@ from axode.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from axode.problems.kinematics.postures import Postures
+    from axode.problems.kinematics.postures.postures import Postures
     from axode.problems.kinematics.robot_kinematics import Kinematics
 
 

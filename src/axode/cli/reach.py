@@ -34,7 +34,7 @@ def reach(
     axode reach mobile_manipulator --target gripper=2,1,0.5 --hold theta1
     """
     from axode.cli.tables import format_number, show_table
-    from axode.problems.kinematics.inverse_kinematics import inverse_kinematics
+    from axode.problems.inverse_kinematics.inverse_kinematics import inverse_kinematics
 
     if not target:
         raise typer.BadParameter(f"give at least one, {TARGET}", param_hint="--target")
@@ -80,7 +80,7 @@ def reach(
 
 
 def _target(text: str) -> tuple[str, Any]:
-    from axode.problems.kinematics.goals import Target
+    from axode.problems.inverse_kinematics.goals import Target
 
     name, values = _parts("--target", text, ",")
     if len(values) == 6:

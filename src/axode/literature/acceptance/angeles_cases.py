@@ -17,7 +17,7 @@ from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapte
 from axode.mechanism.mechanism import Mechanism
 from axode.model.state import State
 from axode.problems.assemble.assemble import assemble
-from axode.problems.kinematics.dexterity import characteristic_length
+from axode.problems.kinematics.velocities.dexterity import characteristic_length
 
 
 def numbered(given: Mapping[str, Any], name: str, count: int) -> dict[str, Any]:

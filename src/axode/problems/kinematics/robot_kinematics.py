@@ -28,11 +28,11 @@ from axode.problems.kinematics.velocity_methods import VelocityMethods
 
 if TYPE_CHECKING:
     from axode.model.model import Model
-    from axode.problems.kinematics.closure_family import ClosureFamily
     from axode.problems.kinematics.leg_paths import LegPath
     from axode.problems.kinematics.motion_graph import MotionGraph
-    from axode.problems.kinematics.postures import Postures
-    from axode.problems.kinematics.workspace_result import Workspace
+    from axode.problems.kinematics.postures.closure_family import ClosureFamily
+    from axode.problems.kinematics.postures.postures import Postures
+    from axode.problems.kinematics.workspaces.workspace_result import Workspace
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
@@ -148,7 +148,7 @@ class Kinematics(VelocityMethods):
                 do not determine the posture.
         """
         check_arguments(Kinematics.direct, locals())
-        from axode.problems.kinematics.direct_kinematics import direct
+        from axode.problems.kinematics.postures.direct_kinematics import direct
 
         return direct(self, values, parameters, certify, threads, target)
 
@@ -169,7 +169,7 @@ class Kinematics(VelocityMethods):
             NotApplicable: for robots with loops, and with more or fewer joints than a pose needs.
         """
         check_arguments(Kinematics.all_inverse, locals())
-        from axode.problems.kinematics.inverse_postures import inverse_postures
+        from axode.problems.kinematics.postures.inverse_postures import inverse_postures
 
         return inverse_postures(self, pose, threads, target)
 
@@ -190,7 +190,7 @@ class Kinematics(VelocityMethods):
         Raises:
             NotApplicable: if a leg has no closed form.
         """
-        from axode.problems.kinematics.leg_inverse import inverse
+        from axode.problems.kinematics.workspaces.leg_inverse import inverse
 
         return inverse(self, pose, branch)
 
@@ -239,7 +239,7 @@ class Kinematics(VelocityMethods):
             InvalidArgument: for impossible numbers.
             Interrupted: at Ctrl-C.
         """
-        from axode.problems.kinematics.workspace import workspace
+        from axode.problems.kinematics.workspaces.workspace import workspace
 
         return workspace(
             self,

@@ -10,13 +10,13 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 
 if TYPE_CHECKING:
-    from axode.problems.kinematics.clearance import Clearance
-    from axode.problems.kinematics.dexterity import Dexterity
-    from axode.problems.kinematics.output_stiffness import OutputStiffness
     from axode.problems.kinematics.robot_kinematics import Kinematics
-    from axode.problems.kinematics.singularities import Singularities
-    from axode.problems.kinematics.singularity_map import SingularityMap
-    from axode.problems.kinematics.velocity_jacobians import VelocityJacobians
+    from axode.problems.kinematics.velocities.clearance import Clearance
+    from axode.problems.kinematics.velocities.dexterity import Dexterity
+    from axode.problems.kinematics.velocities.output_stiffness import OutputStiffness
+    from axode.problems.kinematics.velocities.singularities import Singularities
+    from axode.problems.kinematics.velocities.singularity_map import SingularityMap
+    from axode.problems.kinematics.velocities.velocity_jacobians import VelocityJacobians
     from axode.results.trajectory import Trajectory
 
 
@@ -48,7 +48,7 @@ class VelocityMethods:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(VelocityMethods.jacobians, locals())
-        from axode.problems.kinematics.velocity_jacobians import velocity_jacobians
+        from axode.problems.kinematics.velocities.velocity_jacobians import velocity_jacobians
 
         return velocity_jacobians(
             _robot(self), state, components=components, at=at, t=t, parameters=parameters
@@ -78,7 +78,7 @@ class VelocityMethods:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(VelocityMethods.singularities, locals())
-        from axode.problems.kinematics.singularities import find_singularities
+        from axode.problems.kinematics.velocities.singularities import find_singularities
 
         return find_singularities(
             _robot(self),
@@ -114,7 +114,7 @@ class VelocityMethods:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(VelocityMethods.dexterity, locals())
-        from axode.problems.kinematics.dexterity import dexterity
+        from axode.problems.kinematics.velocities.dexterity import dexterity
 
         return dexterity(
             _robot(self),
@@ -149,7 +149,7 @@ class VelocityMethods:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(VelocityMethods.stiffness, locals())
-        from axode.problems.kinematics.output_stiffness import output_stiffness
+        from axode.problems.kinematics.velocities.output_stiffness import output_stiffness
 
         return output_stiffness(
             _robot(self), state, springs, components=components, at=at, t=t, parameters=parameters
@@ -171,7 +171,7 @@ class VelocityMethods:
             at: Reference point in the output's frame [m]; its origin unless given.
             length: As for `singularities`.
         """
-        from axode.problems.kinematics.clearance import clearance
+        from axode.problems.kinematics.velocities.clearance import clearance
 
         return clearance(_robot(self), run, components=components, at=at, length=length)
 
@@ -196,7 +196,7 @@ class VelocityMethods:
             at: Reference point in the output's frame [m]; its origin unless given.
             length: As for `singularities`.
         """
-        from axode.problems.kinematics.singularity_map import map_singularities
+        from axode.problems.kinematics.velocities.singularity_map import map_singularities
 
         return map_singularities(
             _robot(self),

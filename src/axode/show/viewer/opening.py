@@ -13,7 +13,7 @@ from axode.errors import InvalidArgument
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import Array, Scene
 from axode.model.model import Model
-from axode.problems.kinematics.workspace_result import Workspace
+from axode.problems.kinematics.workspaces.workspace_result import Workspace
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera

@@ -1,0 +1,1 @@
+"""Postures and speeds for wanted poses, directions and measures, by numbers."""

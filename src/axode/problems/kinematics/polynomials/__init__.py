@@ -1,0 +1,1 @@
+"""Families of polynomials: start sets, paths of roots, certificates."""

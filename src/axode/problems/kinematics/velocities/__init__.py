@@ -1,0 +1,1 @@
+"""Jacobians of a robot, and what follows from them: singularities, dexterity, stiffness."""

@@ -1,0 +1,1 @@
+"""Closed-form inverses of legs, and the poses that a robot reaches."""
