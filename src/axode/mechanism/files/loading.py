@@ -1,4 +1,4 @@
-"""Mechanisms in files: TOML, read and written, URDF and MJCF, read.
+"""Mechanisms in files: TOML, read and written, URDF, MJCF and SDF, read.
 
 A file is read completely or refused with everything wrong with it; it is replaced completely or
 left as it was.
@@ -32,19 +32,21 @@ def load(
     strict: bool = False,
     folder: str | os.PathLike[str] | None = None,
 ) -> Mechanism:
-    """Read a mechanism from a TOML, a URDF or an MJCF file.
+    """Read a mechanism from a TOML, URDF, MJCF or SDF file.
 
     Args:
         path: The file; `Mechanism.save` writes TOML files and docs/start/from-toml.md explains
             how to write one by hand, docs/start/from-urdf.md what is read of a URDF file,
-            docs/start/from-mjcf.md what of an MJCF file, which needs the `mujoco` package.
-        base: How the root link of a URDF file is held: "fixed" to the ground (the usual),
-            "floating", or "planar" in the ground's plane, by a joint called `base`.
+            docs/start/from-mjcf.md what of an MJCF file, which needs the `mujoco` package,
+            docs/start/from-sdf.md what of an SDF file.
+        base: How the root link of a URDF file, or of an SDF file that does not join it to the
+            world, is held: "fixed" to the ground (usual in URDF), "floating" (usual in SDF), or
+            "planar" in the ground's plane, by a joint called `base`.
         strict: Whether to refuse in a URDF file what departs from the format or from physics and
-            can be read all the same, and in an MJCF file also what a mechanism cannot hold. A
-            TOML file is always read strictly.
-        folder: Outside of which no file that an MJCF file includes is opened; its own folder
-            unless given.
+            can be read all the same, and in an MJCF or SDF file also what a mechanism cannot
+            hold. A TOML file is always read strictly.
+        folder: Outside of which no file that an MJCF or SDF file includes is opened; its own
+            folder unless given.
 
     Raises:
         FileError: if the file cannot be read or is none of these.
@@ -59,6 +61,8 @@ def load(
     place = _as_path(path)
     remarks: list[tuple[int, str, str]] = []
     text = _text(place, remarks)
+    if _SDF.search(text) or place.suffix.lower() == ".sdf":
+        return _from_sdf(text, place, base, folder, strict=strict, remarks=remarks)
     if _MJCF.search(text):
         return _from_mjcf(text, place, base, folder, strict=strict, remarks=remarks)
     if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
@@ -75,10 +79,24 @@ def load(
     return _from_toml(text, place)
 
 
-_MJCF = re.compile(
-    r"\A\s*+(?:(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*+>)\s*+)*+<mujoco(?:include)?[\s/>]",
-    re.DOTALL,
-)
+_PROLOGUE = r"\A\s*+(?:(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*+>)\s*+)*+"
+_MJCF = re.compile(_PROLOGUE + r"<mujoco(?:include)?[\s/>]", re.DOTALL)
+_SDF = re.compile(_PROLOGUE + r"<sdf[\s/>]", re.DOTALL)
+
+
+def _from_sdf(
+    text: str,
+    place: Path,
+    base: str | None,
+    folder: str | os.PathLike[str] | None,
+    *,
+    strict: bool,
+    remarks: list[tuple[int, str, str]],
+) -> Mechanism:
+    from axode.mechanism.files.sdf import mechanism_from_sdf
+
+    limit = None if folder is None else _as_path(folder)
+    return mechanism_from_sdf(text, str(place), place, base, limit, strict=strict, remarks=remarks)
 
 
 def _from_mjcf(
@@ -205,7 +223,7 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
         return xml
     if b"\0" in data:
         raise FileError(
-            f"{path} is not a text file.\n  A mechanism file is TOML, URDF or MJCF, as UTF-8 text; "
+            f"{path} is not a text file.\n  A mechanism file is TOML, URDF, MJCF or SDF, as UTF-8 text; "
             "mechanism.save(path) writes one."
         )
     try:
@@ -227,7 +245,7 @@ def _cannot(verb: str, path: Path, error: Exception) -> str:
         folder = path.parent
         if not folder.is_dir():
             return f"{message}\n  There is no folder {folder}; create it first."
-        kind = path.suffix.lower() if path.suffix.lower() in (".urdf", ".xml") else ".toml"
+        kind = path.suffix.lower() if path.suffix.lower() in (".urdf", ".xml", ".sdf") else ".toml"
         names = sorted(item.name for item in folder.iterdir() if item.suffix == kind)
         close = difflib.get_close_matches(path.name, names, n=1)
         if close:
