@@ -223,8 +223,8 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
         return xml
     if b"\0" in data:
         raise FileError(
-            f"{path} is not a text file.\n  A mechanism file is TOML, URDF, MJCF or SDF, as UTF-8 text; "
-            "mechanism.save(path) writes one."
+            f"{path} is not a text file.\n  A mechanism file is TOML, URDF, MJCF or SDF, as UTF-8 "
+            "text; mechanism.save(path) writes one."
         )
     try:
         text = data.decode("utf-8-sig")
