@@ -21,6 +21,7 @@ ENDINGS = {
     ".ptx": "a kernel for NVIDIA GPUs",
     ".fmu": "a functional mock-up unit for tools that read FMI 2 or 3",
 }
+FOLDER = "/"  # a CMake project
 
 
 def export(
@@ -29,7 +30,7 @@ def export(
         Path,
         typer.Option(
             help="File to write; its ending, .c, .axm, .fmu, .tex, .toml or .ptx, chooses the "
-            "format."
+            "format. A folder, without ending, becomes a CMake project of C99."
         ),
     ],
     option: Options = None,
@@ -58,11 +59,10 @@ def export(
         ),
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="Precision of a .ptx file: float64 or float32.")
+        str | None, typer.Option(help="Precision of C and .ptx files: float64 or float32.")
     ] = None,
     prefix: Annotated[
-        str | None,
-        typer.Option(help="Prefix of all names in a .c file; robot_ for robot.c by default."),
+        str | None, typer.Option(help="Prefix of all names in C; robot_ for robot.c by default.")
     ] = None,
     fmi: Annotated[
         str | None, typer.Option(help="Version of FMI of an .fmu file: 2.0 (default) or 3.0.")
@@ -87,18 +87,24 @@ def export(
     axode export caster_robot --to robot.axm --parameters free
 
     axode export caster_robot --to robot.fmu --fmi 3.0
+
+    axode export caster_robot --to robot/ --precision float32
     """
-    check_writable(to, tuple(ENDINGS), "--to")
+    project = not to.suffix or to.is_dir()
+    if not project:
+        check_writable(to, tuple(ENDINGS), "--to")
     if parameters is None:
         parameters = "free" if to.suffix.lower() == ".fmu" else "fixed"
     if parameters not in ("fixed", "free"):
         raise typer.BadParameter(
             f"'{parameters}' is neither fixed nor free", param_hint="--parameters"
         )
-    ending, asked = to.suffix.lower(), words(functions)
+    ending, asked = FOLDER if project else to.suffix.lower(), words(functions)
+    c = {"prefix": prefix, "precision": precision}
     groups: dict[str, dict[str, Any]] = {
+        ".c": c,
+        FOLDER: c,
         ".ptx": {"rollout": rollout, "capability": capability, "precision": precision},
-        ".c": {"prefix": prefix},
         ".fmu": {"fmi": fmi, "outputs": words(outputs) or None, "step": step},
     }
     more = _format_options(ending, groups)
@@ -119,11 +125,12 @@ def export(
 
 def _format_options(ending: str, groups: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the options of the format; those of other formats must not be given."""
+    own = groups.get(ending, {})
     for other, options in groups.items():
-        given = [name for name, value in options.items() if value is not None]
-        if given and other != ending:
+        given = [name for name, v in options.items() if v is not None and name not in own]
+        if given:
             raise typer.BadParameter(f"it is for {other} files", param_hint=f"--{given[0]}")
-    return {name: v for name, v in groups.get(ending, {}).items() if v is not None}
+    return {name: v for name, v in own.items() if v is not None}
 
 
 def _export_mechanism(
