@@ -91,6 +91,16 @@ class TrajectoryExports:
 
         return data_frame(self._trajectory)
 
+    def to_xarray(self) -> Any:
+        """A Dataset of xarray: one array per column over `run` and `time`, with units and kinds.
+
+        Units are in `.attrs["units"]` of each array, and `info` is in `.attrs` of the dataset. What
+        lies beyond the end of a run is NaN. Needs xarray, from the extra `data`.
+        """
+        from axode.results.labelled_arrays import trajectory_dataset
+
+        return trajectory_dataset(self._trajectory)
+
     def to_mcap(
         self,
         path: str | PathLike[str],
