@@ -260,7 +260,7 @@ FAULTS = {
         "</robot>",
         '<joint name="rod" type="fixed"><parent link="base"/><child link="fore"/></joint></robot>',
         "line  28  [joint.rod] child: joint 'elbow' holds link 'fore' already, and a URDF file is "
-        "a tree; leave this joint out and close the loop after loading, with add_loop",
+        "a tree",
     ),
     "one name twice": (
         '<link name="fore">',

@@ -108,7 +108,7 @@ def test_self_test_passes(name, tmp_path):
     program = tmp_path / "test"
     subprocess.run([CC, *FLAGS, source, test, "-o", program, "-lm"], check=True)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout == f"{tape.name}: 0 wrong\n"
+    assert done.returncode == 0 and done.stdout.startswith(f"{tape.name}: 0 wrong, ")
 
 
 @needs_cc
