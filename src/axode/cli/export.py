@@ -20,8 +20,12 @@ ENDINGS = {
     ".toml": "the mechanism itself",
     ".ptx": "a kernel for NVIDIA GPUs",
     ".fmu": "a functional mock-up unit for tools that read FMI 2 or 3",
+    ".urdf": "the mechanism for ROS and others, as far as URDF can say it",
+    ".xml": "the mechanism for MuJoCo (MJCF)",
+    ".sdf": "the mechanism for Gazebo, Drake and others",
 }
 FOLDER = "/"  # a CMake project
+DESCRIPTIONS = (".toml", ".tex", ".urdf", ".xml", ".sdf")  # of the mechanism, not of its model
 
 
 def export(
@@ -29,8 +33,8 @@ def export(
     to: Annotated[
         Path,
         typer.Option(
-            help="File to write; its ending, .c, .axm, .fmu, .tex, .toml or .ptx, chooses the "
-            "format. A folder, without ending, becomes a CMake project of C99."
+            help="File to write; its ending, .c, .axm, .fmu, .tex, .toml, .ptx, .urdf, .xml (MJCF) "
+            "or .sdf, chooses the format. A folder, without ending, becomes a CMake project of C99."
         ),
     ],
     option: Options = None,
@@ -80,7 +84,7 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model for other programs: C, a model file, an FMU, LaTeX, TOML, a GPU kernel.
+    """Write a model for other programs: C, an FMU, a GPU kernel, LaTeX, TOML, URDF, MJCF, SDF.
 
     axode export caster_robot --to robot.c --functions inverse_dynamics
 
@@ -89,6 +93,8 @@ def export(
     axode export caster_robot --to robot.fmu --fmi 3.0
 
     axode export caster_robot --to robot/ --precision float32
+
+    axode export seven_axis_arm --to robot.urdf
     """
     project = not to.suffix or to.is_dir()
     if not project:
@@ -108,7 +114,7 @@ def export(
         ".fmu": {"fmi": fmi, "outputs": words(outputs) or None, "step": step},
     }
     more = _format_options(ending, groups)
-    if ending in (".toml", ".tex"):
+    if ending in DESCRIPTIONS:
         written, arrays = _export_mechanism(source, option, to, ending, asked), {}
     else:
         model = model_from(source, option, cast(Literal["fixed", "free"], parameters))
@@ -141,6 +147,10 @@ def _export_mechanism(
     mechanism = mechanism_from(source, option)
     if ending == ".toml":
         mechanism.save(to)
+        return [to]
+    writers = {".urdf": mechanism.to_urdf, ".xml": mechanism.to_mjcf, ".sdf": mechanism.to_sdf}
+    if ending in writers:
+        writers[ending](to)
         return [to]
     from axode.cli.derive import document
 

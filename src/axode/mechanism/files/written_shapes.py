@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from axode.mechanism.elements.bodies import Box, Cylinder, Mesh, Sphere
-from axode.mechanism.elements.wheels import AbstractWheel, Contact, Mecanum, Omni
+from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.files.frame_poses import Array, FramePose, numbers_of, turn_to
 from axode.mechanism.files.written_tree import WrittenLink, WrittenTree
 from axode.mechanism.values.expressions import numeric
@@ -16,7 +17,8 @@ from axode.mechanism.values.expressions import numeric
 WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape is given
 
 
-class WrittenSolid(NamedTuple):
+@dataclass(frozen=True)
+class WrittenSolid:
     """A solid on a link: a cylinder is along z of its own frame.
 
     `size` holds the edges of a box, radius and length of a cylinder, the radius of a sphere, or
@@ -94,9 +96,9 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
 
 
 def _rolling(contact: Contact, solid: str) -> str:
-    wheel: AbstractWheel = contact.wheel
+    wheel = contact.wheel
     lost = f"wheel '{contact.name}' rolls exactly; in the file a {solid} touches the ground, "
-    if isinstance(wheel, Mecanum | Omni):
+    if wheel.picture == "rollers":
         return lost + "with friction in all directions and without rollers"
     free = [n for n in ("longitudinal", "lateral") if n not in wheel.rolling_rows]
     return lost + (f"with friction, {' and '.join(free)} too" if free else "with friction")
