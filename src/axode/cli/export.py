@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from axode.cli.model_sources import Options, Source, mechanism_from, model_from
+from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
 from axode.cli.shared import AsJson, check_writable, print_json, words, write_text
 
 if TYPE_CHECKING:
@@ -82,6 +82,13 @@ def export(
         float | None,
         typer.Option(help="Longest internal step of an .fmu file in co-simulation [s]; 0.001."),
     ] = None,
+    additions: Annotated[
+        bool,
+        typer.Option(
+            "--additions",
+            help="Write a .toml file that extends SOURCE, to add wheels, loops and motors there.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a model for other programs: C, an FMU, a GPU kernel, LaTeX, TOML, URDF, MJCF, SDF.
@@ -111,11 +118,12 @@ def export(
         ".c": c,
         FOLDER: c,
         ".ptx": {"rollout": rollout, "capability": capability, "precision": precision},
+        ".toml": {"additions": additions or None},
         ".fmu": {"fmi": fmi, "outputs": words(outputs) or None, "step": step},
     }
     more = _format_options(ending, groups)
     if ending in DESCRIPTIONS:
-        written, arrays = _export_mechanism(source, option, to, ending, asked), {}
+        written, arrays = _export_mechanism(source, option, to, asked, **more), {}
     else:
         model = model_from(source, option, cast(Literal["fixed", "free"], parameters))
         written = _export_model(model, to, asked, more)
@@ -140,10 +148,14 @@ def _format_options(ending: str, groups: dict[str, dict[str, Any]]) -> dict[str,
 
 
 def _export_mechanism(
-    source: str, option: Options, to: Path, ending: str, asked: tuple[str, ...]
+    source: str, option: Options, to: Path, asked: tuple[str, ...], additions: bool = False
 ) -> list[Path]:
+    ending = to.suffix.lower()
     if asked:
         raise typer.BadParameter(f"a {ending} file holds no functions", param_hint="--functions")
+    if additions:
+        write_text(to, additions_for(source, option, to))
+        return [to]
     mechanism = mechanism_from(source, option)
     if ending == ".toml":
         mechanism.save(to)

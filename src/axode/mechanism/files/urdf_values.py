@@ -19,6 +19,7 @@ import numpy as np
 
 from axode.errors import Fault, suggest
 from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Shape, Sphere
+from axode.mechanism.files.wheel_proposals import LinkSolid
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.values.geometry import ORIGIN, rotation_matrix
 
@@ -252,6 +253,27 @@ class Owner:
                     return shape
                 meshes.append(shape)
         return meshes[0] if meshes else None
+
+    def solids(self, link: Element, body: str) -> list[LinkSolid]:
+        """List the boxes, cylinders and spheres of a link, those that touch others first."""
+        reader = replace(self, findings=UrdfFindings())  # `shape` reports what is wrong
+        found: list[LinkSolid] = []
+        for element in (*link.all("collision"), *link.all("visual")):
+            geometry = element.first("geometry")
+            at, angles = reader.origin(element)
+            R = matrix(angles)
+            for solid in geometry.children if geometry else ():
+                if solid.tag == "box":
+                    size = reader.numbers(solid, "size", (0.0, 0.0, 0.0))
+                    found.append(LinkSolid.box(body, at, size, R))
+                elif solid.tag in ("cylinder", "sphere"):
+                    radius = reader.number(solid, "radius", 0.0)
+                    length = reader.number(solid, "length", 0.0)
+                    round_ = LinkSolid(body, at, radius)
+                    if solid.tag == "cylinder":
+                        round_ = LinkSolid.cylinder(body, at, radius, length, R[:, 2])
+                    found.append(round_)
+        return found if not reader.findings.faults else []
 
     def _solid(self, solid: Element, at: Numbers, angles: Numbers) -> Shape | None:
         R = matrix(angles)
