@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from axode import errors
 from axode.errors import AxodeError
 from axode.mechanism.dh import chain_from_dh
-from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Sphere
+from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Sphere
 from axode.mechanism.elements.forces import Motor
 from axode.mechanism.elements.joints import (
     Cylindrical,
@@ -153,6 +153,7 @@ __all__ = [
     "LogUniform",
     "Mecanum",
     "Mechanism",
+    "Mesh",
     "Model",
     "Motor",
     "Normal",

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, shortened
+from axode.mechanism.files.mesh_folders import with_mesh_folders
 from axode.mechanism.files.toml_lines import key_lines
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
@@ -43,8 +44,8 @@ def load(
         strict: Whether to refuse in a URDF file what departs from the format or from physics and
             can be read all the same, and in an MJCF file also what a mechanism cannot hold. A
             TOML file is always read strictly.
-        folder: Outside of which no file that an MJCF file includes is opened; its own folder
-            unless given.
+        folder: Outside of which no other file of the model is opened, included files and meshes;
+            its own folder unless given, and for meshes also that of its package.
 
     Raises:
         FileError: if the file cannot be read or is none of these.
@@ -59,20 +60,23 @@ def load(
     place = _as_path(path)
     remarks: list[tuple[int, str, str]] = []
     text = _text(place, remarks)
+    limit = None if folder is None else _as_path(folder)
     if _MJCF.search(text):
-        return _from_mjcf(text, place, base, folder, strict=strict, remarks=remarks)
+        made = _from_mjcf(text, place, base, limit, strict=strict, remarks=remarks)
+        return with_mesh_folders(made, place.parent, limit)
     if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
         from axode.mechanism.files.urdf import mechanism_from_urdf
 
-        return mechanism_from_urdf(
+        made = mechanism_from_urdf(
             text, str(place), place.stem, base, strict=strict, remarks=remarks
         )
+        return with_mesh_folders(made, place.parent, limit)
     if base is not None:
         raise InvalidArgument(
             f"base={base!r} is for URDF files; in {place} a joint on the ground holds "
             "the first body"
         )
-    return _from_toml(text, place)
+    return with_mesh_folders(_from_toml(text, place), place.parent, limit)
 
 
 _MJCF = re.compile(
@@ -85,7 +89,7 @@ def _from_mjcf(
     text: str,
     place: Path,
     base: str | None,
-    folder: str | os.PathLike[str] | None,
+    folder: Path | None,
     *,
     strict: bool,
     remarks: list[tuple[int, str, str]],
@@ -98,8 +102,7 @@ def _from_mjcf(
             f"base={base!r} is for URDF files; in {place} a free joint, or none, holds the first "
             "body"
         )
-    limit = None if folder is None else _as_path(folder)
-    return mechanism_from_mjcf(text, str(place), place, limit, strict=strict, remarks=remarks)
+    return mechanism_from_mjcf(text, str(place), place, folder, strict=strict, remarks=remarks)
 
 
 def _from_toml(text: str, place: Path) -> Mechanism:

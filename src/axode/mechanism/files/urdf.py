@@ -21,7 +21,7 @@ from axode.errors import (
     suggest,
 )
 from axode.mechanism.checks import name_fault, relation_faults, value_faults
-from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.bodies import GROUND, Shape
 from axode.mechanism.elements.joints import (
     AbstractJoint,
     Fixed,
@@ -177,6 +177,11 @@ class Reader:
         self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
         self.names: dict[tuple[str, str], str] = {}  # by kind and name in the file
         self.left_out: dict[str, list[str]] = {FRICTION: [], DAMPING: []}
+        self.shapes: dict[str, list[Shape]] = {}
+        self.colours = {
+            material.attributes.get("name", ""): self.owner.colour(material, {})
+            for material in robot.all("material")
+        }
 
     def build(self, base: Base | None, source: str) -> Mechanism:
         """The mechanism; `findings` says whether it is worth anything."""
@@ -194,6 +199,11 @@ class Reader:
         root = root_of(links, elements, joints, links_named=links_named, joints_named=joints_named)
         is_world = self._is_world(root, base, elements, joints, source)
         self._rename(elements, named, root if is_world else "")
+        for tag in ("visual", "collision"):  # the latter only where nothing is to be seen
+            if not any(self.shapes.values()):
+                self.shapes = {
+                    n: o.shapes(elements[n], tag, self.colours) for n, o in links.items()
+                }
         for name, owner in links.items():
             self._add_body(name, owner, elements[name], is_ground=is_world and name == root)
         if root and not is_world:
@@ -283,7 +293,7 @@ class Reader:
         new = self.names["link", name]
         for part in inertial.children if inertial else ():
             self.lines.setdefault(("link", new, part.tag), part.line)
-        shape = owner.shape(element)
+        shape = self.shapes.get(name)
         if not is_ground:
             self.mechanism.add_body(new, mass=mass, com=com, inertia=inertia, shape=shape)
 
