@@ -12,16 +12,26 @@ from pathlib import Path
 
 import numpy as np
 
-from axode.errors import DoubtfulFile, Fault, InvalidArgument, LeftOut, MechanismError, shortened
+from axode.errors import (
+    DoubtfulFile,
+    Fault,
+    InvalidArgument,
+    LeftOut,
+    MechanismError,
+    level_outside,
+    shortened,
+)
 from axode.mechanism.checks import relation_faults, value_faults
+from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.files.mjcf_text import Folder
 from axode.mechanism.files.sdf_builder import BASES, SdfBuilder
 from axode.mechanism.files.sdf_files import ModelFiles
 from axode.mechanism.files.sdf_findings import FLUID, MISSING, SCENERY, WEIGHTLESS, SdfFindings
 from axode.mechanism.files.sdf_joints import SdfJoint, SdfJointReader
 from axode.mechanism.files.sdf_links import LinkReader, SdfLink
-from axode.mechanism.files.sdf_scopes import FrameResolver, ModelScope
+from axode.mechanism.files.sdf_scopes import FrameResolver, ModelScope, SdfFrame
 from axode.mechanism.files.sdf_values import SdfOwner, SdfPose
+from axode.mechanism.files.wheel_proposals import Geometry
 from axode.mechanism.files.xml_tree import Element, parse
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
@@ -40,6 +50,7 @@ def mechanism_from_sdf(
     *,
     strict: bool = False,
     remarks: list[tuple[int, str, str]] | None = None,
+    geometry: Geometry | None = None,
 ) -> Mechanism:
     """Read the mechanism that the text of an SDF file describes.
 
@@ -51,6 +62,7 @@ def mechanism_from_sdf(
         folder: Outside of which nothing is opened; the folder of the file unless given.
         strict: Whether to refuse what can be read only with a warning.
         remarks: Line, message and remedy of what was found when the file was decoded.
+        geometry: Where to put the solids of the links, and the planes that they may stand on.
 
     Raises:
         FileError: if the text is not SDF.
@@ -73,25 +85,30 @@ def mechanism_from_sdf(
         findings.note(Element("sdf", {}, line), message, done)
     home = Folder(path.parent, path.parent if folder is None else folder)
     world = ModelFiles(source, home, findings).world(root)
-    mechanism = WorldReader(world, findings, source).build(base, path.stem)
+    reader = WorldReader(world, findings, source, Geometry() if geometry is None else geometry)
+    mechanism = reader.build(base, path.stem)
     found = findings.strict_faults() if strict else findings.only_faults()
     if found:
         raise MechanismError(source, found)
+    level = level_outside()
     if findings.deviations:
-        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=4)
+        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
     summary = findings.summary(source)
     if summary:
-        warnings.warn(summary, LeftOut, stacklevel=4)
+        warnings.warn(summary, LeftOut, stacklevel=level)
     return mechanism
 
 
 class WorldReader:
     """Reads the links and joints of all models of a world."""
 
-    def __init__(self, world: ModelScope, findings: SdfFindings, source: str) -> None:
+    def __init__(
+        self, world: ModelScope, findings: SdfFindings, source: str, geometry: Geometry
+    ) -> None:
         self.world = world
         self.findings = findings
         self.source = source
+        self.geometry = geometry
         self.frames = FrameResolver(findings)
 
     def build(self, base: str | None, stem: str) -> Mechanism:
@@ -115,6 +132,8 @@ class WorldReader:
         builder = SdfBuilder(mechanism, self.findings, self.frames, links, joints)
         builder.build(base)
         self._add_constraints(scopes, builder)
+        for link in links:
+            self._reader(link.frame).add_geometry(self.geometry, builder.names[link.frame])
         self._keep(value_faults(mechanism), builder)
         if sound and not self.findings.faults:
             self._keep(relation_faults(mechanism), builder)
@@ -137,15 +156,18 @@ class WorldReader:
         for model in models:
             if model.static:
                 SdfOwner("world", "", self.findings).leave_out(SCENERY, model.placed)
+                for frame in (f for scope in model.all_scopes() for f in scope.of_kind("link")):
+                    self._reader(frame).add_geometry(self.geometry, GROUND.name)
         return moving
 
     def _links(self, scopes: list[ModelScope]) -> list[SdfLink]:
         found = []
         for scope in scopes:
-            for frame in scope.of_kind("link"):
-                owner = self.frames.owner(frame)
-                found.append(LinkReader(frame, owner, self.frames, scope.static).read())
+            found += [self._reader(frame).read() for frame in scope.of_kind("link")]
         return found
+
+    def _reader(self, frame: SdfFrame) -> LinkReader:
+        return LinkReader(frame, self.frames.owner(frame), self.frames, frame.scope.static)
 
     def _joints(self, scopes: list[ModelScope]) -> Iterator[SdfJoint]:
         for scope in scopes:

@@ -110,7 +110,7 @@ class SdfBuilder:
             mass=link.mass,
             com=link.com,
             inertia=link.inertia,
-            shape=link.shape,
+            shape=link.shapes or None,
         )
 
     def _choose(self, static: list[SdfFrame], joints: list[SdfJoint]) -> SpanningTree:

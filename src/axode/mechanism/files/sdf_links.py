@@ -1,17 +1,19 @@
-"""Links of an SDF file: mass, inertia, and the shape that pictures show."""
+"""Links of an SDF file: mass, inertia, and the shapes that pictures show."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Shape, Sphere
-from axode.mechanism.files.sdf_findings import FLUID, LINK_PARTS, MOVED, UNKNOWN
+from axode.mechanism.elements.bodies import GROUND, Box, Cylinder, Inertia, Mesh, Shape, Sphere
+from axode.mechanism.files.sdf_findings import FLUID, LINK_PARTS, MOVED, UNKNOWN, SdfFindings
 from axode.mechanism.files.sdf_scopes import FrameResolver, SdfFrame
 from axode.mechanism.files.sdf_values import SdfOwner, SdfPose, cleaned
 from axode.mechanism.files.urdf_values import AS_WRITTEN, Numbers
+from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 from axode.mechanism.files.xml_tree import Element
 
 WATER = 1000.0  # [kg/m^3], the density of what has none
@@ -29,7 +31,7 @@ class SdfLink:
     mass: float
     com: Numbers
     inertia: Inertia
-    shape: Shape | None
+    shapes: tuple[Shape, ...]
     has_weight: bool
 
 
@@ -55,7 +57,7 @@ class LinkReader:
             owner.leave_out(FLUID, decay)
         mass, com, inertia = self._inertial(element.first("inertial"))
         has_weight = weight is None or owner.flag(weight)
-        return SdfLink(self.frame, owner, mass, com, inertia, self._shape(), has_weight)
+        return SdfLink(self.frame, owner, mass, com, inertia, self._shapes(), has_weight)
 
     # inertia -------------------------------------------------------------------------------------
 
@@ -70,7 +72,7 @@ class LinkReader:
         if inertial.attributes.get("auto", "").lower() in ("true", "1"):
             return self._computed(inertial)
         given, tensor = inertial.first("pose"), inertial.first("inertia")
-        pose = self.frames.placed(inertial, self.frame, owner) if given else owner.pose(None)
+        pose = self.frames.placed(inertial, self.frame, owner) if given else owner.read_pose(None)
         mass = owner.value(inertial, "mass", 1.0)
         missing = [tag for tag in ("mass", "inertia") if inertial.first(tag) is None]
         if missing and not self.is_static:
@@ -164,27 +166,33 @@ class LinkReader:
         radius = owner.value(solid, "radius", 0.5 if solid.tag == "capsule" else 1.0)
         return radius, 0.0 if solid.tag == "sphere" else owner.value(solid, "length", 1.0)
 
-    # pictures ------------------------------------------------------------------------------------
+    # shapes --------------------------------------------------------------------------------------
 
-    def _shape(self) -> Shape | None:
-        """The first box, cylinder or sphere that pictures can show, or else the first mesh."""
+    def _shapes(self) -> tuple[Shape, ...]:
+        """Shapes for pictures: those of the visuals, or else of the collisions."""
         reader = replace(self, owner=replace(self.owner, otherwise="not drawn"))
-        meshes: list[Mesh] = []
-        link = self.frame.element
-        for element in (*link.all("visual"), *link.all("collision")):
-            geometry = element.first("geometry")
-            for solid in geometry.children if geometry else ():
-                if solid.tag not in (*_SOLIDS, "mesh"):
-                    continue
+        found: list[Shape] = []
+        for tag in ("visual", "collision"):
+            for element, solid in _solids_in(self.frame.element, tag):
                 known = self.owner.count()
                 pose = reader.frames.placed(element, self.frame, reader.owner)
                 shape = reader._drawn(solid, pose)
-                if shape is None or any(shape.faults()) or self.owner.count() > known:
-                    continue
-                if not isinstance(shape, Mesh):
-                    return shape
-                meshes.append(shape)
-        return meshes[0] if meshes else None
+                if shape and not any(shape.faults()) and self.owner.count() == known:
+                    found.append(replace(shape, colour=reader._colour(element)))
+            if found:
+                break
+        return tuple(found)
+
+    def _colour(self, element: Element) -> Numbers | None:
+        """Red, green and blue of what is drawn; None where the file gives none."""
+        material = element.first("material")
+        diffuse = material.first("diffuse") if material else None
+        words = diffuse.text.split()[:3] if diffuse else []
+        try:
+            values = tuple(float(word) for word in words)
+        except ValueError:
+            return None
+        return values if len(values) == 3 and all(0 <= x <= 1 for x in values) else None
 
     def _drawn(self, solid: Element, pose: SdfPose) -> Shape | None:
         at, R = pose.at, pose.R
@@ -193,15 +201,50 @@ class LinkReader:
             scale = self.owner.vector(solid, "scale", (1.0, 1.0, 1.0))
             file = uri.text if uri else ""
             return Mesh(file, scale, at, pose.rotation) if file.isprintable() else None
+        if solid.tag not in ("box", "sphere", "cylinder", "capsule"):
+            return None
         sizes = self._sizes(solid)
         if solid.tag == "sphere":
             return Sphere(sizes[0], at)
         if solid.tag in ("cylinder", "capsule"):
             return Cylinder(sizes[0], sizes[1], cleaned(R[:, 2]), at)
-        upright = np.abs(R).max(axis=1).min() > 1 - 1e-6  # boxes have the axes of their body
-        if solid.tag == "box" and upright:
+        if np.abs(R).max(axis=1).min() > 1 - 1e-6:  # the same box along the body's axes
             return Box(tuple((np.abs(R) @ np.array(sizes)).tolist()), at)
-        return None
+        return Box(sizes, at, pose.rotation)
+
+    def add_geometry(self, geometry: Geometry, body: str) -> None:
+        """Add the solids of the link, those that touch others first, and its planes.
+
+        Args:
+            geometry: Where to put them.
+            body: The link's name in the mechanism; the ground's for scenery.
+        """
+        reader = replace(self, owner=replace(self.owner, findings=SdfFindings()))
+        reader = replace(reader, frames=replace(self.frames, findings=reader.owner.findings))
+        link = self.frame.element
+        for element, solid in (*_solids_in(link, "collision"), *_solids_in(link, "visual")):
+            pose = reader.frames.placed(element, self.frame, reader.owner)
+            if body == GROUND.name:
+                pose = self.frames.in_world(self.frame) @ pose
+            if solid.tag == "plane":
+                normal = np.array(reader.owner.vector(solid, "normal", (0.0, 0.0, 1.0)))
+                length = float(np.linalg.norm(normal))
+                if length > 0:
+                    up = cleaned(pose.R @ normal / length)
+                    geometry.planes.append((body, pose.at, up))
+            elif body != GROUND.name:
+                shape = reader._drawn(solid, pose)
+                described = LinkSolid.of(body, shape) if shape else None
+                if described is not None and not any(shape.faults()):  # type: ignore[union-attr]
+                    geometry.solids.append(described)
+
+
+def _solids_in(link: Element, tag: str) -> Iterator[tuple[Element, Element]]:
+    """Every visual or collision of a link with what its geometry holds."""
+    for element in link.all(tag):
+        geometry = element.first("geometry")
+        for solid in geometry.children if geometry else ():
+            yield element, solid
 
 
 def _solid(kind: str, sizes: Numbers) -> tuple[float, Numbers]:

@@ -168,7 +168,7 @@ class FrameResolver:
     def placed(self, element: Element, frame: SdfFrame, owner: SdfOwner) -> SdfPose:
         """Pose in a link's frame of something with a `<pose>` that may name another frame."""
         given = element.first("pose")
-        pose = owner.pose(given)
+        pose = owner.read_pose(given)
         name = _named_base(given)
         if given is None or not name:
             return pose
@@ -254,7 +254,7 @@ class FrameResolver:
     def _pose(self, key: _Key) -> SdfPose:
         base, scope, given = self._base(key)
         frame = key.own if isinstance(key, ModelScope) else key
-        pose = self._within(base, scope) @ self.owner(frame).pose(given)
+        pose = self._within(base, scope) @ self.owner(frame).read_pose(given)
         if isinstance(key, ModelScope):
             placed = self._placement(key)
             if placed is not key.own:

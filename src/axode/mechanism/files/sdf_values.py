@@ -140,7 +140,7 @@ class SdfOwner(Owner):
             self.report(element, element.tag, f"expected true or false, got '{element.text[:60]}'")
         return bool(switched)
 
-    def pose(self, element: Element | None) -> SdfPose:
+    def read_pose(self, element: Element | None) -> SdfPose:
         """The pose that an element holds; none is the identity."""
         if element is None or not element.text:
             return IDENTITY

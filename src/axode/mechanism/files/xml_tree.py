@@ -19,7 +19,7 @@ _DECLARATION = re.compile(r"<\?xml\s[^>]*\?>")
 
 @dataclass(frozen=True)
 class Element:
-    """A tag with its attributes, the line it stands in, and the elements and texts inside it."""
+    """A tag with its attributes, the line it stands in, and what is inside: elements and text."""
 
     tag: str
     attributes: dict[str, str]
@@ -29,7 +29,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """What stands right inside, without the elements and without blanks at the ends."""
+        """The text right inside, without blanks at its ends."""
         return "".join(self.texts).strip()
 
     def all(self, tag: str) -> Iterator[Element]:
@@ -65,10 +65,10 @@ def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Elemen
     def end(tag: str) -> None:
         open_elements.pop()
 
-    def keep(piece: str) -> None:
+    def keep(text: str) -> None:
         texts = open_elements[-1].texts
-        if texts or not piece.isspace():
-            texts.append(piece)
+        if texts or not text.isspace():  # blanks between comments separate words
+            texts.append(text)
 
     def refuse(name: str, system: str | None, public: str | None, declares: bool) -> None:
         if not declares:  # expat reads no other file
