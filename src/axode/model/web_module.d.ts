@@ -48,8 +48,8 @@ export class Robot {
   call(name: string): Float64Array;
   /** Bring the coordinates onto the constraints; returns the last change. */
   close(): number;
-  /** Take steps of so many seconds each; returns the status. */
-  step(length: number, count?: number): string;
+  /** Take steps of so many seconds each; returns the status. A page's law is "advance_law". */
+  step(length: number, count?: number, program?: string): string;
 }
 
 /** Load the module: from the file beside this one, from an address, or from its bytes. */

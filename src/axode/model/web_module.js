@@ -22,13 +22,13 @@ export class Robot {
     add(this.model.inputs, this.u);
     if (this.p.length) add(Object.keys(this.model.parameters), this.p);
     this.signals = new Map(this.model.signals.map((s) => [s.name, s]));
-    this.program = this.facts.programs.advance;
     this.reset();
   }
 
   /** Return to the home configuration, at rest, all inputs zero, parameters as they were. */
   reset() {
-    for (const name of Object.values(this.program.state)) this.arrays[name].fill(0);
+    for (const { state } of Object.values(this.facts.programs))
+      for (const name of Object.values(state)) this.arrays[name].fill(0);
     if (this.p.length) this.p.set(Object.values(this.model.parameters));
     this.q.set(this.model.home);
     this.nu.fill(0);
@@ -83,14 +83,14 @@ export class Robot {
   }
 
   /** Take `count` steps of Runge-Kutta of order four, `length` seconds each; returns the status. */
-  step(length, count = 1) {
-    const begin = this.time, given = this.program.given, state = this.program.state;
+  step(length, count = 1, program = "advance") {
+    const begin = this.time, { given, state } = this.facts.programs[program];
     const put = (name, value) => { if (name in given) this.arrays[given[name]][0] = value; };
     const start = (name) => { if (name in state) this.arrays[state[name]][0] = 0; };
     put("h", length); put("t0", begin); put("t_end", begin + count * length); put("n_steps", count);
     put("save_steps", 1e9); put("least_pivot", this.model.least_pivot);
     ["step", "status", "index", "seen"].forEach(start);
-    this.exports.advance(count);
+    this.exports[program](count);
     const code = this.arrays[state.status][0];
     this.status = code === 1 ? "running" : STATUS[code] || "stopped";
     return this.status;

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -17,51 +17,61 @@ from axode.codegen.targets.wasm import WasmModule
 if TYPE_CHECKING:
     from axode.model.model import Model
 
-SHARED = ("q", "nu", "u", "p")  # arrays that the steps and the functions have in common
-COMPUTED = ("joint_speeds", "measures", "energy", "contact_forces", "multipliers")
-STEPS = "advance"  # the exported function that takes steps
+SHARED = ("q", "nu", "u", "p", "t", "w")  # arrays that steps and functions have in common
+FORCES = ("contact_forces", "multipliers")
+COMPUTED = ("joint_speeds", "measures", "energy", *FORCES)
 LEAST_PIVOT = 1e-9  # of the independent speeds: a run stops where they become singular
 
 
-def web_module(model: Model, program: Program, functions: Sequence[str] = ()) -> bytes:
+def web_module(
+    model: Model,
+    programs: Mapping[str, Program],
+    functions: Sequence[str] = (),
+    *,
+    longest: int | None = None,
+) -> bytes:
     """Make a module of a model.
 
     It holds the steps, the signals, the poses of the bodies, and the functions named.
 
     Args:
         model: What it computes.
-        program: Its steps, of fixed length.
+        programs: Its steps, of fixed length, by name: "advance" for given inputs.
         functions: Further functions of the model.
+        longest: Operations of a function of forces; longer ones are left out. All unless given.
     """
+    own = _own_functions(model, longest)
     module = WasmModule()
-    buffers = {name: name for name in (*SHARED, "t", "w") if name in program.external}
-    module.add_program(STEPS, fuse(program), buffers, {"out": 1})
-    for function in dict.fromkeys((*_own_functions(model), *functions)):
+    for name, program in programs.items():
+        module.add_program(name, fuse(program), {name: name for name in SHARED}, {"out": 1})
+    for function in dict.fromkeys((*own, *functions)):
         tape = model.tape(function)
         inputs = [port.name for port in tape.inputs]
         outputs = [_output(function, port.name, len(tape.outputs)) for port in tape.outputs]
         module.add_tape(function, tape, [*inputs, *outputs])
-    return module.to_bytes({"model": _about(model), "version": 1})
+    return module.to_bytes({"model": _about(model, own), "version": 1})
 
 
 def _output(function: str, port: str, count: int) -> str:
     return function if count == 1 else f"{function}.{port}"
 
 
-def _own_functions(model: Model) -> list[str]:
+def _own_functions(model: Model, longest: int | None) -> list[str]:
     """Functions that every module has: signals, poses and the closing of loops."""
     used = {signal.function for signal in model.signals}
     found = [name for name in COMPUTED if name in used]
     found.append("poses")
     if model.facts.residual_rows or model.facts.quaternions:
         found.append("projection")
+    if longest is not None:
+        found = [n for n in found if n not in FORCES or model.tape(n).n_operations <= longest]
     return [name for name in found if all(port.size for port in model.tape(name).outputs)]
 
 
-def _about(model: Model) -> dict[str, Any]:
+def _about(model: Model, own: Sequence[str]) -> dict[str, Any]:
     """Names, units and start values, for the caller."""
     facts = model.facts
-    functions = {"q", "nu", "u", *_own_functions(model)}
+    functions = {"q", "nu", "u", *own}
     units = {signal.name: signal.unit for signal in model.signals}
     return {
         "name": model.name,
