@@ -286,7 +286,7 @@ def _panels(model: Model, data: dict[str, Any]) -> list[str]:
 
 
 def _section(heading: str, content: str) -> str:
-    return f"<section class="{heading.lower()}"><h2>{heading}</h2>{content}</section>"
+    return f'<section class="{heading.lower()}"><h2>{heading}</h2>{content}</section>'
 
 
 def _pad(axes: list[str]) -> str:
