@@ -1,6 +1,6 @@
 // A mechanism that is simulated in the page, in real time or faster, under what its driver wants.
-const data = JSON.parse(document.getElementById("live").textContent);
 const $ = (id) => document.getElementById(id);
+const data = JSON.parse(new TextDecoder().decode(await unpack($("live").textContent)));
 const STEP = data.step, MOST_STEPS = 20000, MEMORY = 15, SAMPLES = 600, SETTLING = 0.08, STEERING = 0.15;
 
 async function unpack(text) {
@@ -27,7 +27,7 @@ function leastNorm(A, b) {
   return Array.from({ length: m }, (_, k) => A.reduce((sum, row, i) => sum + row[k] * y[i], 0));
 }
 
-const module = await WebAssembly.compile(await unpack(data.module));
+const module = await WebAssembly.compile(await unpack($("module").textContent));
 const robot = new Robot(module, await WebAssembly.instantiate(module, {}));
 const motors = data.motors.length;
 let wanted = new Array(motors).fill(0), mode = data.mode, lawOn = data.law, running = false, pace = 1, message = "";

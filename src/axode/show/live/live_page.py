@@ -77,7 +77,8 @@ PAGE = """<!doctype html>
 <footer>The exact equations run in this page; it is one file, and nothing is fetched. Drag to turn the
 view, drag with two fingers or the right button to move it, turn the wheel to zoom. Space: run or pause;
 R: reset. Made by Axode {version}.</footer>
-<script type="application/json" id="live">{data}</script>
+<script type="text/plain" id="live">{data}</script>
+<script type="text/plain" id="module">{module}</script>
 <script type="module">{script}</script>
 </body></html>
 """
@@ -160,9 +161,6 @@ def page_text(
         programs["advance_law"] = rollout_program(model, "rk4", law)
     data = {
         **_data(model, start, parameters, [model.signals.resolve(s).name for s in signals]),
-        "module": base64.b64encode(
-            gzip.compress(web_module(model, programs, FUNCTIONS, longest=LONGEST), 9, mtime=0)
-        ).decode("ascii"),
         "law": law is not None,
         "step": step,
         "play": play,
@@ -173,11 +171,16 @@ def page_text(
         lead=html.escape(_lead(model)),
         style=_file("live", "live.css"),
         panels="\n".join(_panels(model, data)),
-        # no tag and no comment, which would change how a browser reads the script, begins without <
-        data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+        data=_packed(json.dumps(data, separators=(",", ":")).encode()),
+        module=_packed(web_module(model, programs, FUNCTIONS, longest=LONGEST)),
         script=_scripts(),
         version=sys.modules["axode"].__version__,
     )
+
+
+def _packed(data: bytes) -> str:
+    """Bytes as text, compressed: the same bytes give the same text."""
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode("ascii")
 
 
 def _scripts() -> str:
