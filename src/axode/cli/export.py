@@ -20,6 +20,8 @@ ENDINGS = {
     ".toml": "the mechanism itself",
     ".ptx": "a kernel for NVIDIA GPUs",
     ".fmu": "a functional mock-up unit for tools that read FMI 2 or 3",
+    ".wasm": "WebAssembly and JavaScript for web pages and Node",
+    ".tgz": "the same as a package of npm",
 }
 
 

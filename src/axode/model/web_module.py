@@ -111,13 +111,13 @@ def javascript(stem: str) -> dict[str, str]:
     return {f"{stem}.js": body, f"{stem}.d.ts": _file("web_module.d.ts")}
 
 
-def npm_package(model: Model, stem: str, data: bytes, version: str) -> bytes:
+def npm_package(model: Model, stem: str, data: bytes) -> bytes:
     """A package of npm: a compressed archive of the module, its JavaScript and its description."""
     name = re.sub(r"[^a-z0-9._-]+", "-", stem.lower()).strip("-._") or "robot"
     description = {
         "name": name,
         "version": "1.0.0",
-        "description": f"{model.name}: equations of motion and steps, by Axode {version}",
+        "description": f"{model.name}: equations of motion and steps, made by Axode",
         "type": "module",
         "main": f"./{stem}.js",
         "types": f"./{stem}.d.ts",
