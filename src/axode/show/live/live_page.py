@@ -39,6 +39,7 @@ ENDINGS = (".html", ".htm")
 STEP = 1e-3  # [s]
 FUNCTIONS = ("state_rate", "input_force")  # that the motors of a page need
 LONGEST = 3000  # operations of forces that are signals of a page: more make the file too large
+LIVELY = 4.0  # times a brisk torque: the most of a motor without a limit
 CURVES = 3  # signals that are shown first
 KEYS = {
     "ahead": "&#8593; &#8595; or W S: ahead and back",
@@ -50,38 +51,6 @@ PAD = (  # a button for each place of a field of three by three
     *(("sideways-", "&#8625;", "right sideways"), ("turn+", "&#8634;", "turn left")),
     *(("ahead-", "&#8595;", "back"), ("turn-", "&#8635;", "turn right")),
 )
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,"><style>{style}</style></head>
-<body><h1>{title}</h1><p class="lead">{lead}</p>
-<main><div>
-<canvas id="scene" tabindex="0" aria-label="The mechanism in three dimensions"></canvas>
-<p id="fault" role="alert"></p>
-<div class="bar"><button id="run" type="button">Run</button><button id="reset" type="button">Reset</button>
-<span id="clock">0.00 s</span>
-<label>Speed <select id="speed"><option value="0.1">0.1</option><option value="0.25">0.25</option>
-<option value="0.5">0.5</option><option value="1" selected>1</option><option value="2">2</option>
-<option value="5">5</option><option value="10">10</option><option value="100">100</option></select></label>
-<label><input id="follow" type="checkbox" checked> follow</label>
-<label><input id="trails" type="checkbox" checked> tracks</label>
-<span id="pace"></span><span id="said" role="status"></span></div>
-<canvas id="chart" aria-label="Signals over time"></canvas>
-<div id="legend"></div>
-<details><summary>Signals</summary><div id="list"></div></details>
-</div><aside>
-{panels}
-</aside></main>
-<noscript>This page simulates the mechanism with JavaScript, which is switched off.</noscript>
-<footer>The exact equations run in this page; it is one file, and nothing is fetched. Drag to turn the
-view, drag with two fingers or the right button to move it, turn the wheel to zoom. Space: run or pause;
-R: reset. Made by Axode {version}.</footer>
-<script type="text/plain" id="live">{data}</script>
-<script type="text/plain" id="module">{module}</script>
-<script type="module">{script}</script>
-</body></html>
-"""
 
 
 def page(
@@ -166,7 +135,7 @@ def page_text(
         "play": play,
     }
     name = title or model.name.replace("_", " ")
-    return PAGE.format(
+    return _file("live", "live.html").format(
         title=html.escape(name),
         lead=html.escape(_lead(model)),
         style=_file("live", "live.css"),
@@ -230,13 +199,18 @@ def _data(
                 "rate_unit": motors.rate_units[k],
                 "rate": float(motors.most_rates[k]),
                 "torque": float(torques[k]),
-                "most": float(4 * torques[k] if limits[k] is None else limits[k]),
+                "most": _most(float(torques[k]), limits[k]),
             }
             for k, name in enumerate(motors.names)
         ],
         "parameters": [_slider(name, value) for name, value in free.items()],
         "signals": signals or _first_signals(model),
     }
+
+
+def _most(brisk: float, limit: float | None) -> float:
+    """Largest torque that keys and sliders may ask for; what is lively has no limit of its own."""
+    return LIVELY * brisk if limit is None else limit
 
 
 def _slider(name: str, value: float) -> dict[str, Any]:
