@@ -14,7 +14,9 @@ from axode.codegen.lowering.wasm_writer import I32, WasmWriter, signed, unsigned
 from axode.codegen.tape.operations import ARITY, LEAVES, MEANING, Kind
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.wasm import SECTION, WasmModule
-from axode.problems.steps.compiled import rollout_program
+from axode.problems.simulate.inputs import plan_input
+from axode.problems.steps.compiled import dynamics_of, rollout_program
+from axode.problems.steps.methods import METHODS
 from tests.targets import accuracy
 from tests.targets.test_math import EXACT, KINDS, SPECIAL, domain, same
 from tests.targets.wasm_machine import Machine, evaluated
@@ -143,3 +145,11 @@ def test_steps(name):
     computed = np.concatenate([machine["q"], machine["nu"]])
     expected = [run.final[name] for name in names]
     assert computed == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_implicit_methods_are_refused():
+    model = ax.gallery.build("unicycle").derive().compile(parameters="fixed")
+    plan = plan_input(model, None)
+    program = METHODS["radau9"](dynamics_of(model, plan, ()))
+    with pytest.raises(ax.errors.NotApplicable, match="solves linear systems, and WebAssembly"):
+        WasmModule().add_program("run", program, {}, {"out": 1, "times": 1})

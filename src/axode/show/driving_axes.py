@@ -76,7 +76,7 @@ def _rates(plane: Array, shares: Array, direction: Array) -> Array | None:
 
 
 def _differ(a: Array, b: Array) -> bool:
-    """Whether rates are not multiples of each other."""
+    """Check that rates are not multiples of each other."""
     rest = b - a * (a @ b) / (a @ a)
     return bool(np.linalg.norm(rest) > APART * np.linalg.norm(b))
 

@@ -82,7 +82,7 @@ class WasmModule:
         """Export a tape as a function without arguments that works on arrays in memory.
 
         Args:
-            name: Of the exported function.
+            name: Name of the exported function.
             tape: What it computes.
             buffers: Names of the arrays of its inputs, then of its outputs.
         """
@@ -103,7 +103,7 @@ class WasmModule:
         """Export a program as a function of the number of turns that its loop may take.
 
         Args:
-            name: Of the exported function.
+            name: Name of the exported function.
             program: What it does to one run.
             buffers: Names of arrays for the program's own ones; those without have its name
                 before their own.
@@ -359,7 +359,7 @@ class _ProgramWriter:
         self._code += bytes([_BR, 0, _END, _END])
 
     def _flag(self, buffer: str) -> None:
-        """Whether the first number of an array is not zero."""
+        """Test whether the first number of an array is not zero."""
         self._number(buffer)
         self._code += b"\x44" + bytes(8) + b"\x62"
 

@@ -73,7 +73,7 @@ def page(
         law: Input as `simulate` takes it, compiled into the page; a box switches it off. Without
             one, keys and sliders drive the motors.
         start: State to begin with, as `assemble` takes it; home at rest unless given.
-        title: Of the page; the mechanism's name unless given.
+        title: Title of the page; the mechanism's name unless given.
         signals: Names of the curves that are shown first; some measures and coordinates unless
             given.
         step: Length of the Runge-Kutta steps [s].
