@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape.rounding import evaluate_rounded, rounding_bounds
+from axode.codegen.tape.rounding_bounds import evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c import c_code
 from axode.codegen.targets.c_numbers import NUMBERS
