@@ -115,6 +115,8 @@ def _from_toml(text: str, place: Path) -> Mechanism:
         raise FileError(_syntax(place, text, str(error))) from None
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
+    except ValueError:  # of Python, which limits the digits of whole numbers
+        raise FileError(f"{place}: a whole number has thousands of digits.") from None
     return mechanism_from(data, lines, str(place), place.stem)
 
 
