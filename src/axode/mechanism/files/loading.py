@@ -263,6 +263,8 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         raise FileError(_syntax(place, text, str(error))) from None
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
+    except ValueError:  # of Python, which limits the digits of whole numbers
+        raise FileError(f"{place}: a whole number has thousands of digits.") from None
 
 
 def _children(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
