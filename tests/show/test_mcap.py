@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 
 import numpy as np
@@ -72,10 +73,19 @@ def test_joint_states(log):
         np.testing.assert_allclose(found, np.stack(columns, axis=-1), rtol=1e-15, atol=1e-15)
 
 
+def test_the_description_names_the_bodies_once(log):
+    ((message, text),) = log[0]["/robot_description"]
+    assert message.log_time == 0
+    robot = ElementTree.fromstring(text.data)
+    assert set(balancer_run().model.bodies) <= {link.get("name") for link in robot.iter("link")}
+
+
 def test_times(log):
     run = balancer_run()
     wanted = np.rint(run.time * 1e9).astype(int)
     for topic, messages in log[0].items():
+        if topic == "/robot_description":
+            continue
         assert [m.log_time for m, _ in messages] == wanted.tolist(), topic
         assert [m.publish_time for m, _ in messages] == wanted.tolist(), topic
         assert [m.sequence for m, _ in messages] == list(range(len(run))), topic
@@ -194,7 +204,8 @@ def test_prefix_rate_epoch_frame_and_signals(tmp_path):
     messages, _, _ = read(path)
     within = "/fleet/robot_1/"
     signals = ["signals/base/pitch", "signals/left/torque"]
-    assert set(messages) == {"/tf", *(within + name for name in ("joint_states", "odom", *signals))}
+    others = ("joint_states", "odom", "robot_description", *signals)
+    assert set(messages) == {"/tf", *(within + name for name in others)}
     times = np.arange(31) / 30
     stamps = [m.log_time for m, _ in messages["/tf"]]
     assert stamps == [1_790_000_000_250_000_000 + round(1e9 * t) for t in times]

@@ -23,7 +23,10 @@ from axode.codegen.tape.tape import Tape
 LIBRARY_ROUNDINGS = 4.0
 SWEEP_SIZE = 8192  # adjoints of a value that are computed at a time, results times samples
 
-DTYPES: dict[str, type[np.float64] | type[np.float32]] = {"float64": np.float64, "float32": np.float32}
+DTYPES: dict[str, type[np.float64] | type[np.float32]] = {
+    "float64": np.float64,
+    "float32": np.float32,
+}
 ROUNDED_ONCE = frozenset((Kind.ADD, Kind.SUB, Kind.MUL, Kind.DIV, Kind.SQRT))
 EXACT = LOGICAL | {
     *(Kind.NEG, Kind.FABS, Kind.SIGN, Kind.FLOOR, Kind.CEIL, Kind.FMIN, Kind.FMAX),
