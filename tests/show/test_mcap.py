@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
@@ -50,6 +51,7 @@ def numbers(messages, *fields):
 
 
 XYZ = ("x", "y", "z")
+TOPIC = re.compile(r"(/[A-Za-z_][A-Za-z0-9_]*)+")
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +242,29 @@ def test_a_run_backwards_and_one_from_a_file(tmp_path):
         less.to_mcap(tmp_path / "less.mcap")
 
 
+def test_columns_whose_topics_would_be_the_same(tmp_path):
+    run = balancer_run()
+    names = {"tilt angle": 1.0, "tilt_angle": 2.0, "tilt/angle": 3.0, "2nd.größe..x": 4.0}
+    more = run.with_columns({name: np.full(len(run), x) for name, x in names.items()})
+    path = more.to_mcap(tmp_path / "run.mcap", signals=list(names))
+    messages, channels, _ = read(path)
+    found = {
+        channels[topic][1].metadata["signal"]: (topic, decoded[0][1].data)
+        for topic, decoded in messages.items()
+        if topic.startswith("/signals/")
+    }
+    assert {name: value for name, (_, value) in found.items()} == names
+    assert all(TOPIC.fullmatch(topic) for topic, _ in found.values())
+    assert found["tilt_angle"][0] == "/signals/tilt_angle_2"
+
+
+def test_one_sample(tmp_path):
+    run = balancer_run().between(0.0, 0.0)
+    for options in ({}, {"rate": 50.0}):
+        messages, _, _ = read(run.to_mcap(tmp_path / "run.mcap", **options))
+        assert len(messages["/odom"]) == 1
+
+
 def test_a_model_from_a_file_knows_no_gears(tmp_path):
     run = balancer_run()
     functions = ["poses", "rates", "twists"]
@@ -258,6 +283,7 @@ def test_what_cannot_be_logged(tmp_path, monkeypatch):
         ("rate: expected samples per second", {"rate": 1e12}, run),
         (r"time stamps of ROS go from 0 to 2\^31 s", {"epoch": -5.0}, run),
         (r"time stamps of ROS go from 0 to 2\^31 s", {"epoch": 2.0**31}, run),
+        (r"time stamps of ROS go from 0 to 2\^31 s", {"epoch": float("nan")}, run),
         ("cannot begin the name of a topic", {"prefix": "1st robot"}, run),
         ("'pole' would name two frames", {"frame": "pole"}, run),
     ):

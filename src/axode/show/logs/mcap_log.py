@@ -66,7 +66,7 @@ def write_mcap(
 def _nanoseconds(time: npt.NDArray[np.float64], epoch: float) -> npt.NDArray[np.int64]:
     """Time stamps; those of ROS are neither negative nor later than the year 2038."""
     first, last = epoch + float(time[0]), epoch + float(time[-1])
-    if not (round(first * 1e9) >= 0 and last < LATEST - 1):
+    if not (first * 1e9 > -0.5 and last < LATEST - 1):
         raise InvalidArgument(
             f"time stamps of ROS go from 0 to 2^31 s, and the log would go from {first:g} to "
             f"{last:g} s.\n  Remedy: epoch=... in seconds is added to the times of the run"
@@ -90,14 +90,13 @@ def _topics(
         positions = np.concatenate([positions, logged.contact_points], axis=1)
         turns = np.concatenate([turns, quaternions(logged.contact_axes)], axis=1)
     yield Topic("/tf", ros_messages.transforms(frame, frames, positions, turns), {})
-    bases = [body for body, *_ in logged.model.facts.bases]
+    names, bases = _Names(), [body for body, *_ in logged.model.facts.bases]
     for body in bases:
         k = logged.model.bodies.index(body)
         pose = (positions[:, k], turns[:, k])
         moving = ros_messages.odometry(frame, frames[k], *pose, *logged.body_velocities(body))
-        name = "odom" if len(bases) == 1 else f"odom/{_words(body)}"
-        yield Topic(f"{within}{name}", moving, {"body": body})
-    names = _Names()
+        topic = names.add(f"{within}odom" if len(bases) == 1 else f"{within}odom/{_words(body)}")
+        yield Topic(topic, moving, {"body": body})
     for k, contact in enumerate(logged.model.contacts if forces else ()):
         force = logged.contact_forces[:, k]
         topic = names.add(f"{within}contact_forces/{_words(contact)}")

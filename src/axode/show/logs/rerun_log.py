@@ -161,7 +161,7 @@ class _RerunLog:
         return rrb.Blueprint(rrb.Horizontal(scene, rrb.Vertical(*plots)) if plots else scene)
 
     def _signal(self, name: str) -> str:
-        return self._path(SIGNALS, *name.split("."))
+        return self._path(SIGNALS, *filter(None, name.split(".")))
 
     def _path(self, *parts: str) -> str:
         path: str = self._rr.new_entity_path(list(parts))
