@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -124,36 +124,45 @@ def kind_of(connection: Connection) -> str:
     )
 
 
-def joint_values(
-    joint: kinds.AbstractJoint, relative: FramePose, *, align: Array | None = None
-) -> list[float]:
-    """Coordinates of a joint nearest to a pose of its child's frame in its parent's."""
-    R, p = relative.R, relative.p
-    if align is not None:
-        return [float(p[0]), float(p[1]), angle_about(Z, R)]
-    axis = unit_axis(joint.axis) if joint.directions else Z  # type: ignore[attr-defined]
-    along = float(axis @ p)
-    if isinstance(joint, kinds.Universal):
-        second = unit_axis(joint.second)
-        a, b = (v - axis * (axis @ v) for v in (second, R @ second))
-        first = float(np.arctan2(axis @ np.cross(a, b), a @ b))
-        return [first, angle_about(second, turn(axis, -first) @ R)]
-    if isinstance(joint, kinds.Cylindrical):
-        return [angle_about(axis, R), along]
-    if isinstance(joint, kinds.Prismatic):
-        return [along]
-    if isinstance(joint, kinds.Screw):
-        pitch = numeric(joint.pitch)
-        return [along / pitch if pitch else angle_about(axis, R)]
-    if isinstance(joint, kinds.Spherical):
-        return list(relative.quaternion)
-    return [angle_about(axis, R)] if isinstance(joint, kinds.Revolute) else []
+def joint_values(connection: Connection, relative: FramePose) -> list[float]:
+    """Coordinates of a joint nearest to a pose of its child's frame in its parent's.
+
+    A planar joint has the normal of its plane as z of its frame.
+    """
+    joint: Any = connection.joint
+    axis = unit_axis(joint.axis) if "axis" in joint.directions else Z
+    return list(map(float, _VALUES[kind_of(connection)](joint, axis, relative)))
+
+
+def _universal_values(joint: Any, axis: Array, relative: FramePose) -> tuple[float, float]:
+    second, R = unit_axis(joint.second), relative.R
+    a, b = (v - axis * (axis @ v) for v in (second, R @ second))
+    first = float(np.arctan2(axis @ np.cross(a, b), a @ b))
+    return first, angle_about(second, turn(axis, -first) @ R)
+
+
+def _screw_values(joint: Any, axis: Array, relative: FramePose) -> tuple[float]:
+    pitch = numeric(joint.pitch)
+    return (float(axis @ relative.p) / pitch if pitch else angle_about(axis, relative.R),)
+
+
+_VALUES: dict[str, Callable[[Any, Array, FramePose], Sequence[float]]] = {
+    "hinge": lambda joint, axis, at: [angle_about(axis, at.R)],
+    "slide": lambda joint, axis, at: [float(axis @ at.p)],
+    "screw": _screw_values,
+    "cylindrical": lambda joint, axis, at: [angle_about(axis, at.R), float(axis @ at.p)],
+    "universal": _universal_values,
+    "ball": lambda joint, axis, at: at.quaternion,
+    "planar": lambda joint, axis, at: [at.p[0], at.p[1], angle_about(Z, at.R)],
+    "free": lambda joint, axis, at: [*at.quaternion, *at.p],
+    "fixed": lambda joint, axis, at: [],
+}
 
 
 def reversed_joint(loop: Connection) -> Connection:
     """Return the same joint with parent and child exchanged."""
     joint: Any = loop.joint
-    if isinstance(joint, kinds.Universal):
+    if "second" in joint.directions:
         joint = replace(joint, axis=joint.second, second=joint.axis)
     return replace(
         loop,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from axode.mechanism.files.frame_poses import FramePose, cleaned_numbers
-from axode.mechanism.files.mechanism_text import number
 from axode.mechanism.files.written_tree import WrittenLink, WrittenTree
 
 SMALLEST = 2e-15  # MuJoCo refuses moving bodies with less than half of it [kg, kg m^2]
 NOTED = 1e-12  # relative change of moments that is reported
 
 
-class PrincipalInertia(NamedTuple):
+@dataclass(frozen=True)
+class PrincipalInertia:
     """Mass, principal moments and the quaternion of their axes in the link's."""
 
     mass: float
@@ -35,12 +35,11 @@ def moving_inertias(tree: WrittenTree) -> dict[str, PrincipalInertia]:
         name = joint.child
         if joint.kind == "fixed" or sound[name] or tree.links[name].is_between:
             continue
-        mass, moments, quaternion = found[name]
-        more = max(mass, SMALLEST), tuple(max(m, SMALLEST) for m in moments)
-        found[name] = PrincipalInertia(*more, quaternion)
+        moments = tuple(max(m, SMALLEST) for m in found[name].moments)
+        found[name] = replace(found[name], mass=max(found[name].mass, SMALLEST), moments=moments)
         tree.left_out.append(
             f"body '{name}' lacks mass or moments of inertia, which MuJoCo refuses in bodies that "
-            f"move; those that vanish are {number(SMALLEST)} in the file"
+            f"move; those that vanish are {SMALLEST:g} in the file"
         )
     return found
 
@@ -74,7 +73,7 @@ def _with_possible_moments(
     if change > NOTED * moments[large]:
         tree.left_out.append(
             f"body '{name}' has moments of inertia that no rigid body has, which MuJoCo refuses; "
-            f"the smallest, {number(inertia.moments[small])}, is {number(moments[small])} in the "
+            f"the smallest, {inertia.moments[small]:.9g}, is {moments[small]:.9g} in the "
             "file"
         )
-    return inertia._replace(moments=tuple(moments))
+    return replace(inertia, moments=tuple(moments))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.joints import Floating, Planar
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.files.frame_poses import FramePose, cleaned_numbers, numbers_of
+from axode.mechanism.files.joint_steps import kind_of
 from axode.mechanism.files.mechanism_text import (
     MechanismText,
     XmlElement,
@@ -30,7 +31,7 @@ from axode.mechanism.files.mechanism_text import (
     with_parameters,
 )
 from axode.mechanism.files.mjcf_inertia import moving_inertias
-from axode.mechanism.files.written_shapes import WrittenSolid, floors, picture, wheels
+from axode.mechanism.files.written_shapes import WrittenSolid, floors, pictures, wheels
 from axode.mechanism.files.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import coordinate_of
@@ -55,7 +56,9 @@ def mjcf_text(
     tied = bool(found.loops or found.contacts or found.couplings)
     home = home_values(found, closed=tied)
     tree = WrittenTree(found, NATIVE, LOOPS, home, _expanded(found))
-    return _Writer(tree, Path() if path is None else Path(path).parent).write(path, strict=strict)
+    return MjcfWriter(tree, Path() if path is None else Path(path).parent).write(
+        path, strict=strict
+    )
 
 
 def _expanded(mechanism: Mechanism) -> frozenset[str]:
@@ -67,12 +70,12 @@ def _expanded(mechanism: Mechanism) -> frozenset[str]:
     return frozenset(
         joint.name
         for joint in mechanism.connections
-        if isinstance(joint.joint, Floating)
+        if kind_of(joint) == "free"
         and (joint.parent != GROUND.name or coordinates & set(joint.coordinates))
     )
 
 
-class _Writer:
+class MjcfWriter:
     """Writes one tree."""
 
     def __init__(self, tree: WrittenTree, folder: Path) -> None:
@@ -128,7 +131,8 @@ class _Writer:
                 if any(inertia.quaternion[1:]):
                     inertial.set("quat", row(inertia.quaternion))
                 inertial.set("diaginertia", row(inertia.moments))
-            self._add_picture(link)
+            for solid in pictures(link):
+                self._add_picture(link, solid)
             waiting = []
 
     def _add_joint(self, body: XmlElement, joint: WrittenJoint) -> None:
@@ -147,10 +151,7 @@ class _Writer:
         if joint.kind != "ball":
             element.set("axis", row(joint.axis))
 
-    def _add_picture(self, link: WrittenLink) -> None:
-        solid = picture(link)
-        if solid is None:
-            return
+    def _add_picture(self, link: WrittenLink, solid: WrittenSolid) -> None:
         if solid.kind != "mesh":
             self._add_geom(link.name, solid, touches=False)
             return
@@ -163,7 +164,7 @@ class _Writer:
             return
         name = self.tree.free_name("mesh", solid.name)
         add(self.asset, "mesh", name=name, file=solid.file, scale=row(solid.size))
-        self._add_geom(link.name, solid._replace(file=name), touches=False)
+        self._add_geom(link.name, replace(solid, file=name), touches=False)
 
     def _add_geom(self, link: str, solid: WrittenSolid, *, touches: bool) -> None:
         element = add(self.bodies[link], "geom", type=solid.kind)
@@ -252,11 +253,12 @@ class _Writer:
             return None
         # a wrench along the axes of the child, at its joint; the world takes the reaction
         speed = self._speed_number(connection, coordinate)
-        order = (3, 4, 5, 0, 1, 2) if isinstance(connection.joint, Floating) else (0, 1, 5)
+        planar = kind_of(connection) == "planar"
+        order = (0, 1, 5) if planar else (3, 4, 5, 0, 1, 2)
         gears = [gear if k == order[speed] else 0.0 for k in range(6)]
         link, place = self.tree.frames[connection.child]
         frame = FramePose.of(connection.child_at, connection.child_rotation)
-        if isinstance(connection.joint, Planar):
+        if planar:
             frame = place.inverse()  # the joint's frame has the normal of the plane as z
         site = self._add_site(link, place @ frame, f"{name}.site")
         return add(section, "motor", name=name, site=site, gear=row(gears))

@@ -28,7 +28,7 @@ from axode.mechanism.files.mechanism_text import (
     unsaid,
     with_parameters,
 )
-from axode.mechanism.files.written_shapes import WrittenSolid, floors, normal_of, picture, wheels
+from axode.mechanism.files.written_shapes import WrittenSolid, floors, normal_of, pictures, wheels
 from axode.mechanism.files.written_tree import (
     SINGLE,
     WrittenJoint,
@@ -67,10 +67,10 @@ def sdf_text(
     # where the model stands, the first axis of a universal joint need not be across its second
     native = NATIVE - {"universal"} if placed else NATIVE
     tree = WrittenTree(found, native, LOOPS, home, one_namespace=True)
-    return _Writer(tree).write(path, strict=strict)
+    return SdfWriter(tree).write(path, strict=strict)
 
 
-class _Writer:
+class SdfWriter:
     """Writes one tree."""
 
     def __init__(self, tree: WrittenTree) -> None:
@@ -122,8 +122,7 @@ class _Writer:
             self.tree.left_out.append(
                 f"link '{link.name}' has no mass, which some programs that read SDF refuse"
             )
-        solid = picture(link)
-        if solid is not None:
+        for solid in pictures(link):
             self._add_solid(element, "visual", solid)
 
     def _add_solid(self, link: XmlElement, tag: str, solid: WrittenSolid) -> None:
@@ -189,9 +188,9 @@ class _Writer:
                 add(add(axes[0], "limit"), "effort", number(effort))
         for drive in self.mechanism.drives:
             gear, rotor = numeric(drive.motor.gear), numeric(drive.motor.rotor_inertia)
-            parts = [f"its gear {number(gear)}"] if gear != 1.0 else []
+            parts = [f"its gear {gear:.9g}"] if gear != 1.0 else []
             if rotor:
-                parts.append(f"its rotor, {number(rotor * gear * gear)} kg m^2 at the joint")
+                parts.append(f"its rotor, {rotor * gear * gear:.9g} kg m^2 at the joint")
             what = f", with {' and '.join(parts)}" if parts else ""
             self.tree.left_out.append(
                 f"motor '{drive.name}'{what}: SDF holds no motors, only efforts of joints"
@@ -256,7 +255,7 @@ class _Writer:
         mechanism, lost = self.mechanism, self.tree.left_out
         home = {c: v for j in self.tree.joints for c, v in zip(j.coordinates, j.home, strict=False)}
         if self.at_home:
-            moved = [f"{name} = {number(value)}" for name, value in home.items() if value]
+            moved = [f"{name} = {value:.9g}" for name, value in home.items() if value]
             lost.append(
                 "the links are placed where the loops are closed; coordinates count from there: "
                 + ", ".join(moved)
@@ -265,7 +264,7 @@ class _Writer:
             lost.append("the home configuration")
         lost += [f"spring '{strut.name}' between two points" for strut in mechanism.struts]
         lost += [
-            f"coordinate '{p.coordinate}' is held at {number(numeric(p.motion))} here"
+            f"coordinate '{p.coordinate}' is held at {numeric(p.motion):.9g} here"
             for p in mechanism.prescribed
             if is_constant(p.motion)
         ]

@@ -22,7 +22,7 @@ from axode.mechanism.files.mechanism_text import (
     unsaid,
     with_parameters,
 )
-from axode.mechanism.files.written_shapes import WrittenSolid, picture, wheels
+from axode.mechanism.files.written_shapes import WrittenSolid, pictures, wheels
 from axode.mechanism.files.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
@@ -50,10 +50,10 @@ def urdf_text(
     """Write a mechanism as URDF; see `Mechanism.to_urdf`."""
     found = with_parameters(mechanism, parameters)
     home = home_values(found, closed=False)
-    return _Writer(WrittenTree(found, NATIVE, None, home)).write(path, strict=strict)
+    return UrdfWriter(WrittenTree(found, NATIVE, None, home)).write(path, strict=strict)
 
 
-class _Writer:
+class UrdfWriter:
     """Writes one tree."""
 
     def __init__(self, tree: WrittenTree) -> None:
@@ -91,8 +91,7 @@ class _Writer:
             names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
             entries = map(number, link.entries)
             add(inertial, "inertia", **dict(zip(names, entries, strict=True)))
-        solid = picture(link)
-        if solid is not None:
+        for solid in pictures(link):
             self._add_solid(link.name, "visual", solid)
 
     def _add_solid(self, link: str, tag: str, solid: WrittenSolid) -> None:
@@ -173,7 +172,7 @@ class _Writer:
                 )
             if rotor:
                 self.tree.left_out.append(
-                    f"rotor inertia of motor '{drive.name}', {number(rotor * gear * gear)} kg m^2 "
+                    f"rotor inertia of motor '{drive.name}', {rotor * gear * gear:.9g} kg m^2 "
                     "at the joint"
                 )
 
@@ -188,7 +187,7 @@ class _Writer:
         lost += [f"spring '{spring.name}'" for spring in mechanism.springs]
         lost += [f"spring '{strut.name}' between two points" for strut in mechanism.struts]
         lost += [
-            f"coordinate '{p.coordinate}' is held at {number(numeric(p.motion))} here"
+            f"coordinate '{p.coordinate}' is held at {numeric(p.motion):.9g} here"
             for p in mechanism.prescribed
             if is_constant(p.motion)
         ]

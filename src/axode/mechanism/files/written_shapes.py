@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from axode.mechanism.elements.bodies import Box, Cylinder, Mesh, Sphere
-from axode.mechanism.elements.wheels import AbstractWheel, Contact, Mecanum, Omni
+from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.files.frame_poses import Array, FramePose, numbers_of, turn_to
 from axode.mechanism.files.written_tree import WrittenLink, WrittenTree
 from axode.mechanism.values.expressions import numeric
@@ -16,7 +17,8 @@ from axode.mechanism.values.expressions import numeric
 WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape is given
 
 
-class WrittenSolid(NamedTuple):
+@dataclass(frozen=True)
+class WrittenSolid:
     """A solid on a link: a cylinder is along z of its own frame.
 
     `size` holds the edges of a box, radius and length of a cylinder, the radius of a sphere, or
@@ -37,27 +39,26 @@ class WrittenFloor(NamedTuple):
     place: FramePose
 
 
-def picture(link: WrittenLink) -> WrittenSolid | None:
-    """Return the solid that pictures of a link show."""
-    shape = link.body.shape if link.body else None
-    if shape is None or link.body is None:
-        return None
-    at, name = numbers_of(shape.at), link.body.name
-    here = (0.0, 0.0, 0.0)
-    if isinstance(shape, Box):
-        place = link.place @ FramePose.of(at, here)
-        return WrittenSolid(name, "box", numbers_of(shape.size), place)
-    if isinstance(shape, Cylinder):
-        place = link.place @ _along(numbers_of(shape.axis), at)
-        size = (numeric(shape.radius), numeric(shape.length))
-        return WrittenSolid(name, "cylinder", size, place)
-    if isinstance(shape, Sphere):
-        place = link.place @ FramePose.of(at, here)
-        return WrittenSolid(name, "sphere", (numeric(shape.radius),), place)
-    if isinstance(shape, Mesh):
-        place = link.place @ FramePose.of(at, shape.rotation)
-        return WrittenSolid(name, "mesh", numbers_of(shape.scale), place, shape.file)
-    return None
+def pictures(link: WrittenLink) -> Iterator[WrittenSolid]:
+    """Yield the solids that pictures of a link show."""
+    if link.body is None:
+        return
+    name, here = link.body.name, (0.0, 0.0, 0.0)
+    for shape in link.body.shapes:
+        at = numbers_of(shape.at)
+        if isinstance(shape, Box):
+            place = link.place @ FramePose.of(at, here)
+            yield WrittenSolid(name, "box", numbers_of(shape.size), place)
+        elif isinstance(shape, Cylinder):
+            place = link.place @ _along(numbers_of(shape.axis), at)
+            size = (numeric(shape.radius), numeric(shape.length))
+            yield WrittenSolid(name, "cylinder", size, place)
+        elif isinstance(shape, Sphere):
+            place = link.place @ FramePose.of(at, here)
+            yield WrittenSolid(name, "sphere", (numeric(shape.radius),), place)
+        elif isinstance(shape, Mesh):
+            place = link.place @ FramePose.of(at, shape.rotation)
+            yield WrittenSolid(name, "mesh", numbers_of(shape.scale), place, shape.file)
 
 
 def _along(axis: tuple[float, ...], at: tuple[float, ...]) -> FramePose:
@@ -68,7 +69,7 @@ def _along(axis: tuple[float, ...], at: tuple[float, ...]) -> FramePose:
 
 def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
     """Yield links and the solids that roll on the ground; note what they are instead."""
-    shapes = {body.name: body.shape for body in tree.mechanism.bodies}
+    shapes = {body.name: body.shapes for body in tree.mechanism.bodies}
     for contact in tree.mechanism.contacts:
         radius = numeric(contact.wheel.radius)
         if not radius:
@@ -79,10 +80,8 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
         link, place = tree.frames[contact.body]
         at = numbers_of(contact.at)
         if contact.wheel.has_axis:
-            shape = shapes.get(contact.body)
-            width = WIDTH_OF_WHEEL * radius
-            if isinstance(shape, Cylinder):
-                width = numeric(shape.length)
+            shape = next((s for s in shapes[contact.body] if isinstance(s, Cylinder)), None)
+            width = numeric(shape.length) if shape else WIDTH_OF_WHEEL * radius
             size: tuple[float, ...] = (radius, width)
             placed = place @ _along(numbers_of(contact.axis), at)
             solid = WrittenSolid(contact.name, "cylinder", size, placed)
@@ -94,9 +93,9 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
 
 
 def _rolling(contact: Contact, solid: str) -> str:
-    wheel: AbstractWheel = contact.wheel
+    wheel = contact.wheel
     lost = f"wheel '{contact.name}' rolls exactly; in the file a {solid} touches the ground, "
-    if isinstance(wheel, Mecanum | Omni):
+    if wheel.picture == "rollers":
         return lost + "with friction in all directions and without rollers"
     free = [n for n in ("longitudinal", "lateral") if n not in wheel.rolling_rows]
     return lost + (f"with friction, {' and '.join(free)} too" if free else "with friction")

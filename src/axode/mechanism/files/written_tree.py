@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from axode.mechanism.elements import joints as kinds
 from axode.mechanism.elements.bodies import GROUND, Body
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.files.frame_poses import (
@@ -257,16 +256,17 @@ class WrittenTree:
         self, connection: Connection, made: list[WrittenJoint], values: list[float]
     ) -> None:
         """Add what is special about the parts of some joints."""
-        joint = connection.joint
-        if isinstance(joint, kinds.Universal) and len(made) == 1:
+        joint: Any = connection.joint
+        kind = kind_of(connection)
+        if kind == "universal" and len(made) == 1:
             made[0].second = unit_axis(joint.second)
-        if isinstance(joint, kinds.Screw):
+        if kind == "screw":
             pitch = made[0].pitch = numeric(joint.pitch)
             if len(made) == 2:
                 made[1].home = (pitch * values[0],)
                 terms = ((made[1], 1.0), (made[0], -pitch))
                 self.couplings.append(WrittenCoupling(made[1].name, terms, 0.0))
-        if isinstance(joint, kinds.Spherical) and len(made) == 3:
+        if kind == "ball" and len(made) == 3:
             for part, angle in zip(made, three_angles(values), strict=True):
                 part.home = (angle,)
             self.left_out.append(
@@ -300,7 +300,7 @@ class WrittenTree:
         if second != GROUND.name:
             _share(self.links[second], carried, weld_at.inverse())
         relative = (self.pose(first) @ place).inverse() @ self.pose(second) @ weld_at
-        values = joint_values(loop.joint, relative, align=align)
+        values = joint_values(loop, relative)
         for joint in self._chain(loop, steps, first, place, carried, values):
             joint.coordinates, joint.speeds = (), ()
         weld = self.free_name("joint", f"{name}.weld")
