@@ -6,7 +6,6 @@ nanometre is a length, and what is small because a frame stands far away is not 
 
 from __future__ import annotations
 
-import casadi as ca
 import numpy as np
 
 from axode.symbolic.algebra.spatial import SX, Rotation, constant_values, is_constant
@@ -54,7 +53,9 @@ def add_up(parts: list[SX], total: SX) -> SX:
     """Return a total, or zero where its parts cancel but for rounding."""
     if not all(map(is_constant, parts)) or len(parts) < 2:
         return total
-    return _without_rounding(total, np.sum([np.abs(constant_values(part)) for part in parts], axis=0))
+    return _without_rounding(
+        total, np.sum([np.abs(constant_values(part)) for part in parts], axis=0)
+    )
 
 
 def _without_rounding(x: SX, terms: np.ndarray) -> SX:

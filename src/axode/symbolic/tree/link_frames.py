@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-import casadi as ca
 import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
