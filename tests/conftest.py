@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import re
 from typing import Any
 
@@ -11,6 +13,8 @@ from hypothesis import settings
 # The same examples every time, and a blob to make a failing one again by hand.
 settings.register_profile("axode", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("axode")
+# Of several processes on a few cores, each with as many threads, BLAS spends the time on waiting.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,6 +47,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(
                 pytest.mark.skip(reason=f"on a GPU machine run pytest -m gpu: {reason}")
             )
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave the tests alone, and run it less often: 5 % of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 20)
 
 
 def is_for_soak(item: pytest.Item) -> bool:

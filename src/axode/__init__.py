@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from axode import errors
 from axode.errors import AxodeError
 from axode.mechanism.dh import chain_from_dh
-from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Sphere
+from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Sphere
 from axode.mechanism.elements.forces import Motor
 from axode.mechanism.elements.joints import (
     Cylindrical,
@@ -156,6 +156,7 @@ __all__ = [
     "Mecanum",
     "Mechanism",
     "MechanismText",
+    "Mesh",
     "Model",
     "Motor",
     "Normal",

@@ -66,6 +66,9 @@ WHEN_USED = {
     "pandas",
     "pyarrow",
     "sympy",
+    "xarray",
+    "mcap",
+    "rerun",
     "pinocchio",
     "mujoco",
 }

@@ -97,7 +97,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
         mass: Any,
         com: Any = ORIGIN,
         inertia: Any = None,
-        shape: Shape | None = None,
+        shape: Shape | Sequence[Shape] | None = None,
     ) -> Body:
         """Add a rigid body.
 
@@ -109,7 +109,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
                 3 x 3 tensor or an `Inertia`; left out, that of a solid of the given shape about
                 its own centre, also where `com` is beside it: a `Doubtful` warning says if it is
                 not even inside.
-            shape: What pictures show.
+            shape: What pictures show: one shape or several.
         """
         body = make_body(name, mass, com, inertia, shape)
         self.bodies.append(body)

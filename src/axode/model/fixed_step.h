@@ -54,7 +54,7 @@ static int close_loops(const real *u, const real *p, real t, real *x)
 static void rk4(const real *u, const real *p, real t, real h, const real *x, real *next)
 {
     real k1[N_X + 1], k2[N_X + 1], k3[N_X + 1], k4[N_X + 1], y[N_X + 1];
-    const real half = (real)0.5 * h, sixth = h / (real)6, middle = t + half, end = t + h;
+    const real half = h / (real)2, sixth = h / (real)6, middle = t + half, end = t + h;
     int i;
     model_rate(&t, x, u, p, k1);
     for (i = 0; i < N_X; ++i) y[i] = x[i] + half * k1[i];

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from axode.model.model import Model
 
 SPREADS = (0.5, 0.2, 0.05, 0.01, 0.0)  # of coordinates about home [rad, or lengths of the model]
-CLOSING_STEPS = 50
+FARTHEST = 2.5  # from home, in the same units
+CLOSING_STEPS = 12
 CLOSED = 1e-10  # residual, by the length of the mechanism
-DRAWS = 4  # per state that is wanted
+DRAWS = 2  # per state that is wanted
 
 
 def sample_arguments(model: Model, count: int, seed: int = 0) -> dict[str, Array]:
@@ -48,21 +49,23 @@ def sample_arguments(model: Model, count: int, seed: int = 0) -> dict[str, Array
 def _closed_coordinates(
     model: Model, units: dict[str, str], count: int, rng: np.random.Generator
 ) -> Array:
+    home = np.asarray(model.home)
     facts = model.facts
     scales = np.array([facts.length if units[n] == "m" else 1.0 for n in facts.coordinates])
     lengths = np.array([facts.length if unit == "m" else 1.0 for unit in facts.residual_units])
     projection, residual = model.tape("projection"), model.tape("residual")
-    q = np.asarray(model.home)[np.newaxis]
+    found = home[np.newaxis]
     for spread in SPREADS:
-        draws = rng.normal(size=(DRAWS * count, len(facts.coordinates)))
-        q = np.asarray(model.home) + spread * scales * draws
+        q = home + spread * scales * rng.normal(size=(DRAWS * count, len(home)))
         for _ in range(CLOSING_STEPS if projection.n_operations else 0):
             q = _call(model, projection, q)
-        off = np.abs(_call(model, residual, q)) / lengths
-        q = q[np.isfinite(q).all(1) & (off <= CLOSED).all(1)]
-        if len(q) >= count:
+            with np.errstate(invalid="ignore"):
+                q = q[(np.abs(q - home) <= FARTHEST * scales).all(1)]
+        closed = (np.abs(_call(model, residual, q)) <= CLOSED * lengths).all(1)
+        found = q[closed]
+        if len(found) >= count:
             break
-    return np.resize(q, (count, len(facts.coordinates)))
+    return np.resize(found, (count, len(home)))
 
 
 def _call(model: Model, tape: Tape, q: Array) -> Array:

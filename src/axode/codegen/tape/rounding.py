@@ -8,7 +8,9 @@ adjoints: S. Linnainmaa, "Taylor expansion of the accumulated rounding error", B
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -23,7 +25,10 @@ from axode.codegen.tape.tape import Tape
 LIBRARY_ROUNDINGS = 4.0
 SWEEP_SIZE = 8192  # adjoints of a value that are computed at a time, results times samples
 
-DTYPES: dict[str, type[np.float64] | type[np.float32]] = {"float64": np.float64, "float32": np.float32}
+DTYPES: dict[str, type[np.float64] | type[np.float32]] = {
+    "float64": np.float64,
+    "float32": np.float32,
+}
 ROUNDED_ONCE = frozenset((Kind.ADD, Kind.SUB, Kind.MUL, Kind.DIV, Kind.SQRT))
 EXACT = LOGICAL | {
     *(Kind.NEG, Kind.FABS, Kind.SIGN, Kind.FLOOR, Kind.CEIL, Kind.FMIN, Kind.FMAX),
@@ -31,10 +36,45 @@ EXACT = LOGICAL | {
 }
 
 
+@dataclass(frozen=True)
+class RoundedSamples:
+    """Samples of a function, one per row of each array.
+
+    Attributes:
+        inputs: Arguments, rounded to the precision.
+        results: Results in double precision.
+        bounds: What rounding changes in them at most, to first order.
+    """
+
+    inputs: tuple[Array, ...]
+    results: tuple[Array, ...]
+    bounds: tuple[Array, ...]
+
+    def relative(self, errors: Sequence[Array]) -> Array:
+        """Largest error of each sample, by the largest entry of the same result."""
+        count = len(self.results[0]) if self.results else 0
+        worst = np.zeros(count)
+        for result, error in zip(self.results, errors, strict=True):
+            with np.errstate(all="ignore"):
+                known = np.where(np.isfinite(result), np.abs(result), 0.0).reshape(count, -1)
+                size = known.max(1, initial=0.0)
+                off = np.where(np.isnan(result), 0.0, error).reshape(count, -1).max(1, initial=0.0)
+                part = np.where(off == 0.0, 0.0, off / size)
+            worst = np.maximum(worst, np.where(np.isnan(part), np.inf, part))
+        return worst
+
+
 def round_numbers(array: npt.ArrayLike, precision: str) -> Array:
     """Nearest numbers of a precision, as doubles."""
     with np.errstate(over="ignore"):
         return np.asarray(array).astype(DTYPES[precision]).astype(np.float64)
+
+
+def round_constant(value: float, precision: str) -> float:
+    """Nearest number of a precision; one that is not zero stays so, as it may be a divisor."""
+    rounded = float(round_numbers(value, precision))
+    least = float(np.finfo(DTYPES[precision]).tiny)
+    return math.copysign(least, value) if value and abs(rounded) < least else rounded
 
 
 def evaluate_rounded(
@@ -53,27 +93,26 @@ def evaluate_rounded(
         inputs = [array.astype(dtype) for array in values]
         numbers = tape.fold(
             lambda argument, element: inputs[argument][..., element],
-            lambda constant: np.asarray(constant).astype(dtype),
+            lambda constant: np.asarray(round_constant(constant, precision)).astype(dtype),
             lambda kind, *operands: np.asarray(MEANING[kind](*operands)).astype(dtype),
         )
     return tape.gather(numbers, batch)
 
 
-def rounding_bounds(
-    tape: Tape, arrays: Sequence[npt.ArrayLike], precision: str
-) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Results of a tape, and first-order bounds of what rounding in a precision changes in them.
+def rounding_bounds(tape: Tape, arrays: Sequence[npt.ArrayLike], precision: str) -> RoundedSamples:
+    """Bound to first order what rounding in a precision changes in the results of a tape.
 
     The bounds hold for correctly rounded operations, fused or not, for functions of the
-    mathematical library within two units in the last place, for constants rounded to the precision
-    and for inputs that it has. They do not see a comparison that hangs on a rounding.
+    mathematical library within two units in the last place and for constants rounded to the
+    precision, at inputs that it has. They do not see a comparison that hangs on a rounding.
 
     Args:
         tape: What is computed.
         arrays: One array per input, with one leading axis: the samples.
         precision: "float64" or "float32".
     """
-    inputs, (count,) = tape.input_elements(arrays)
+    given = [round_numbers(array, precision) for array in arrays]
+    inputs, (count,) = tape.input_elements(given)
     with np.errstate(all="ignore"):
         values = _values(tape, inputs, count)
         local = _local_roundings(tape, values, precision)
@@ -85,7 +124,8 @@ def rounding_bounds(
     bounds = np.concatenate(parts) if parts else np.zeros((0, count))
     results = [values[i] for i in tape.results.tolist()]
     bounds = np.where(np.isnan(bounds), np.inf, bounds)
-    return tape.gather(results, (count,)), tape.gather(list(bounds), (count,))
+    both = (tape.gather(found, (count,)) for found in (results, list(bounds)))
+    return RoundedSamples(tuple(given), *both)
 
 
 def _values(tape: Tape, inputs: list[Array], count: int) -> list[Array]:
@@ -112,7 +152,7 @@ def _local_roundings(tape: Tape, values: list[Array], precision: str) -> list[Ar
         if kind == Kind.INPUT or kind in EXACT:
             made.append(None)
         elif kind == Kind.CONSTANT:
-            error = np.abs(value - round_numbers(value, precision))
+            error = np.abs(value - round_constant(float(value[0]), precision))
             made.append(error if np.any(error > 0) else None)
         else:
             roundings = 1.0 if kind in ROUNDED_ONCE else LIBRARY_ROUNDINGS
@@ -127,6 +167,7 @@ def _sweep(tape: Tape, values: list[Array], local: list[Array | None], results: 
     adjoints: dict[int, Array] = {}
     for k, number in enumerate(results):
         adjoints.setdefault(number, np.zeros(shape))[k] = 1.0
+    kinds, operands = tape.kinds.tolist(), tape.operands.tolist()
     for number in range(max(results, default=-1), -1, -1):
         adjoint = adjoints.pop(number, None)
         if adjoint is None:
@@ -134,12 +175,12 @@ def _sweep(tape: Tape, values: list[Array], local: list[Array | None], results: 
         rounding = local[number]
         if rounding is not None:
             bounds += _times(np.abs(adjoint), rounding)
-        kind = Kind(tape.kinds[number])
+        kind = kinds[number]
         if kind in LEAVES:
             continue
-        used = tape.operands[number, : ARITY[kind]].tolist()
+        used = operands[number][: ARITY[kind]]
         for operand, slope in zip(used, _slopes(kind, values, used, number), strict=True):
-            if slope is None or tape.kinds[operand] == Kind.INPUT:
+            if slope is None or kinds[operand] == Kind.INPUT:
                 continue
             term = _times(adjoint, slope)
             known = adjoints.get(operand)
@@ -181,7 +222,9 @@ def _slopes(
         return 1.0, (values[number] - x[0]) / x[1]
     return [
         slope[..., 0]
-        for slope in _slope_tape(kind).evaluate(*(v[..., np.newaxis] for v in (*x, values[number])))
+        for slope in _slope_tape(Kind(kind)).evaluate(
+            *(v[..., np.newaxis] for v in (*x, values[number]))
+        )
     ]
 
 

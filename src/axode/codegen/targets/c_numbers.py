@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from axode.codegen.tape.operations import Kind
+from axode.codegen.tape.rounding import round_constant
 
 # C's own functions would let a NaN vanish, or do not exist; R is the type, F ends its functions.
 HELPERS = {
@@ -36,14 +38,13 @@ class CNumbers:
     size: int
 
     def literal(self, value: float) -> str:
-        """A C constant that reads back as the same number, the nearest of the type."""
-        with np.errstate(over="ignore"):
-            rounded = np.float64(value) if self.size == 8 else np.float32(value)
-        if np.isnan(rounded):
+        """A C constant that reads back as the same number of the type."""
+        rounded = round_constant(value, self.precision)
+        if math.isnan(rounded):
             return "NAN"
-        if np.isinf(rounded):
+        if math.isinf(rounded):
             return "INFINITY" if rounded > 0 else "(-INFINITY)"
-        text = f"{repr(float(rounded)) if self.size == 8 else str(rounded)}{self.suffix}"
+        text = f"{repr(rounded) if self.size == 8 else str(np.float32(rounded))}{self.suffix}"
         return f"({text})" if text.startswith("-") else text
 
     def helper(self, kind: Kind) -> str:

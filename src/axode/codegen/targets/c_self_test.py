@@ -6,13 +6,14 @@ differently. What that can do is bounded for every sample by `rounding_bounds`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from axode.codegen.tape.operations import Array
-from axode.codegen.tape.rounding import DTYPES, round_numbers, rounding_bounds
+from axode.codegen.tape.rounding import RoundedSamples, round_numbers, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c_numbers import CNumbers
 
@@ -52,68 +53,49 @@ def check_tape(tape: Tape, name: str, precision: str) -> SelfCheck:
         name: C name of the function.
         precision: "float64" or "float32".
     """
+    if not tape.inputs:
+        results = [np.repeat(x[np.newaxis], SAMPLES, 0) for x in tape.evaluate()]
+        written = [_written_error(x, precision) for x in results]
+        return SelfCheck(name, [], results, written)
     rng = np.random.default_rng(0)
     drawn = [rng.normal(size=(CANDIDATES, *port.shape)) for port in tape.inputs]
-    return check_samples(tape, name, drawn or [], precision, SAMPLES, spread=0.0)
+    return check_samples(name, rounding_bounds(tape, drawn, precision), precision, SAMPLES, 0.0)
 
 
 def check_samples(
-    tape: Tape,
     name: str,
-    arrays: Sequence[Array],
+    samples: RoundedSamples,
     precision: str,
     count: int,
     spread: float,
     statements: tuple[str, ...] = (),
 ) -> SelfCheck:
-    """Check of a tape at some of given samples.
+    """Check of a function at some of given samples.
 
     Args:
-        tape: What the function computes.
         name: C name of the function.
-        arrays: Samples to choose from, one array per input of the tape.
+        samples: Samples to choose from.
         precision: "float64" or "float32".
         count: How many are chosen.
         spread: 0 takes the best conditioned samples, 1 samples of all kinds.
         statements: See `SelfCheck`.
     """
-    if not arrays:
-        results = [np.repeat(x[np.newaxis], count, 0) for x in tape.evaluate()]
-        rounded = [4 * np.finfo(DTYPES[precision]).eps * np.abs(x) for x in results]
-        return SelfCheck(name, [], results, rounded, statements)
-    given = [round_numbers(array, precision) for array in arrays]
-    results, bounds = map(list, rounding_bounds(tape, given, precision))
-    order = np.argsort(relative_errors(results, bounds), kind="stable")
-    worst = relative_errors(results, bounds)[order]
-    last = max(count, int(spread * np.count_nonzero(worst < LARGEST_BOUND)))
-    chosen = order[np.linspace(0, last - 1, count).astype(int)]
+    relative = samples.relative(samples.bounds)
+    usable = int(np.count_nonzero(relative < LARGEST_BOUND))
+    last = min(max(count, int(spread * usable)), len(relative))
+    chosen = np.argsort(relative, kind="stable")[np.linspace(0, last - 1, count).astype(int)]
     accepted = [
         ACCEPTED_BOUNDS * bound[chosen] + _written_error(result[chosen], precision)
-        for result, bound in zip(results, bounds, strict=True)
+        for result, bound in zip(samples.results, samples.bounds, strict=True)
     ]
-    return SelfCheck(
-        name, [x[chosen] for x in given], [x[chosen] for x in results], accepted, statements
-    )
+    inputs, outputs = ([x[chosen] for x in side] for side in (samples.inputs, samples.results))
+    return SelfCheck(name, inputs, outputs, accepted, statements)
 
 
 def _written_error(array: Array, precision: str) -> Array:
     """What writing numbers in a precision changes."""
     finite = np.where(np.isfinite(array), array, 0.0)
     return np.abs(finite - round_numbers(finite, precision))
-
-
-def relative_errors(results: Sequence[Array], errors: Sequence[Array]) -> Array:
-    """Largest error of each sample, by the largest entry of the same result."""
-    count = len(results[0]) if results else 0
-    worst = np.zeros(count)
-    for result, error in zip(results, errors, strict=True):
-        with np.errstate(all="ignore"):
-            known = np.where(np.isfinite(result), np.abs(result), 0.0).reshape(count, -1)
-            size = known.max(1, initial=0.0)
-            off = np.where(np.isnan(result), 0.0, error).reshape(count, -1).max(1, initial=0.0)
-            relative = np.where(off == 0.0, 0.0, off / size)
-        worst = np.maximum(worst, np.where(np.isnan(relative), np.inf, relative))
-    return worst
 
 
 def self_test(header: str, checks: Sequence[SelfCheck], numbers: CNumbers) -> str:
@@ -175,6 +157,8 @@ def _test(name: str, check: SelfCheck, numbers: CNumbers) -> str:
     passed = [f"in{k}[s]" for k in range(len(check.inputs))]
     passed += [f"out{k}" for k in range(len(sizes))]
     call = check.statements or (f"{check.name}({', '.join(passed)});",)
+    used = set(re.findall(r"\w+", " ".join(call)))
+    tables = {k: v for k, v in tables.items() if not k.startswith("in") or k in used}
     lines = [
         f"static int {name}(void)",
         "{",

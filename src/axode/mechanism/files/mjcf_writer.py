@@ -31,7 +31,7 @@ from axode.mechanism.files.mechanism_text import (
     with_parameters,
 )
 from axode.mechanism.files.mjcf_inertia import moving_inertias
-from axode.mechanism.files.written_shapes import WrittenSolid, floors, picture, wheels
+from axode.mechanism.files.written_shapes import WrittenSolid, floors, pictures, wheels
 from axode.mechanism.files.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import coordinate_of
@@ -131,7 +131,8 @@ class MjcfWriter:
                 if any(inertia.quaternion[1:]):
                     inertial.set("quat", row(inertia.quaternion))
                 inertial.set("diaginertia", row(inertia.moments))
-            self._add_picture(link)
+            for solid in pictures(link):
+                self._add_picture(link, solid)
             waiting = []
 
     def _add_joint(self, body: XmlElement, joint: WrittenJoint) -> None:
@@ -150,10 +151,7 @@ class MjcfWriter:
         if joint.kind != "ball":
             element.set("axis", row(joint.axis))
 
-    def _add_picture(self, link: WrittenLink) -> None:
-        solid = picture(link)
-        if solid is None:
-            return
+    def _add_picture(self, link: WrittenLink, solid: WrittenSolid) -> None:
         if solid.kind != "mesh":
             self._add_geom(link.name, solid, touches=False)
             return

@@ -28,7 +28,7 @@ from axode.mechanism.files.mechanism_text import (
     unsaid,
     with_parameters,
 )
-from axode.mechanism.files.written_shapes import WrittenSolid, floors, normal_of, picture, wheels
+from axode.mechanism.files.written_shapes import WrittenSolid, floors, normal_of, pictures, wheels
 from axode.mechanism.files.written_tree import (
     SINGLE,
     WrittenJoint,
@@ -124,8 +124,7 @@ class SdfWriter:
                 f"link '{link.name}' has no mass, for which some programs that read SDF refuse "
                 f"it{also}"
             )
-        solid = picture(link)
-        if solid is not None:
+        for solid in pictures(link):
             self._add_solid(element, "visual", solid)
 
     def _add_solid(self, link: XmlElement, tag: str, solid: WrittenSolid) -> None:

@@ -6,9 +6,20 @@ only when a file is read or the schema asked for.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    StrictStr,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
 
 from axode.mechanism.elements.bodies import SHAPES
 from axode.mechanism.elements.joints import JOINTS
@@ -29,10 +40,46 @@ from axode.mechanism.files.toml_values import (
     Tensor,
     Terms,
     Vector,
+    WheelChoice,
+    describe_value,
     flatten,
 )
 from axode.mechanism.mechanism import LOOP_TOLERANCE
 from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN
+
+
+class ExtendsTable(Table):
+    """Another file, TOML, URDF or MJCF, to whose mechanism this file adds."""
+
+    file: StrictStr = Field(description="Its path, relative to the folder of this file.")
+    base: Literal["fixed", "floating", "planar"] | None = Field(
+        None, description="How the root link of a URDF file is held: fixed unless given."
+    )
+    strict: StrictBool = Field(
+        False, description="Whether to refuse what can be read only with a warning."
+    )
+    wheels: WheelChoice = Field(
+        None, description='Links that roll: "proposed", or the names of proposed ones.'
+    )
+    remove: list[StrictStr] = Field(
+        [], description='Parts of that file to remove, such as "motor.left" or "damper.*".'
+    )
+
+
+def _extends(value: Any, info: ValidationInfo) -> Any:
+    table = {"file": value} if isinstance(value, str) else value
+    if isinstance(table, dict):
+        return ExtendsTable.model_validate(table, context=info.context)
+    raise ValueError(
+        f'expected a file such as "robot.urdf" or a table with file, got {describe_value(value)}'
+    )
+
+
+Extends = Annotated[
+    Any,
+    PlainValidator(_extends),
+    WithJsonSchema({"anyOf": [{"type": "string"}, ExtendsTable.model_json_schema()]}),
+]
 
 
 class ShapeTable(Table):
@@ -46,7 +93,20 @@ class ShapeTable(Table):
     at: Vector = Field(None, description="Its centre in the body's frame [m].")
     file: StrictStr | None = Field(None, description="Of a mesh: the address of its file.")
     scale: Vector = Field(None, description="Of a mesh, along x, y, z of its file.")
-    rotation: Rotation = Field(None, description="Of a mesh: its file's axes in the body's.")
+    rotation: Rotation = Field(None, description="Axes of a box, or of a mesh's file.")
+    colour: Vector = Field(None, description="Red, green and blue from 0 to 1.")
+
+
+def _shapes(value: Any, _: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    several = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, dict) for item in several):
+        example = '{ type = "sphere", radius = 0.1 }'
+        got = describe_value(value)
+        raise ValueError(f"expected a table such as {example} or a list of them, got {got}")
+    return [ShapeTable.model_validate(item, context=info.context) for item in several]
+
+
+Shapes = Annotated[ShapeTable | list[ShapeTable] | None, WrapValidator(_shapes)]
 
 
 class BodyTable(Table):
@@ -59,7 +119,7 @@ class BodyTable(Table):
         description="About the mass centre in the body's axes [kg m^2]: three principal moments, "
         'three rows of three, a table with xx, yy, zz, xy, xz, yz, or "point".',
     )
-    shape: ShapeTable | None = Field(None, description="What pictures show.")
+    shape: Shapes = Field(None, description="What pictures show: a table, or a list of tables.")
 
 
 class LoopTable(Table):
@@ -120,7 +180,7 @@ class WheelTable(RollTable):
     motor: MotorOrTrue = Field(False, description="true, or the motor's numbers.")
     coordinate: StrictStr | None = Field(None, description="A name for its angle.")
     speed: StrictStr | None = Field(None, description="A name for its rate.")
-    shape: ShapeTable | None = Field(None, description="What pictures show.")
+    shape: Shapes = Field(None, description="What pictures show: a table, or a list of tables.")
 
 
 class CasterTable(RollTable):
@@ -251,7 +311,12 @@ class Document(Table):
 
     model_config = ConfigDict(title="Axode mechanism")
 
-    name: StrictStr | None = Field(None, description="The file's name unless given.")
+    extends: Extends = Field(
+        None, description="A file to whose mechanism everything else is added."
+    )
+    name: StrictStr | None = Field(
+        None, description="The file's name unless given, or that of the file it extends."
+    )
     gravity: Vector = Field((0.0, 0.0, -9.81), description="In the world [m/s^2].")
     loop_tolerance: Constant = Field(
         LOOP_TOLERANCE,
@@ -291,6 +356,7 @@ TABLES: dict[str, type[Table]] = {
     if isinstance(kind, type) and issubclass(kind, Table)
 }
 TABLES_IN_TABLES: dict[str, type[Table]] = {
+    "extends": ExtendsTable,
     "inertia": InertiaTable,
     "bracket_inertia": InertiaTable,
     "shape": ShapeTable,

@@ -18,11 +18,12 @@ from axode.errors import (
     InvalidArgument,
     LeftOut,
     MechanismError,
+    level_outside,
     shortened,
     suggest,
 )
 from axode.mechanism.checks import name_fault, relation_faults, value_faults
-from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.bodies import GROUND, Shape
 from axode.mechanism.elements.joints import (
     AbstractJoint,
     Fixed,
@@ -44,6 +45,7 @@ from axode.mechanism.files.urdf_loops import (
 )
 from axode.mechanism.files.urdf_tree import Joint, root_of
 from axode.mechanism.files.urdf_values import Owner, UrdfFindings
+from axode.mechanism.files.wheel_proposals import Geometry
 from axode.mechanism.files.xml_tree import Element, parse
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
@@ -87,6 +89,7 @@ def mechanism_from_urdf(
     *,
     strict: bool = False,
     remarks: list[tuple[int, str, str]] | None = None,
+    geometry: Geometry | None = None,
 ) -> Mechanism:
     """Read the mechanism that the text of a URDF file describes.
 
@@ -97,6 +100,7 @@ def mechanism_from_urdf(
         base: How the root link is held: "fixed" unless given.
         strict: Whether to refuse what can be read only with a warning.
         remarks: Line, message and remedy of what was found when the file was decoded.
+        geometry: Where to put the solids of the links.
 
     Raises:
         FileError: if the text is not URDF.
@@ -114,7 +118,7 @@ def mechanism_from_urdf(
     robot = parse(text, source, remarks)
     _require_robot(robot, source)
     require_readable(source, _children(robot))
-    reader = Reader(robot, stem)
+    reader = Reader(robot, stem, Geometry() if geometry is None else geometry)
     findings = reader.findings
     for line, message, done in remarks:
         reader.owner.note(Element("", {}, line), "", message, done)
@@ -127,11 +131,12 @@ def mechanism_from_urdf(
     faults = findings.all_faults() if strict else findings.only_faults()
     if faults:
         raise MechanismError(source, faults)
+    level = level_outside()
     if findings.deviations:
-        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=3)
+        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
     for what, joints in reader.left_out.items():
         if joints:
-            warnings.warn(f"{source}: {what} is left out: {', '.join(joints)}.", LeftOut, 3)
+            warnings.warn(f"{source}: {what} is left out: {', '.join(joints)}.", LeftOut, level)
     return mechanism
 
 
@@ -179,14 +184,20 @@ def _macros(element: Element, source: str) -> FileError:
 class Reader:
     """Reads links and joints and joins them; what is wrong is kept, and replaced or left out."""
 
-    def __init__(self, robot: Element, stem: str) -> None:
+    def __init__(self, robot: Element, stem: str, geometry: Geometry) -> None:
         self.robot = robot
+        self.geometry = geometry
         self.findings = UrdfFindings()
         self.owner = Owner("robot", "", self.findings)
         self.mechanism = Mechanism(robot.attributes.get("name") or stem)
         self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
         self.names: dict[tuple[str, str], str] = {}  # by kind and name in the file
         self.left_out: dict[str, list[str]] = {FRICTION: [], DAMPING: []}
+        self.shapes: dict[str, list[Shape]] = {}
+        self.colours = {
+            material.attributes.get("name", ""): self.owner.colour(material, {})
+            for material in robot.all("material")
+        }
 
     def build(self, base: Base | None, source: str) -> Mechanism:
         """The mechanism; `findings` says whether it is worth anything."""
@@ -209,6 +220,11 @@ class Reader:
         )
         is_world = self._is_world(root, base, elements, joints, source)
         self._rename(elements, {**named, **closing}, root if is_world else "")
+        for tag in ("visual", "collision"):  # the latter only where nothing is to be seen
+            if not any(self.shapes.values()):
+                self.shapes = {
+                    n: o.shapes(elements[n], tag, self.colours) for n, o in links.items()
+                }
         for name, owner in links.items():
             self._add_body(name, owner, elements[name], is_ground=is_world and name == root)
         if root and not is_world:
@@ -318,8 +334,9 @@ class Reader:
         new = self.names["link", name]
         for part in inertial.children if inertial else ():
             self.lines.setdefault(("link", new, part.tag), part.line)
-        shape = owner.shape(element)
+        shape = self.shapes.get(name)
         if not is_ground:
+            self.geometry.solids += owner.solids(element, new)
             self.mechanism.add_body(new, mass=mass, com=com, inertia=inertia, shape=shape)
 
     def _hold(self, root: str, joint: AbstractJoint) -> None:

@@ -24,7 +24,7 @@ from axode.mechanism.files.mechanism_text import (
     unsaid,
     with_parameters,
 )
-from axode.mechanism.files.written_shapes import WrittenSolid, picture, wheels
+from axode.mechanism.files.written_shapes import WrittenSolid, pictures, wheels
 from axode.mechanism.files.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
@@ -98,8 +98,7 @@ class UrdfWriter:
             names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
             entries = map(number, link.entries)
             add(inertial, "inertia", **dict(zip(names, entries, strict=True)))
-        solid = picture(link)
-        if solid is not None:
+        for solid in pictures(link):
             self._add_solid(link.name, "visual", solid)
 
     def _add_solid(self, link: str, tag: str, solid: WrittenSolid) -> None:
