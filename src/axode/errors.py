@@ -232,7 +232,7 @@ class NearSingularity(UserWarning):
 
 
 class LeftOut(UserWarning):
-    """Something that a file says and a mechanism cannot hold."""
+    """Something that a file says and a mechanism cannot hold, or the other way round."""
 
 
 def level_outside() -> int:

@@ -34,6 +34,7 @@ from axode.mechanism.elements.parts import (
     make_connection,
 )
 from axode.mechanism.elements.wheels import Contact
+from axode.mechanism.export_methods import ExportMethods
 from axode.mechanism.force_methods import ForceMethods
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector
 from axode.mechanism.wheel_methods import WheelMethods
@@ -46,7 +47,7 @@ LOOP_TOLERANCE = 1e-4  # numbers of five digits close a loop of several links to
 
 
 @dataclass
-class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
+class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
     """A description of a mechanism, grown by its `add_` methods.
 
     Nothing is checked while it grows; `check` reports all faults at once and `derive` checks first.
@@ -96,7 +97,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
         mass: Any,
         com: Any = ORIGIN,
         inertia: Any = None,
-        shape: Shape | None = None,
+        shape: Shape | Sequence[Shape] | None = None,
     ) -> Body:
         """Add a rigid body.
 
@@ -108,7 +109,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
                 3 x 3 tensor or an `Inertia`; left out, that of a solid of the given shape about
                 its own centre, also where `com` is beside it: a `Doubtful` warning says if it is
                 not even inside.
-            shape: What pictures show.
+            shape: What pictures show: one shape or several.
         """
         body = make_body(name, mass, com, inertia, shape)
         self.bodies.append(body)

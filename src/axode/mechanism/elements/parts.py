@@ -96,18 +96,35 @@ def make_body(name: Any, mass: Any, com: Any, inertia: Any, shape: Any) -> Body:
     """A body; without inertia, that of a solid of its shape."""
     owner = f"body '{as_name('body', name)}'"
     weight = convert(owner, "mass", as_scalar, mass)
-    if shape is not None and not isinstance(shape, Shape):
-        raise InvalidArgument(
-            f"{owner}, shape: expected Box, Cylinder or Sphere, got {shortened(shape)}"
-        )
+    shape = _as_shape(owner, shape)
     centre = convert(owner, "com", as_vector, com)
     if inertia is None:
         inertia = _of_solid(owner, weight, centre, shape)
     return Body(name, weight, centre, convert(owner, "inertia", Inertia.of, inertia), shape)
 
 
-def _of_solid(owner: str, mass: Scalar, com: Vector, shape: Shape | None) -> Inertia:
+def _as_shape(owner: str, shape: Any) -> Shape | tuple[Shape, ...] | None:
+    """One shape, several, or none."""
+    several = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+    for one in several:
+        if one is not None and not isinstance(one, Shape):
+            raise InvalidArgument(
+                f"{owner}, shape: expected Box, Cylinder, Sphere or Mesh, or several of them, got "
+                f"{shortened(one)}"
+            )
+    kept = tuple(one for one in several if one is not None)
+    return kept if len(kept) > 1 else kept[0] if kept else None
+
+
+def _of_solid(
+    owner: str, mass: Scalar, com: Vector, shape: Shape | tuple[Shape, ...] | None
+) -> Inertia:
     """Inertia of a solid, with a warning if no such solid has its mass centre there."""
+    if isinstance(shape, tuple):
+        raise InvalidArgument(
+            f"{owner} has {len(shape)} shapes, and it is not known how its mass is divided among "
+            "them; give inertia=..."
+        )
     if shape is None:
         raise InvalidArgument(
             f"{owner} needs inertia=... (three principal moments, a 3 x 3 tensor, "

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, LeftOut, level_outside, shortened
+from axode.mechanism.files.mesh_folders import with_mesh_folders
 from axode.mechanism.files.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml_lines import key_lines
 from axode.mechanism.files.wheel_proposals import (
@@ -151,6 +152,9 @@ class _Files:
 
     def read(self, place: Path) -> Mechanism:
         """Read a file of any kind."""
+        return with_mesh_folders(self._read(place), place.parent, self.limit)
+
+    def _read(self, place: Path) -> Mechanism:
         remarks: list[tuple[int, str, str]] = []
         text = _text(place, remarks)
         if _MJCF.search(text):

@@ -137,11 +137,10 @@ class Owner:
     def look_for_slips(self, element: Element, known: tuple[str, ...]) -> None:
         """Note elements that look like a known one misspelt; all others may be extensions."""
         for child in element.children:
-            if child.tag not in known:
-                close = difflib.get_close_matches(child.tag.lower(), known, n=1, cutoff=0.8)
-                if close:
-                    message = f"unknown element <{child.tag}>.   Did you mean <{close[0]}>?"
-                    self.note(child, "", message, "ignored")
+            close = close_to(child.tag, known)
+            if close and child.tag not in known:
+                message = f"unknown element <{child.tag}>.   Did you mean <{close[0]}>?"
+                self.note(child, "", message, "ignored")
 
     def only(self, element: Element, *known: str) -> None:
         """Note attributes other than these: they might be meant to change the mechanism."""
@@ -155,10 +154,13 @@ class Owner:
 
     def origin(self, element: Element) -> tuple[Numbers, Numbers]:
         """Position [m] and roll, pitch, yaw [rad] of a link's or joint's element."""
-        origin = element.first("origin")
+        return self.pose(element.first("origin"))
+
+    def pose(self, origin: Element | None, *more: str) -> tuple[Numbers, Numbers]:
+        """Position [m] and roll, pitch, yaw [rad] in the attributes of an element."""
         if origin is None:
             return ORIGIN, ORIGIN  # type: ignore[return-value]
-        self.only(origin, "xyz", "rpy")
+        self.only(origin, "xyz", "rpy", *more)
         place = self.numbers(origin, "xyz", (0.0, 0.0, 0.0), required=False)
         known = self.count()
         angles = self.numbers(origin, "rpy", (0.0, 0.0, 0.0), required=False)
@@ -166,9 +168,9 @@ class Owner:
             angles = tuple(map(exact_angle, origin.attributes["rpy"].split()))
         return _no_minus(place), _no_minus(angles)
 
-    def axis(self, joint: Element) -> Numbers | None:
+    def axis(self, joint: Element, tag: str = "axis") -> Numbers | None:
         """The unit axis of a joint, x unless the file says another; None if it has no length."""
-        element = joint.first("axis")
+        element = joint.first(tag)
         if element is None:
             return (1.0, 0.0, 0.0)
         axis = self.numbers(element, "xyz", (1.0, 0.0, 0.0))
@@ -176,7 +178,7 @@ class Owner:
         if length == 0.0:
             return None
         if not length < math.inf:
-            self.report(element, "axis xyz", "points nowhere; give a direction such as '0 0 1'")
+            self.report(element, f"{tag} xyz", "points nowhere; give a direction such as '0 0 1'")
             return (1.0, 0.0, 0.0)
         return _no_minus(tuple(part / length for part in axis))
 
@@ -236,21 +238,42 @@ class Owner:
 
     # pictures ------------------------------------------------------------------------------------
 
-    def shape(self, link: Element) -> Shape | None:
-        """The first box, cylinder or sphere that pictures can show, or else the first mesh."""
+    def shapes(self, link: Element, tag: str, colours: dict[str, Numbers]) -> list[Shape]:
+        """All shapes of a link that pictures can show.
+
+        Args:
+            link: The element.
+            tag: Those of its "visual" or "collision" elements.
+            colours: Colours of the whole file, by the names of their materials.
+        """
         reader = replace(self, otherwise="not drawn")
-        meshes: list[Mesh] = []
-        for element in (*link.all("visual"), *link.all("collision")):
+        found: list[Shape] = []
+        for element in link.all(tag):
             geometry = element.first("geometry")
+            rgba = reader.colour(element.first("material"), colours)
+            if rgba[3:] == (0.0,):  # not to be seen
+                continue
             for solid in geometry.children if geometry else ():
                 known = self.count()
                 shape = reader._solid(solid, *reader.origin(element))
-                if shape is None or any(shape.faults()) or self.count() > known:
-                    continue
-                if not isinstance(shape, Mesh):
-                    return shape
-                meshes.append(shape)
-        return meshes[0] if meshes else None
+                if shape and not any(shape.faults()) and self.count() == known:
+                    found.append(replace(shape, colour=rgba[:3] or None))
+        return found
+
+    def colour(self, material: Element | None, colours: dict[str, Numbers]) -> Numbers:
+        """Red, green, blue and opacity of a material; nothing where it has none."""
+        given = material.first("color") if material else None
+        if material is None or given is None:
+            return colours.get(material.attributes.get("name", ""), ()) if material else ()
+        words = self.words(given, "rgba")
+        if len(words) not in (3, 4) or not all(map(_NUMBER.fullmatch, words)):
+            text = given.attributes.get("rgba", "")
+            self.note(given, "color rgba", f"expected four numbers, got '{text}'", "ignored")
+            return ()
+        values = [float(word) for word in [*words, "1"][:4]]
+        if not all(map(math.isfinite, values)):
+            return ()
+        return tuple(min(max(value, 0.0), 1.0) for value in values)
 
     def solids(self, link: Element, body: str) -> list[LinkSolid]:
         """List the boxes, cylinders and spheres of a link, those that touch others first."""
@@ -279,14 +302,21 @@ class Owner:
             radius, length = (self.number(solid, n, 1.0) for n in ("radius", "length"))
             return Cylinder(radius, length, _no_minus(tuple(map(float, R[:, 2]))), at)
         if solid.tag == "box":
-            size = np.abs(R) @ self.numbers(solid, "size", (1.0, 1.0, 1.0))
-            upright = np.abs(R).max(axis=1).min() > 1 - 1e-6  # boxes have the axes of their body
-            return Box(tuple(map(float, size)), at) if upright else None
+            size = self.numbers(solid, "size", (1.0, 1.0, 1.0))
+            upright = np.abs(R).max(axis=1).min() > 1 - 1e-6
+            if upright:  # the same box along the body's axes
+                return Box(tuple(map(float, np.abs(R) @ size)), at)
+            return Box(size, at, angles)
         if solid.tag == "mesh":
             file = solid.attributes.get("filename", "")
             scale = self.numbers(solid, "scale", (1.0, 1.0, 1.0), required=False)
             return Mesh(file, scale, at, angles) if file.isprintable() else None
         return None
+
+
+def close_to(tag: str, known: tuple[str, ...]) -> list[str]:
+    """List the known tag that a tag is a slip of, if it is one."""
+    return difflib.get_close_matches(tag.lower(), known, n=1, cutoff=0.8)
 
 
 def exact_angle(text: str) -> float:

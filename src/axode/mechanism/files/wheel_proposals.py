@@ -105,9 +105,9 @@ class Geometry:
         """Add the shapes of bodies that nothing is known of."""
         known = {solid.body for solid in self.solids}
         for body in mechanism.bodies:
-            solid = LinkSolid.of(body.name, body.shape)
-            if solid is not None and body.name not in known:
-                self.solids.append(solid)
+            if body.name not in known:
+                solids = (LinkSolid.of(body.name, shape) for shape in body.shapes)
+                self.solids += [solid for solid in solids if solid is not None]
 
 
 @dataclass(frozen=True)

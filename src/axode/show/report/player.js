@@ -58,7 +58,7 @@
     `in vec3 point, normal; uniform mat4 place, view; out vec3 n, p;
      void main() { vec4 w = place * vec4(point, 1.0); p = w.xyz; n = mat3(place) * normal; gl_Position = view * w; }`,
     `in vec3 n, p; out vec4 shade; uniform vec3 colour, eye, sun;
-     void main() { vec3 m = normalize(n); vec3 h = normalize(normalize(eye - p) + sun);
+     void main() { vec3 m = normalize(gl_FrontFacing ? n : -n); vec3 h = normalize(normalize(eye - p) + sun);
        float light = 0.52 + 0.14 * m.z + 0.42 * max(dot(m, sun), 0.0);
        shade = vec4(colour * light + 0.15 * pow(max(dot(m, h), 0.0), 24.0), 1.0); }`);
   const flat = program(
@@ -83,9 +83,11 @@
   }
   const meshes = data.meshes.map((mesh) => {
     const triangles = new Uint16Array(bytes(mesh.triangles));
+    const points = Float32Array.from(new Uint16Array(bytes(mesh.vertices)), (v, i) => mesh.low[i % 3] + mesh.step * v);
+    const normals = Float32Array.from(new Int8Array(bytes(mesh.normals)));
     return { body: mesh.body, colour: mesh.colour.map((c) => c / 255), count: triangles.length,
-      points: buffer(floats(mesh.vertices), gl.ARRAY_BUFFER), normals: buffer(floats(mesh.normals), gl.ARRAY_BUFFER),
-      triangles: buffer(triangles, gl.ELEMENT_ARRAY_BUFFER), reach: reachOf(floats(mesh.vertices)) };
+      points: buffer(points, gl.ARRAY_BUFFER), normals: buffer(normals, gl.ARRAY_BUFFER),
+      triangles: buffer(triangles, gl.ELEMENT_ARRAY_BUFFER), reach: reachOf(points) };
   });
   function reachOf(v) {
     const low = [1e9, 1e9, 1e9], high = [-1e9, -1e9, -1e9];

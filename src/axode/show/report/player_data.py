@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from axode.mechanism.scene.scene import Array, Scene, touch_points
 from axode.show.motion import RunPoses, scene_with
-from axode.show.render.meshes import meshes
+from axode.show.render.meshes import TriangleMesh, meshes
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RATE = 50.0  # frames per second, unless that would be too many
 MOST = 1500
+MAX_SURFACE_TRIANGLES = 20_000  # of surfaces in files: half a megabyte of the page
 
 
 def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
@@ -37,16 +38,7 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
         "size": scene.size,
         "spacing": scene.spacing,
         "time": pack_arrays(times),
-        "meshes": [
-            {
-                "body": _index(scene, m.body),
-                "colour": list(m.colour),
-                "vertices": pack_arrays(m.vertices),
-                "normals": pack_arrays(m.normals),
-                "triangles": pack_arrays(m.triangles, "<u2"),
-            }
-            for m in meshes(scene)
-        ],
+        "meshes": [_mesh(scene, mesh) for mesh in meshes(scene, MAX_SURFACE_TRIANGLES)],
         "bodies": len(scene.bodies),
         "ground": stance.T.ravel().tolist(),
         "poses": pack_arrays(_vectors(poses)),
@@ -70,8 +62,23 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
     }
 
 
+def _mesh(scene: Scene, mesh: TriangleMesh) -> dict[str, Any]:
+    """One mesh in few bytes: places in 65535ths of its extent, directions in 127ths."""
+    low = mesh.vertices.min(0)
+    step = float(np.ptp(mesh.vertices, axis=0).max()) / 65535 or 1.0
+    return {
+        "body": _index(scene, mesh.body),
+        "colour": list(mesh.colour),
+        "low": low.tolist(),
+        "step": step,
+        "vertices": pack_arrays(np.rint((mesh.vertices - low) / step), "<u2"),
+        "normals": pack_arrays(np.rint(127 * mesh.normals), "<i1"),
+        "triangles": pack_arrays(mesh.triangles, "<u2"),
+    }
+
+
 def pack_arrays(values: npt.ArrayLike, kind: str = "<f4") -> str:
-    """Numbers as text, four bytes each (two for indices), lowest byte first."""
+    """Numbers as text, four bytes each unless another kind is given, lowest byte first."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
