@@ -246,18 +246,22 @@ class _Files:
         self.limit = place.parent if self.limit is None else self.limit
         self.trail += (place.resolve(),)
         file = place.parent / table.file.replace("\\", "/")
-        where = f"{place}, line {line}: cannot extend {table.file}"
-        if not file.resolve().is_relative_to(self.limit.resolve()):
+        where = f"{place}, line {line}: cannot extend {shortened(table.file)}"
+        try:
+            real, exists = file.resolve(), file.is_file()
+        except (OSError, ValueError, RuntimeError) as error:  # a zero byte, or links in a ring
+            raise FileError(f"{where}: {getattr(error, 'strerror', None) or error}.") from None
+        if not real.is_relative_to(self.limit.resolve()):
             raise FileError(
                 f"{where}: it is outside of the folder {self.limit.resolve()}, and is not opened."
                 "\n  Allow a folder that holds both: load(..., folder=...)."
             )
-        if file.resolve() in self.trail:
+        if real in self.trail:
             names = [path.name for path in (*self.trail, file)]
             raise FileError(f"{where}: the files extend each other: {', '.join(names)}.")
         if len(self.trail) > MAX_EXTENDED:
             raise FileError(f"{where}: more than {MAX_EXTENDED} files extend one another.")
-        if not file.is_file():
+        if not exists:
             raise FileError(
                 f"{where}.\n  {_cannot('read', file, FileNotFoundError(2, 'No such file'))}"
             )
@@ -280,6 +284,8 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         raise FileError(_syntax(place, text, str(error))) from None
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
+    except ValueError:  # of Python, which limits the digits of whole numbers
+        raise FileError(f"{place}: a whole number has thousands of digits.") from None
 
 
 def _children(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
