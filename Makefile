@@ -21,6 +21,9 @@ LOWEST_TESTS := tests/users/test_cli.py tests/users/test_cli_mistakes.py tests/u
   tests/targets/test_long_compilations.py tests/problems/test_events.py tests/problems/test_files.py
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
+# Tests start Python many times; without compiled code each start compiles CasADi anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-lowest test-emulated test-dist soak lint format bench docs dist lock \

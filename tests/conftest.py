@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import re
 from typing import Any
 
@@ -11,6 +13,8 @@ from hypothesis import settings
 # The same examples every time, and a blob to make a failing one again by hand.
 settings.register_profile("axode", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("axode")
+# Of several processes on a few cores, each with as many threads, BLAS spends the time on waiting.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,6 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--soak"):
         config.hook.pytest_deselected(items=list(later))
         items[:] = [item for item in items if item not in later]
+    keep_mechanisms_together(items)
     from axode.errors import NotApplicable
     from axode.runtime.cuda import cupy
 
@@ -44,6 +49,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
 
 
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave the tests alone, and run it less often: 5 % of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 20)
+
+
 def is_for_soak(item: pytest.Item) -> bool:
     """Whether a test is marked, or tries a further random draw of a mechanism."""
     from variants import FURTHER_DRAWS
@@ -55,6 +67,21 @@ def is_for_soak(item: pytest.Item) -> bool:
     return drawn or item.get_closest_marker("soak") is not None
 
 
+def keep_mechanisms_together(items: list[pytest.Item]) -> None:
+    """Put the laws of one mechanism in a row, so that one process derives it, once."""
+    from axode.gallery import NAMES
+    from random_mechanisms import MECHANISMS
+
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        arguments = re.findall(r"\w+", item.nodeid.partition("[")[2])
+        known = (name for name in arguments if name in MECHANISMS or name in NAMES)
+        judged = item.path.parent.name in ("gallery", "laws")
+        group = next(known, str(item.path)) if judged else str(item.path)
+        groups.setdefault(group, []).append(item)
+    items[:] = [item for group in groups.values() for item in group]
+
+
 @pytest.fixture
 def update(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten."""
@@ -63,16 +90,10 @@ def update(request: pytest.FixtureRequest) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep all tests of one mechanism in one process, which then derives it only once."""
-    from xdist.scheduler import LoadScopeScheduling
+    """Give each process whole stretches of the order, so that a file derives its robots once.
 
-    from axode.gallery import NAMES
-    from random_mechanisms import MECHANISMS
+    A process that has nothing left takes half of what the other still has to do.
+    """
+    from xdist.scheduler import WorkStealingScheduling
 
-    class ByMechanism(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            arguments = re.findall(r"\w+", nodeid.partition("[")[2])
-            known = (name for name in arguments if name in MECHANISMS or name in NAMES)
-            return next(known, nodeid)
-
-    return ByMechanism(config, log) if config.getvalue("dist") == "load" else None
+    return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import inspect
+import os
 import re
 import reprlib
 from collections.abc import Iterable, Sequence
@@ -230,7 +232,20 @@ class NearSingularity(UserWarning):
 
 
 class LeftOut(UserWarning):
-    """Something that a file says and a mechanism cannot hold."""
+    """Something that a file says and a mechanism cannot hold, or the other way round."""
+
+
+def level_outside() -> int:
+    """Count the levels from the caller to the first function outside of this package.
+
+    `warnings.warn` takes it as `stacklevel`, where files that read other files would need more
+    levels than files that do not.
+    """
+    package = os.path.join(os.path.dirname(__file__), "")
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def visible(text: str) -> str:

@@ -35,7 +35,7 @@ STEPS_WHEN_CALLED = {
     ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
     ("axode.problems.kinematics.postures.postures", "show"),  # Postures.plot
     ("axode.problems.kinematics.velocities.singularity_map", "show"),  # SingularityMap.plot
-    ("axode.results.trajectory", "show"),  # Trajectory.plot, report and view
+    ("axode.results.trajectory_exports", "show"),  # Trajectory.plot, report, view and logs
     ("axode.results.sweep_result", "show"),  # Sweep.plot
     ("axode.problems.kinematics.workspaces.workspace_result", "show"),  # Workspace.plot
 }
@@ -66,6 +66,9 @@ WHEN_USED = {
     "pandas",
     "pyarrow",
     "sympy",
+    "xarray",
+    "mcap",
+    "rerun",
     "pinocchio",
     "mujoco",
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from house.tree import PACKAGE, parsed, relative, sources
+from house.tree import PACKAGE, nodes, parsed, relative, sources
 
 GAP = "\0"  # what is filled in when the error is raised
 EDGES = " '\",.:;()"  # around what is filled in
@@ -46,7 +46,7 @@ def error_classes() -> list[str]:
 
 def texts_in(source: str, path: str, classes: list[str]) -> Iterator[Text]:
     """Errors and warnings made in one file that have a text of their own."""
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
@@ -67,7 +67,7 @@ def quotations(paths: list[Path]) -> tuple[set[str], str]:
     strings = {
         re.sub(r"\\([^\w])", r"\1", node.value)
         for path in paths
-        for node in ast.walk(parsed(path.read_text()))
+        for node in nodes(path.read_text())
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     parts = {part.strip(EDGES) for text in strings for part in re.split(r"\.\*\??|\n|\|", text)}
@@ -101,7 +101,7 @@ def package_texts() -> list[Text]:
 def caught_in(source: str, classes: list[str]) -> set[str]:
     """Errors that a file of tests expects with `pytest.raises` or `pytest.warns`."""
     found = set()
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("raises", "warns"):
             names = {
                 getattr(part, "id", getattr(part, "attr", ""))

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from house.tree import parsed
+from house.tree import nodes
 
 # What text may not hold, and what to write instead. `a` for `per` is caught only after words that
 # are counted, since "a run" is otherwise good English.
@@ -42,8 +42,7 @@ NAMES = {
 
 def wrong_words(source: str) -> list[str]:
     """List what a reader would stumble over, with lines."""
-    nodes = list(ast.walk(parsed(source)))
-    found = [*_wrong_text(source), *_wrong_docstrings(nodes), *_wrong_names(nodes)]
+    found = [*_wrong_text(source), *_wrong_docstrings(source), *_wrong_names(source)]
     return [f"line {line}: {fault}" for line, fault in sorted(set(found))]
 
 
@@ -54,9 +53,9 @@ def _wrong_text(source: str) -> Iterator[tuple[int, str]]:
             yield line, f"'{' '.join(match[0].split())}', write {instead}"
 
 
-def _wrong_docstrings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+def _wrong_docstrings(source: str) -> Iterator[tuple[int, str]]:
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    for node in nodes:
+    for node in nodes(source):
         text = ast.get_docstring(node) if isinstance(node, documented) else None
         line = getattr(node, "lineno", 1)
         if text and BEGINNING.match(text):
@@ -65,8 +64,8 @@ def _wrong_docstrings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
             yield line, f"'{entry.strip()}...' is a fragment, name the thing first"
 
 
-def _wrong_names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
-    for node in nodes:
+def _wrong_names(source: str) -> Iterator[tuple[int, str]]:
+    for node in nodes(source):
         if not _is_defined(node):
             continue
         name = getattr(node, "name", None) or getattr(node, "id", "")

@@ -3,7 +3,7 @@
 import ast
 from collections import defaultdict
 
-from house.tree import parsed, relative, sources
+from house.tree import nodes, relative, sources
 
 # Names that two classes still share; remove an entry once one of them is renamed.
 SHARED = {"Signal"}
@@ -13,7 +13,7 @@ def class_names() -> dict[str, list[str]]:
     """Where each class name is defined."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sources():
-        for node in ast.walk(parsed(path.read_text())):
+        for node in nodes(path.read_text()):
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(f"{relative(path)}:{node.lineno}")
     return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from textwrap import dedent
 
 import axode
-from house.tree import parsed, relative, sources
+from house.tree import nodes, relative, sources
 
 SECTION = re.compile(r"^(Args|Keyword Args):\n((?: .*\n?|\n)*)", re.MULTILINE)
 ENTRY = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*):")
@@ -29,7 +29,7 @@ def listed(docstring: str) -> dict[str, list[str]]:
 
 def faults(source: str) -> Iterator[str]:
     """Functions and classes whose docstrings list other arguments than they take."""
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         sections = listed(ast.get_docstring(node) or "")

@@ -37,6 +37,8 @@ def tags_in_page(text: str) -> dict[str, int]:
 def tags_in_code(source: str) -> dict[str, int]:
     """Tags in comments and docstrings; a call such as ``f(S1)`` is not one."""
     found: dict[str, int] = {}
+    if not TAG.search(source):
+        return found
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         is_docstring = token.type == tokenize.STRING and token.string.endswith(('"""', "'''"))
         if token.type == tokenize.COMMENT or is_docstring:

@@ -5,7 +5,7 @@ import re
 
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
-from house.tree import PACKAGE, parsed, relative, sources
+from house.tree import PACKAGE, nodes, relative, sources
 
 KINDS = {kind.__name__ for kind in (*JOINTS.values(), *WHEELS.values())}
 ALLOWED = {"oracle": "written a second time on purpose, without a look at the symbolic joints"}
@@ -17,7 +17,7 @@ def ladders(source: str) -> list[str]:
         return []
     return [
         f"line {node.lineno}: {', '.join(sorted(named))}"
-        for node in ast.walk(parsed(source))
+        for node in nodes(source)
         for asked in _asked(node)
         if (named := KINDS & _names(asked))
     ]

@@ -2,7 +2,7 @@
 
 import ast
 
-from house.tree import parsed, relative, sources
+from house.tree import nodes, relative, sources
 
 # What another library offers no public way to do.
 FOREIGN = {
@@ -15,10 +15,10 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def own_names(tree: ast.AST) -> set[str]:
+def own_names(source: str) -> set[str]:
     """Names that a file defines: functions, classes, variables, fields."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -30,9 +30,8 @@ def own_names(tree: ast.AST) -> set[str]:
 
 def intrusions(source: str) -> list[str]:
     """Uses of private names of other files, with their lines."""
-    tree = parsed(source)
-    own, found = own_names(tree), []
-    for node in ast.walk(tree):
+    own, found = own_names(source), []
+    for node in nodes(source):
         if isinstance(node, ast.ImportFrom):
             names = [alias.name for alias in node.names if is_private(alias.name)]
             found += [f"line {node.lineno}: imports {name}" for name in names]

@@ -2,7 +2,7 @@
 
 import ast
 
-from house.tree import ROOT, parsed, relative, sources
+from house.tree import ROOT, nodes, relative, sources
 
 LINES_PER_FILE = 500
 LINES_PER_FUNCTION = 60  # of its body: signature and docstring are as long as they need to be
@@ -14,7 +14,7 @@ DATA_TABLES: dict[str, str] = {}
 def long_functions(source: str, limit: int = LINES_PER_FUNCTION) -> list[str]:
     """Functions longer than the limit, as "name, line n: m lines"."""
     found = []
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             size = node.end_lineno - node.body[0].lineno + 1 - _docstring_lines(node)
             if size > limit:

@@ -24,6 +24,12 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@cache
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of the syntax tree of some code, as `ast.walk` finds them."""
+    return tuple(ast.walk(parsed(source)))
+
+
 def sources() -> list[Path]:
     """Every Python file of the package."""
     return sorted(PACKAGE.rglob("*.py"))

@@ -184,3 +184,16 @@ def test_wrong_names_and_numbers():
         ax.assemble(model, [1.0, 2.0])
     with pytest.raises(ax.InvalidArgument, match="'crank': must be finite"):
         ax.assemble(model, {"crank": math.nan})
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 0.0])
+def test_a_loop_open_by_half_a_turn_that_nothing_closes_is_reported(tolerance):
+    """Tangents of half angles have no value at home."""
+    two = ax.Mechanism("two arms", loop_tolerance=tolerance)
+    for name, x in (("a", 0), ("b", 3)):
+        two.add_body(name, mass=1, inertia=(1, 1, 1))
+        two.add_joint(name, ax.Revolute("z"), parent="ground", child=name, at=(x, 0, 0))
+    ends = {"parent": "a", "child": "b", "at": (1, 0, 0), "child_at": (1, 0, 0)}
+    two.add_loop("weld", ax.Fixed(), **ends, child_rotation=(0, 0, math.pi))
+    with pytest.raises(ax.errors.LoopNotClosed, match=r"(?s)weld.*No configuration near home"):
+        two.derive()

@@ -108,7 +108,7 @@ def test_self_test_passes(name, tmp_path):
     program = tmp_path / "test"
     subprocess.run([CC, *FLAGS, source, test, "-o", program, "-lm"], check=True)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout == f"{tape.name}: 0 wrong\n"
+    assert done.returncode == 0 and done.stdout.startswith(f"{tape.name}: 0 wrong, ")
 
 
 @needs_cc
@@ -264,7 +264,7 @@ def test_names_in_c_begin_as_asked(tmp_path):
         assert signature in code.header
     with pytest.raises(ax.InvalidArgument, match="'2nd arm' cannot begin a name in C"):
         model.export(tmp_path / "arm.c", prefix="2nd arm")
-    with pytest.raises(ax.InvalidArgument, match=r"only a \.c file has names"):
+    with pytest.raises(ax.InvalidArgument, match="only C has names to begin"):
         model.export(tmp_path / "arm.axm", prefix="arm_")
 
 

@@ -125,7 +125,8 @@ CASES = {
     # schema
     "unknown table": (
         "[whel.right]\nradius = 1\n",
-        "line  18  whel: unknown table 'whel'. Tables: name, gravity, loop_tolerance, parameters, "
+        "line  18  whel: unknown table 'whel'. Tables: extends, name, gravity, loop_tolerance, "
+        "parameters, "
         "body, joint, loop, wheel, caster, contact, coupling, mimic, gear, belt, differential, "
         "rack, screw, motor, damper, spring, wrench, measure, prescribe, home.   "
         "Did you mean 'wheel'?",

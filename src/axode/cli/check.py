@@ -1,6 +1,6 @@
 """`axode check`: mobility, redundant constraints and actuation of a mechanism."""
 
-from axode.cli.model_sources import Options, Source, mechanism_from
+from axode.cli.model_sources import Options, Source, additions_from, mechanism_from
 from axode.cli.shared import AsJson, JsonFile, deliver
 
 
@@ -8,6 +8,8 @@ def check(
     source: Source, option: Options = None, as_json: AsJson = False, out: JsonFile = None
 ) -> None:
     """Analyse a mechanism: mobility, redundant constraints, actuation.
+
+    Of a file that extends another, list what it adds and removes.
 
     axode check examples/rover.toml
 
@@ -18,10 +20,17 @@ def check(
     from axode.cli.tables import show_entries
 
     report = mechanism_from(source, option).derive().mobility
+    additions = additions_from(source, option)
     more = {"holonomic": report.holonomic, "integrable": report.integrable}
+    changed = asdict(additions) if additions else {}
 
     def show() -> None:
         title, *lines = str(report).splitlines()
-        show_entries(title, [(line[2:17].strip(), line[17:]) for line in lines])
+        entries = [(line[2:17].strip(), line[17:]) for line in lines]
+        names = {"file": "extends", "added": "added", "removed": "removed"}
+        for key, value in changed.items():
+            entries.append((names[key], value if key == "file" else ", ".join(value) or "nothing"))
+        show_entries(title, entries)
 
-    deliver(asdict(report) | more, show, as_json=as_json, out=out)
+    data = asdict(report) | more | ({"additions": changed} if additions else {})
+    deliver(data, show, as_json=as_json, out=out)

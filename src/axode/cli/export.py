@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from axode.cli.model_sources import Options, Source, mechanism_from, model_from
+from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
 from axode.cli.shared import AsJson, check_writable, print_json, words, write_text
 
 if TYPE_CHECKING:
@@ -20,7 +20,12 @@ ENDINGS = {
     ".toml": "the mechanism itself",
     ".ptx": "a kernel for NVIDIA GPUs",
     ".fmu": "a functional mock-up unit for tools that read FMI 2 or 3",
+    ".urdf": "the mechanism for ROS and others, as far as URDF can say it",
+    ".xml": "the mechanism for MuJoCo (MJCF)",
+    ".sdf": "the mechanism for Gazebo, Drake and others",
 }
+FOLDER = "/"  # a CMake project
+DESCRIPTIONS = (".toml", ".tex", ".urdf", ".xml", ".sdf")  # of the mechanism, not of its model
 
 
 def export(
@@ -28,8 +33,8 @@ def export(
     to: Annotated[
         Path,
         typer.Option(
-            help="File to write; its ending, .c, .axm, .fmu, .tex, .toml or .ptx, chooses the "
-            "format."
+            help="File to write; its ending, .c, .axm, .fmu, .tex, .toml, .ptx, .urdf, .xml (MJCF) "
+            "or .sdf, chooses the format. A folder, without ending, becomes a CMake project of C99."
         ),
     ],
     option: Options = None,
@@ -58,11 +63,10 @@ def export(
         ),
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="Precision of a .ptx file: float64 or float32.")
+        str | None, typer.Option(help="Precision of C and .ptx files: float64 or float32.")
     ] = None,
     prefix: Annotated[
-        str | None,
-        typer.Option(help="Prefix of all names in a .c file; robot_ for robot.c by default."),
+        str | None, typer.Option(help="Prefix of all names in C; robot_ for robot.c by default.")
     ] = None,
     fmi: Annotated[
         str | None, typer.Option(help="Version of FMI of an .fmu file: 2.0 (default) or 3.0.")
@@ -78,32 +82,48 @@ def export(
         float | None,
         typer.Option(help="Longest internal step of an .fmu file in co-simulation [s]; 0.001."),
     ] = None,
+    additions: Annotated[
+        bool,
+        typer.Option(
+            "--additions",
+            help="Write a .toml file that extends SOURCE, to add wheels, loops and motors there.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model for other programs: C, a model file, an FMU, LaTeX, TOML, a GPU kernel.
+    """Write a model for other programs: C, an FMU, a GPU kernel, LaTeX, TOML, URDF, MJCF, SDF.
 
     axode export caster_robot --to robot.c --functions inverse_dynamics
 
     axode export caster_robot --to robot.axm --parameters free
 
     axode export caster_robot --to robot.fmu --fmi 3.0
+
+    axode export caster_robot --to robot/ --precision float32
+
+    axode export seven_axis_arm --to robot.urdf
     """
-    check_writable(to, tuple(ENDINGS), "--to")
+    project = not to.suffix or to.is_dir()
+    if not project:
+        check_writable(to, tuple(ENDINGS), "--to")
     if parameters is None:
         parameters = "free" if to.suffix.lower() == ".fmu" else "fixed"
     if parameters not in ("fixed", "free"):
         raise typer.BadParameter(
             f"'{parameters}' is neither fixed nor free", param_hint="--parameters"
         )
-    ending, asked = to.suffix.lower(), words(functions)
+    ending, asked = FOLDER if project else to.suffix.lower(), words(functions)
+    c = {"prefix": prefix, "precision": precision}
     groups: dict[str, dict[str, Any]] = {
+        ".c": c,
+        FOLDER: c,
         ".ptx": {"rollout": rollout, "capability": capability, "precision": precision},
-        ".c": {"prefix": prefix},
+        ".toml": {"additions": additions or None},
         ".fmu": {"fmi": fmi, "outputs": words(outputs) or None, "step": step},
     }
     more = _format_options(ending, groups)
-    if ending in (".toml", ".tex"):
-        written, arrays = _export_mechanism(source, option, to, ending, asked), {}
+    if ending in DESCRIPTIONS:
+        written, arrays = _export_mechanism(source, option, to, asked, **more), {}
     else:
         model = model_from(source, option, cast(Literal["fixed", "free"], parameters))
         written = _export_model(model, to, asked, more)
@@ -119,21 +139,30 @@ def export(
 
 def _format_options(ending: str, groups: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the options of the format; those of other formats must not be given."""
+    own = groups.get(ending, {})
     for other, options in groups.items():
-        given = [name for name, value in options.items() if value is not None]
-        if given and other != ending:
+        given = [name for name, v in options.items() if v is not None and name not in own]
+        if given:
             raise typer.BadParameter(f"it is for {other} files", param_hint=f"--{given[0]}")
-    return {name: v for name, v in groups.get(ending, {}).items() if v is not None}
+    return {name: v for name, v in own.items() if v is not None}
 
 
 def _export_mechanism(
-    source: str, option: Options, to: Path, ending: str, asked: tuple[str, ...]
+    source: str, option: Options, to: Path, asked: tuple[str, ...], additions: bool = False
 ) -> list[Path]:
+    ending = to.suffix.lower()
     if asked:
         raise typer.BadParameter(f"a {ending} file holds no functions", param_hint="--functions")
+    if additions:
+        write_text(to, additions_for(source, option, to))
+        return [to]
     mechanism = mechanism_from(source, option)
     if ending == ".toml":
         mechanism.save(to)
+        return [to]
+    writers = {".urdf": mechanism.to_urdf, ".xml": mechanism.to_mjcf, ".sdf": mechanism.to_sdf}
+    if ending in writers:
+        writers[ending](to)
         return [to]
     from axode.cli.derive import document
 

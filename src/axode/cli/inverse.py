@@ -79,11 +79,11 @@ def inverse(
     axode inverse differential_drive --path circle:radius=2,speed=0.5
     """
     from axode.cli.run_summaries import RunSummary
-    from axode.cli.time_tables import ENDINGS
+    from axode.cli.time_tables import ENDINGS, LOGS
 
     for alone in ({"--state": state}, {"--acceleration": acceleration}):
         _check_one_of({"--motion": motion, "--path": path} | alone)
-    check_writable(out, ENDINGS)
+    check_writable(out, (*ENDINGS, *LOGS))
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
     options: dict[str, Any] = {
         "parameters": numbers("--parameter", parameter) or None,

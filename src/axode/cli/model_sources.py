@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
+    from axode.mechanism.files.additions import Additions
     from axode.mechanism.mechanism import Mechanism
     from axode.model.model import Model
 
@@ -20,31 +23,28 @@ Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help="NAME=VALUE for building the mechanism: base=floating for a URDF file, or an "
-        "argument of a mechanism in the gallery.",
+        help="NAME=VALUE for building the mechanism: base=floating for a URDF file, "
+        "wheels=proposed for links that look like wheels, or an argument of a mechanism in the "
+        "gallery.",
     ),
 ]
+FILE_OPTIONS = ("base", "strict", "folder", "wheels")
 ENDINGS = (".toml", ".urdf", ".xml", ".axm")
 
 
 def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechanism:
     """Build a mechanism from a file or from the gallery."""
-    from axode.errors import FileError, NotApplicable, UnknownName
+    from axode.errors import FileError, NotApplicable
 
     if is_compiled(source):
         raise NotApplicable(
             f"'{source}' is a compiled model, and this needs the mechanism that it was made from"
         )
-    values = _values(options)
-    if Path(source).exists() or (Path(source).suffix and not _in_gallery(source)):
+    if _is_file(source):
         from axode.mechanism.files.loading import load
 
-        for name in values:
-            if name not in ("base", "strict"):
-                raise UnknownName(f"the file '{source}'", "option", name, ("base", "strict"))
-            if name == "base":
-                values[name] = str(values[name])
-        return load(source, **values)
+        return load(source, **_file_options(source, options))
+    values = _values(options)
     beside = [source + ending for ending in ENDINGS if Path(source + ending).is_file()]
     if beside and not _in_gallery(source):
         raise FileError(
@@ -52,6 +52,64 @@ def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechani
             f"  Did you mean {' or '.join(beside)}?"
         )
     return _from_gallery(source, values)
+
+
+def additions_from(source: str, options: Iterable[str] | None = None) -> Additions | None:
+    """Return what a file that extends another adds to it; None for any other source."""
+    from axode.mechanism.files.loading import read
+
+    if not _is_file(source) or Path(source).suffix.lower() != ".toml":
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # reading the mechanism has given them
+        return read(source, **_file_options(source, options)).additions
+
+
+def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
+    """Return the text of a file that extends another, as a start for additions of one's own.
+
+    A URDF file whose links look like wheels once its root is free gets a floating base, unless an
+    option says otherwise.
+    """
+    from axode.mechanism.files.additions_writer import additions_text
+    from axode.mechanism.files.loading import read
+
+    if not _is_file(source) or is_compiled(source):
+        raise typer.BadParameter(f"'{source}' is no mechanism file", param_hint="--additions")
+    file = Path(os.path.relpath(source, to.parent)).as_posix()
+    if file.startswith("../") or Path(file).is_absolute() or file == to.name:
+        raise typer.BadParameter(
+            f"it extends '{source}' and stands in the folder of that file, or in one above it, "
+            "under another name",
+            param_hint="--to",
+        )
+    values = _file_options(source, options)
+    values.pop("wheels", None)  # all that look like wheels are listed
+    loaded = read(source, **values)
+    if not loaded.proposals and "base" not in values and Path(source).suffix.lower() == ".urdf":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            free = read(source, **values, base="floating")
+        if free.proposals:
+            loaded, values["base"] = free, "floating"
+    return additions_text(loaded.mechanism, file, values.get("base"), loaded.proposals)
+
+
+def _is_file(source: str) -> bool:
+    return Path(source).exists() or bool(Path(source).suffix and not _in_gallery(source))
+
+
+def _file_options(source: str, options: Iterable[str] | None) -> dict[str, Any]:
+    """Read the options of a mechanism file."""
+    from axode.errors import UnknownName
+
+    values = _values(options)
+    for name in values:
+        if name not in FILE_OPTIONS:
+            raise UnknownName(f"the file '{source}'", "option", name, FILE_OPTIONS)
+        if name in ("base", "folder"):
+            values[name] = str(values[name])
+    return values
 
 
 def model_from(

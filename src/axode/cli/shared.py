@@ -47,7 +47,11 @@ Columns = Annotated[
     typer.Option(help="Columns to show and to plot: names, or path, energy, inputs, ..."),
 ]
 ColumnsFile = Annotated[
-    Path | None, typer.Option(help="File for all columns: .csv, .npz or .parquet.")
+    Path | None,
+    typer.Option(
+        help="File for all columns: .csv, .npz or .parquet; .mcap (messages of ROS 2) and .rrd "
+        "(Rerun) hold the poses of all bodies too."
+    ),
 ]
 Plot = Annotated[Path | None, typer.Option(help="File for a plot: .png, .svg or .pdf.")]
 

@@ -76,9 +76,9 @@ def simulate(
     axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-theta3_dot"
     """
     from axode.cli.run_summaries import RunSummary
-    from axode.cli.time_tables import ENDINGS
+    from axode.cli.time_tables import ENDINGS, LOGS
 
-    check_writable(out, ENDINGS)
+    check_writable(out, (*ENDINGS, *LOGS))
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
     _check_size(time, every, method, step)
     given = {

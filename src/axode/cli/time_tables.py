@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 ENDINGS = (".npz", ".csv", ".parquet")
+LOGS = {".mcap": "to_mcap", ".rrd": "to_rerun"}  # methods that write the motion for other programs
 TIME = ("time", "t")  # what the column of times may be called
 
 
@@ -27,7 +28,11 @@ def save_columns(run: Trajectory, path: Path) -> None:
     Raises:
         FileError: if it cannot be written.
     """
-    if path.suffix.lower() != ".csv":
+    ending = path.suffix.lower()
+    if ending in LOGS:
+        getattr(run, LOGS[ending])(path, forces=True)
+        return
+    if ending != ".csv":
         run.save(path)
         return
     from axode.cli.shared import write_text

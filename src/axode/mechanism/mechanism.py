@@ -34,6 +34,7 @@ from axode.mechanism.elements.parts import (
     make_connection,
 )
 from axode.mechanism.elements.wheels import Contact
+from axode.mechanism.export_methods import ExportMethods
 from axode.mechanism.force_methods import ForceMethods
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector
 from axode.mechanism.wheel_methods import WheelMethods
@@ -46,7 +47,7 @@ LOOP_TOLERANCE = 1e-4  # numbers of five digits close a loop of several links to
 
 
 @dataclass
-class Mechanism(WheelMethods, ForceMethods, CouplingMethods):
+class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
     """A description of a mechanism, grown by its `add_` methods.
 
     Nothing is checked while it grows; `check` reports all faults at once and `derive` checks first.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import UnknownName
 from axode.model.function_source import SymbolicLibrary, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
+from axode.symbolic.functions import are_fixed
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -24,9 +25,7 @@ def compile_model(
     """Compile a model; see `Equations.compile`."""
     if not isinstance(target, str) or target not in TARGETS:
         raise UnknownName("axode", "target", target, TARGETS)
-    if parameters not in ("fixed", "free"):
-        raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {shortened(parameters)}")
     check_precision(precision, target)
-    fixed = parameters == "fixed"
+    fixed = are_fixed(parameters)
     library = SymbolicLibrary(equations, target, fixed=fixed, precision=precision)
     return Model(Facts.of(equations, fixed=fixed), library)

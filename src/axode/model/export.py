@@ -1,7 +1,8 @@
-"""Export of models to C, PTX, FMUs or model files."""
+"""Export of models to C, CMake projects, PTX, FMUs or model files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,7 @@ SUFFIXES = {
     ".c": "C99 and its header",
     ".ptx": "kernels for a GPU",
     ".fmu": "FMI 2 or 3",
+    "/": "a CMake project of C99, in a folder",
 }
 
 
@@ -35,32 +37,46 @@ def export_model(
 ) -> tuple[Path, ...]:
     """Write the files that `Model.export` documents; `unit` has the arguments of FMUs."""
     place = Path(path)
-    if place.suffix not in SUFFIXES:
+    ending = "/" if is_folder(path) else place.suffix
+    if ending not in SUFFIXES:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
         raise InvalidArgument(f"cannot export '{place.name}'; endings are {known}")
-    if rollout is not None and place.suffix != ".ptx":
+    if rollout is not None and ending != ".ptx":
         raise InvalidArgument(f"rollout: only a .ptx file holds whole runs, not '{place.name}'")
-    if prefix is not None and place.suffix != ".c":
-        raise InvalidArgument(f"prefix: only a .c file has names to begin, not '{place.name}'")
+    if prefix is not None and ending not in (".c", "/"):
+        raise InvalidArgument(f"prefix: only C has names to begin, not '{place.name}'")
+    if precision is not None and ending not in (".c", "/", ".ptx"):
+        raise InvalidArgument(f"precision: only C and .ptx files have one, not '{place.name}'")
     for name, value in unit.items():
-        if value is not None and place.suffix != ".fmu":
+        if value is not None and ending != ".fmu":
             raise InvalidArgument(f"{name}: only an .fmu file takes it, not '{place.name}'")
-    if place.suffix == ".fmu":
+    if ending == ".fmu":
         if functions is not None:
             raise InvalidArgument("functions: an .fmu file has outputs instead: outputs=[...]")
         return (_fmu_file(model, place, **unit),)
-    if place.suffix == ".axm":
+    if ending == ".axm":
         model.save(place, functions)
         return (place,)
     if functions is None:
         functions = ("forward_dynamics",)
-    if place.suffix == ".c":
-        return _c_files(model, place, functions, prefix)
+    if ending in (".c", "/"):
+        return _c_files(model, place, functions, prefix, precision or "float64", ending == "/")
     return _kernel_files(model, place, functions, rollout, input, capability, precision)
 
 
+def is_folder(path: str | PathLike[str]) -> bool:
+    """Check whether a path means a folder: it ends in a slash, has no ending, or is one."""
+    text = os.fspath(path)
+    return text.endswith(("/", os.sep)) or not Path(text).suffix or Path(text).is_dir()
+
+
 def _c_files(
-    model: Model, place: Path, functions: Sequence[str], prefix: str | None
+    model: Model,
+    place: Path,
+    functions: Sequence[str],
+    prefix: str | None,
+    precision: str,
+    project: bool,
 ) -> tuple[Path, ...]:
     from axode.codegen.targets.c import c_library
     from axode.disk.atomic import write_atomically
@@ -71,8 +87,12 @@ def _c_files(
         "u": model.inputs,
         "p": () if model.facts.fixed else tuple(model.parameters),
     }
+    if project:
+        from axode.model.c_project import write_project
+
+        return write_project(model, place, functions, prefix, precision, entries)
     tapes = [model.tape(name) for name in functions]
-    header, source = c_library(place.stem, tapes, model.name, entries, prefix)
+    header, source = c_library(place.stem, tapes, model.name, entries, prefix, precision)
     write_atomically(place, source.encode())
     write_atomically(place.with_suffix(".h"), header.encode())
     return place, place.with_suffix(".h")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 VERSIONS = ("2.0", "3.0")
 DEFAULT_STEP = 1e-3  # [s] of co-simulation inside the FMU
 COMPUTED = ("q", "nu", "joint_speeds", "measures", "energy", "contact_forces", "multipliers")
+HEADERS = ("fmu_core.h", "fixed_step.h")
 WRAPPERS = {"2.0": "fmu_fmi2.c", "3.0": "fmu_fmi3.c"}
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
@@ -272,7 +273,7 @@ def _sources(
     header, source = c_library("model", tapes, model.name, prefix=f"{identifier}_")
     wrapper = WRAPPERS[version]
     folder = files("axode.model")
-    given = {name: (folder / name).read_text("utf-8") for name in ("fmu_core.h", wrapper)}
+    given = {name: (folder / name).read_text("utf-8") for name in (*HEADERS, wrapper)}
     settings = _settings(model, functions, identifier, start, step)
     return {"model.h": header, "model.c": source, "settings.h": settings, **given}
 

@@ -15,8 +15,12 @@
 #include "model.h"
 
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+typedef double real;
+#define CLOSED 1e-13 /* change of coordinates by which Newton's method has ended */
+#include "fixed_step.h"
 
 enum { OK = 0, DISCARD = 2, ERROR = 3 };
 enum { INSTANTIATED, INITIALIZING, RUNNING, TERMINATED };
@@ -32,8 +36,6 @@ enum {
     N_VALUES = Z + N_INDICATORS
 };
 
-#define CLOSED 1e-13        /* change of coordinates by which Newton's method has ended */
-#define CLOSING_STEPS 50    /* of Newton's method, for start values */
 #define CLOSURE 1e-9        /* residual of a closed loop, by the mechanism's length */
 #define MAX_DRIFT 1e-7      /* of loops in model exchange, before states are corrected */
 #define FOLLOWS 1e-5        /* of its terms: more, and a row that was left out is missed */
@@ -61,11 +63,36 @@ typedef struct {
     void *(*reserve)(size_t, size_t);
     char name[64];
 } Instance;
+typedef unsigned int Reference;
+
+#if defined _WIN32
+#define EXPORT __declspec(dllexport)
+#elif defined __GNUC__
+#define EXPORT __attribute__((visibility("default")))
+#else
+#define EXPORT
+#endif
+
+/* In programs that hold the sources of several FMUs the names begin with the model's. */
+#ifdef FUNCTION_PREFIX
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define F(name) JOIN(FUNCTION_PREFIX, name)
+#else
+#define F(name) name
+#endif
+
+static int report(Instance *c, int status); /* to the environment's logger, as each version does */
 
 static int fail(Instance *c, int status, const char *message)
 {
     c->message = message;
     return status;
+}
+
+static int unsupported(Instance *c, size_t count)
+{
+    return count == 0 ? OK : report(c, fail(c, ERROR, "the model has no such variables"));
 }
 
 static void touch(Instance *c)
@@ -81,45 +108,13 @@ static void restart(Instance *c)
     touch(c);
 }
 
-static int is_finite(const double *x, int size)
-{
-    double sum = 0.0;
-    int i;
-    for (i = 0; i < size; ++i) sum += 0.0 * x[i];
-    return sum == 0.0;
-}
-
-/* Bring coordinates back onto the constraints by one step; gives the largest change. */
-static double project(const double *v, double t, double *x)
-{
-    double largest = 0.0;
-#if CAN_OPEN
-    double q[N_Q];
-    int i;
-    model_projection(&t, x, v + U, v + P, q);
-    for (i = 0; i < N_Q; ++i) {
-        const double change = fabs(q[i] - x[i]) / (1.0 + fabs(q[i]));
-        if (!(change <= largest)) largest = change;
-    }
-    memcpy(x, q, sizeof q);
-#else
-    (void)v;
-    (void)t;
-    (void)x;
-#endif
-    return largest;
-}
-
 /* Close the loops near the start values. */
 static int close_start(Instance *c)
 {
     double *v = c->n.v;
     if (!c->n.open) return OK;
 #if CAN_OPEN
-    {
-        int k = 0;
-        while (!(project(v, v[TIME], v + X) <= CLOSED) && ++k < CLOSING_STEPS) continue;
-    }
+    close_loops(v + U, v + P, v[TIME], v + X);
 #endif
 #if N_RESIDUAL || N_DROPPED
     {
@@ -262,17 +257,18 @@ static void after_step(Instance *c, int *correct, int *ends)
 {
     double x[N_X + 1];
     memcpy(x, c->n.v + X, N_X * sizeof *x);
-    *correct = project(c->n.v, c->n.v[TIME], x) > MAX_DRIFT;
+    *correct = project(c->n.v + U, c->n.v + P, c->n.v[TIME], x) > MAX_DRIFT;
     *ends = watch_pivots(c, c->n.v + X, c->n.v[TIME], 0) != OK;
 }
 
 /* At an event: correct the states if loops have drifted apart; gives whether they changed. */
 static int at_event(Instance *c, int *ends)
 {
-    int correct, k;
+    int correct;
     after_step(c, &correct, ends);
-    for (k = 0; correct && k < CLOSING_STEPS; ++k)
-        if (project(c->n.v, c->n.v[TIME], c->n.v + X) <= CLOSED) break;
+#if CAN_OPEN
+    if (correct) close_loops(c->n.v + U, c->n.v + P, c->n.v[TIME], c->n.v + X);
+#endif
     touch(c);
     return correct;
 }
@@ -306,25 +302,10 @@ static int differentiate(Instance *c, const unsigned int *unknowns, size_t n_unk
     return OK;
 }
 
-/* One step of Runge and Kutta's classical method. */
-static void rk4(const double *v, double t, double h, const double *x, double *next)
-{
-    double k1[N_X + 1], k2[N_X + 1], k3[N_X + 1], k4[N_X + 1], y[N_X + 1];
-    const double middle = t + 0.5 * h, end = t + h;
-    int i;
-    model_rate(&t, x, v + U, v + P, k1);
-    for (i = 0; i < N_X; ++i) y[i] = x[i] + 0.5 * h * k1[i];
-    model_rate(&middle, y, v + U, v + P, k2);
-    for (i = 0; i < N_X; ++i) y[i] = x[i] + 0.5 * h * k2[i];
-    model_rate(&middle, y, v + U, v + P, k3);
-    for (i = 0; i < N_X; ++i) y[i] = x[i] + h * k3[i];
-    model_rate(&end, y, v + U, v + P, k4);
-    for (i = 0; i < N_X; ++i) next[i] = x[i] + h / 6.0 * (k1[i] + 2.0 * (k2[i] + k3[i]) + k4[i]);
-}
-
 /* A communication step: equal steps, none longer than the internal step; a failed one is undone. */
 static int advance(Instance *c, double t, double h)
 {
+    const double *u = c->n.v + U, *p = c->n.v + P;
     double x[N_X + 1], count = ceil(h / c->n.v[STEP] - 1e-9), k;
     int status = OK;
     if (c->n.phase != RUNNING || c->n.ended)
@@ -335,8 +316,8 @@ static int advance(Instance *c, double t, double h)
     memcpy(x, c->n.v + X, N_X * sizeof *x);
     for (k = 0.0; k < count && status == OK; k += 1.0) {
         const double end = t + (k + 1.0) * (h / count);
-        rk4(c->n.v, t + k * (h / count), h / count, x, x);
-        project(c->n.v, end, x);
+        rk4(u, p, t + k * (h / count), h / count, x, x);
+        project(u, p, end, x);
         if (!is_finite(x, N_X))
             status = fail(c, DISCARD, "the motion is not finite; take shorter internal steps");
         else
@@ -345,6 +326,55 @@ static int advance(Instance *c, double t, double h)
     if (status != OK) return status;
     memcpy(c->n.v + X, x, N_X * sizeof *x);
     c->n.v[TIME] = t + h;
+    touch(c);
+    return OK;
+}
+
+/* States of the FMU, as its environment saves them. */
+static int save_state(Instance *c, const void *numbers, void **state)
+{
+    if (!*state) *state = c->reserve(1, sizeof c->n);
+    if (!*state) return report(c, fail(c, ERROR, "there is no memory for a state"));
+    memcpy(*state, numbers, sizeof c->n);
+    return OK;
+}
+
+static int load_state(Instance *c, const void *state)
+{
+    memcpy(&c->n, state, sizeof c->n);
+    return OK;
+}
+
+static int free_state(Instance *c, void **state)
+{
+    if (*state) c->release(*state);
+    *state = NULL;
+    return OK;
+}
+
+static int write_state(Instance *c, const void *state, void *bytes, size_t size)
+{
+    if (size < sizeof(Numbers)) return report(c, fail(c, ERROR, "a state takes more bytes"));
+    memcpy(bytes, state, sizeof(Numbers));
+    return OK;
+}
+
+static int read_state(Instance *c, const void *bytes, size_t size, void **state)
+{
+    if (size != sizeof c->n) return report(c, fail(c, ERROR, "these bytes are no state"));
+    return save_state(c, bytes, state);
+}
+
+static int nominal_states(double *nominals, size_t size)
+{
+    size_t i;
+    for (i = 0; i < size; ++i) nominals[i] = 1.0;
+    return OK;
+}
+
+static int set_time(Instance *c, double time)
+{
+    c->n.v[TIME] = time;
     touch(c);
     return OK;
 }

@@ -1,24 +1,8 @@
 /* FMI 2.0 for model exchange and co-simulation, on what fmu_core.h computes. */
-#include "fmu_core.h"
-
-#include <stdlib.h>
-
-#if defined _WIN32
-#define EXPORT __declspec(dllexport)
-#elif defined __GNUC__
-#define EXPORT __attribute__((visibility("default")))
-#else
-#define EXPORT
-#endif
-
-/* In programs that hold the sources of several FMUs the names begin with the model's. */
 #ifdef FMI2_FUNCTION_PREFIX
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define F(name) JOIN(FMI2_FUNCTION_PREFIX, name)
-#else
-#define F(name) name
+#define FUNCTION_PREFIX FMI2_FUNCTION_PREFIX
 #endif
+#include "fmu_core.h"
 
 typedef void (*Logger)(void *, const char *, int, const char *, const char *, ...);
 typedef struct {
@@ -36,7 +20,6 @@ typedef struct {
     int nextEventTimeDefined;
     double nextEventTime;
 } EventInfo;
-typedef unsigned int Reference;
 
 static int report(Instance *c, int status)
 {
@@ -49,11 +32,6 @@ static int report(Instance *c, int status)
         logger.call(c->environment, c->name, status,
                     status == ERROR ? "logStatusError" : "logStatusDiscard", c->message);
     return status;
-}
-
-static int unsupported(Instance *c, size_t count)
-{
-    return count == 0 ? OK : report(c, fail(c, ERROR, "the model has no such variables"));
 }
 
 EXPORT const char *F(fmi2GetTypesPlatform)(void) { return "default"; }
@@ -162,26 +140,17 @@ NO_VARIABLES(String, Text)
 
 EXPORT int F(fmi2GetFMUstate)(void *component, void **state)
 {
-    Instance *c = component;
-    if (!*state) *state = c->reserve(1, sizeof c->n);
-    if (!*state) return report(c, fail(c, ERROR, "there is no memory for a state"));
-    memcpy(*state, &c->n, sizeof c->n);
-    return OK;
+    return save_state(component, &((Instance *)component)->n, state);
 }
 
 EXPORT int F(fmi2SetFMUstate)(void *component, void *state)
 {
-    Instance *c = component;
-    memcpy(&c->n, state, sizeof c->n);
-    return OK;
+    return load_state(component, state);
 }
 
 EXPORT int F(fmi2FreeFMUstate)(void *component, void **state)
 {
-    Instance *c = component;
-    if (*state) c->release(*state);
-    *state = NULL;
-    return OK;
+    return free_state(component, state);
 }
 
 EXPORT int F(fmi2SerializedFMUstateSize)(void *c, void *state, size_t *size)
@@ -193,20 +162,13 @@ EXPORT int F(fmi2SerializedFMUstateSize)(void *c, void *state, size_t *size)
 
 EXPORT int F(fmi2SerializeFMUstate)(void *c, void *state, char bytes[], size_t size)
 {
-    if (size < sizeof(Numbers)) return report(c, fail(c, ERROR, "a state takes more bytes"));
-    memcpy(bytes, state, sizeof(Numbers));
-    return OK;
+    return write_state(c, state, bytes, size);
 }
 
 EXPORT int F(fmi2DeSerializeFMUstate)(void *component, const char bytes[], size_t size,
                                       void **state)
 {
-    Instance *c = component;
-    if (size != sizeof c->n) return report(c, fail(c, ERROR, "these bytes are no state"));
-    if (!*state) *state = c->reserve(1, sizeof c->n);
-    if (!*state) return report(c, fail(c, ERROR, "there is no memory for a state"));
-    memcpy(*state, bytes, sizeof c->n);
-    return OK;
+    return read_state(component, bytes, size, state);
 }
 
 EXPORT int F(fmi2GetDirectionalDerivative)(void *c, const Reference unknowns[], size_t n_unknowns,
@@ -248,10 +210,7 @@ EXPORT int F(fmi2CompletedIntegratorStep)(void *c, int no_set, int *event_mode, 
 
 EXPORT int F(fmi2SetTime)(void *component, double time)
 {
-    Instance *c = component;
-    c->n.v[TIME] = time;
-    touch(c);
-    return OK;
+    return set_time(component, time);
 }
 
 EXPORT int F(fmi2SetContinuousStates)(void *c, const double x[], size_t size)
@@ -276,10 +235,8 @@ EXPORT int F(fmi2GetEventIndicators)(void *c, double indicators[], size_t size)
 
 EXPORT int F(fmi2GetNominalsOfContinuousStates)(void *c, double nominals[], size_t size)
 {
-    size_t i;
     (void)c;
-    for (i = 0; i < size; ++i) nominals[i] = 1.0;
-    return OK;
+    return nominal_states(nominals, size);
 }
 
 /* co-simulation ------------------------------------------------------------------------------ */

@@ -1,29 +1,13 @@
 /* FMI 3.0 for model exchange and co-simulation, on what fmu_core.h computes. */
+#ifdef FMI3_FUNCTION_PREFIX
+#define FUNCTION_PREFIX FMI3_FUNCTION_PREFIX
+#endif
 #include "fmu_core.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
-
-#if defined _WIN32
-#define EXPORT __declspec(dllexport)
-#elif defined __GNUC__
-#define EXPORT __attribute__((visibility("default")))
-#else
-#define EXPORT
-#endif
-
-/* In programs that hold the sources of several FMUs the names begin with the model's. */
-#ifdef FMI3_FUNCTION_PREFIX
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define F(name) JOIN(FMI3_FUNCTION_PREFIX, name)
-#else
-#define F(name) name
-#endif
 
 typedef void (*Logger)(void *, int, const char *, const char *);
-typedef unsigned int Reference;
 typedef const char *Text;
 typedef const uint8_t *Binary;
 
@@ -38,11 +22,6 @@ static int report(Instance *c, int status)
         logger.call(c->environment, status,
                     status == ERROR ? "logStatusError" : "logStatusDiscard", c->message);
     return status;
-}
-
-static int unsupported(Instance *c, size_t count)
-{
-    return count == 0 ? OK : report(c, fail(c, ERROR, "the model has no such variables"));
 }
 
 static int refuse(Instance *c)
@@ -69,6 +48,8 @@ static void *instantiate(const char *name, const char *token, void *environment,
     logger.call = log;
     c->logger = logger.data;
     c->environment = environment;
+    c->reserve = calloc;
+    c->release = free;
     c->cosimulation = cosimulation;
     strncpy(c->name, name ? name : "", sizeof c->name - 1);
     restart(c);
@@ -228,26 +209,17 @@ EXPORT int F(fmi3GetVariableDependencies)(void *c, Reference dependent, size_t e
 
 EXPORT int F(fmi3GetFMUState)(void *component, void **state)
 {
-    Instance *c = component;
-    if (!*state) *state = malloc(sizeof c->n);
-    if (!*state) return report(c, fail(c, ERROR, "there is no memory for a state"));
-    memcpy(*state, &c->n, sizeof c->n);
-    return OK;
+    return save_state(component, &((Instance *)component)->n, state);
 }
 
 EXPORT int F(fmi3SetFMUState)(void *component, void *state)
 {
-    Instance *c = component;
-    memcpy(&c->n, state, sizeof c->n);
-    return OK;
+    return load_state(component, state);
 }
 
 EXPORT int F(fmi3FreeFMUState)(void *c, void **state)
 {
-    (void)c;
-    free(*state);
-    *state = NULL;
-    return OK;
+    return free_state(c, state);
 }
 
 EXPORT int F(fmi3SerializedFMUStateSize)(void *c, void *state, size_t *size)
@@ -259,20 +231,13 @@ EXPORT int F(fmi3SerializedFMUStateSize)(void *c, void *state, size_t *size)
 
 EXPORT int F(fmi3SerializeFMUState)(void *c, void *state, uint8_t bytes[], size_t size)
 {
-    if (size < sizeof(Numbers)) return report(c, fail(c, ERROR, "a state takes more bytes"));
-    memcpy(bytes, state, sizeof(Numbers));
-    return OK;
+    return write_state(c, state, bytes, size);
 }
 
 EXPORT int F(fmi3DeserializeFMUState)(void *component, const uint8_t bytes[], size_t size,
                                       void **state)
 {
-    Instance *c = component;
-    if (size != sizeof c->n) return report(c, fail(c, ERROR, "these bytes are no state"));
-    if (!*state) *state = malloc(sizeof c->n);
-    if (!*state) return report(c, fail(c, ERROR, "there is no memory for a state"));
-    memcpy(*state, bytes, sizeof c->n);
-    return OK;
+    return read_state(component, bytes, size, state);
 }
 
 EXPORT int F(fmi3GetDirectionalDerivative)(void *c, const Reference unknowns[], size_t n_unknowns,
@@ -336,10 +301,7 @@ EXPORT int F(fmi3CompletedIntegratorStep)(void *c, bool no_set, bool *event_mode
 
 EXPORT int F(fmi3SetTime)(void *component, double time)
 {
-    Instance *c = component;
-    c->n.v[TIME] = time;
-    touch(c);
-    return OK;
+    return set_time(component, time);
 }
 
 EXPORT int F(fmi3SetContinuousStates)(void *c, const double x[], size_t size)
@@ -364,10 +326,8 @@ EXPORT int F(fmi3GetEventIndicators)(void *c, double indicators[], size_t size)
 
 EXPORT int F(fmi3GetNominalsOfContinuousStates)(void *c, double nominals[], size_t size)
 {
-    size_t i;
     (void)c;
-    for (i = 0; i < size; ++i) nominals[i] = 1.0;
-    return OK;
+    return nominal_states(nominals, size);
 }
 
 EXPORT int F(fmi3GetNumberOfEventIndicators)(void *c, size_t *count)

@@ -406,14 +406,14 @@ class Model:
         """Write files for other programs, in the format of the path's ending; return their paths.
 
         Args:
-            path: `x.axm` for `axode.load_model`; `x.c` for C, with `x.h` beside it; `x.ptx` for
-                `axode.runtime.cuda`, with `x.json` beside it; `x.fmu` for tools that read FMI.
+            path: `x.axm` for `axode.load_model`; `x.c` and `x.h` for C, `x/` for a CMake project;
+                `x.ptx` and `x.json` for `axode.runtime.cuda`; `x.fmu` for tools that read FMI.
             functions: Functions to write; all into `.axm`, else forward_dynamics, unless given.
             rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
             input: Input of those runs, as `simulate` takes it; an argument of the kernel unless
                 given.
             capability: Oldest compute capability the kernels must run on.
-            precision: Precision of the kernels; the model's unless given.
+            precision: Precision of C, "float64" unless given, and of kernels, else the model's.
             prefix: Prefix of names in C; `x_` unless given, "" for none.
             fmi: Version of FMI of an `.fmu` file; "2.0" unless given.
             outputs: Signals that are outputs of an `.fmu` file; coordinates, speeds, measures and

@@ -261,6 +261,19 @@ class Sweep(Mapping[str, Any]):
         require_pandas()
         return self.to_arrow().to_pandas().set_index("row")
 
+    def to_xarray(self) -> Any:
+        """Convert to a Dataset of xarray: outputs over the axes of a grid, else over rows.
+
+        Swept values are coordinates, and so is `finished`; names are those of `columns`.
+
+        Raises:
+            NotApplicable: if xarray is not installed.
+        """
+        from axode.results.labelled_arrays import sweep_dataset
+
+        rows = np.arange(self.runs) if self.rows is None else self.rows
+        return sweep_dataset(self, *self._naming().columns, rows)
+
     def _table(self, rows: Any) -> Any:
         wanted = np.asarray(rows, dtype=np.intp)
         return rows_table(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -34,6 +33,7 @@ from axode.results.column_checks import (
 from axode.results.columns import ArrayColumns, Later, TrajectoryColumns, deferred, read_only
 from axode.results.event import Event
 from axode.results.interpolation import resample
+from axode.results.trajectory_exports import TrajectoryExports
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -44,7 +44,7 @@ ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Trajectory:
+class Trajectory(TrajectoryExports):
     """Named columns with units over one time, for one run or a batch of runs.
 
     Arrays are kept as given, without a copy, and handed out read-only. A run of a batch that ended
@@ -382,75 +382,7 @@ class Trajectory:
             return NotImplemented
         return Trajectory.concatenate(self, other)
 
-    # elsewhere ---------------------------------------------------------------------------------
-
-    def plot(
-        self,
-        *what: str | list[str] | tuple[str, ...],
-        size: str = "screen",
-        save: str | PathLike[str] | None = None,
-        figure: Any = None,
-        labels: Sequence[str] = (),
-        x: str | Sequence[str] = (),
-        y: str | Sequence[str] = (),
-    ) -> Any:
-        """Figure of columns over time, one panel per unit, of the path, or an overview.
-
-        A name that a column has means that column. Else it may be a word: "path" (from above),
-        "energy", "torque" or "inputs", "coordinates", "speeds", "residual", "measures", "forces".
-        Else it means all columns that end in it (`pitch`), or else begin with it (`left.contact`).
-        Residuals and errors are drawn by their size, on a logarithmic axis.
-
-        Args:
-            what: Names and words; a list of them has panels of its own. Nothing for an overview.
-            size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
-            save: A file to write as well, .png, .svg or .pdf.
-            figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
-            labels: Labels of the runs of a small batch, one per run.
-            x: For "path", columns of points instead of the bodies and wheels found.
-            y: Likewise, as many.
-
-        Returns:
-            The `matplotlib.figure.Figure`, which a notebook shows.
-
-        Raises:
-            UnknownName: if a name means nothing, with what does.
-            FileError: if the file cannot be written.
-            NotApplicable: if matplotlib, from the extra `plot`, is not installed.
-        """
-        from axode.show.plot.plots import plot
-
-        return plot(self, *what, size=size, save=save, figure=figure, labels=labels, x=x, y=y)
-
-    def view(self, *, model: Model | None = None, **options: Any) -> Any:
-        """Play it in the browser; see `axode.view`, which takes the same options.
-
-        Args:
-            model: What made it, for a trajectory from a file.
-            options: Such as `port`, `trails`, `signals`, `block`.
-
-        Returns:
-            The viewer, with `url` and `close()`.
-        """
-        from axode.show.viewer.opening import view
-
-        return view(self, model=model, **options)
-
-    def report(self, path: str | PathLike[str], *, model: Model | None = None) -> Path:
-        """Write one HTML page about it, with a playback; see `axode.show.report.report`."""
-        from axode.show.report import report
-
-        return report(model or self, path, run=self)
-
-    def to_pandas(self) -> Any:
-        """A DataFrame with the time as its index, below the run for a batch.
-
-        What lies beyond the end of a run is left out. `.attrs` has units, kinds, status and info.
-        Needs pandas, from the extra `data`.
-        """
-        from axode.results.storage import data_frame
-
-        return data_frame(self)
+    # files -------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a file without rounding; an interrupted write keeps the old file.

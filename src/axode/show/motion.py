@@ -34,7 +34,7 @@ class RunPoses:
         if model is None:
             raise NotApplicable(
                 "a trajectory from a file does not know the model that made it, and only that "
-                "knows where the bodies are.\n  Remedy: run.view(model=...) with the model"
+                "knows where the bodies are.\n  Remedy: pass it as model=..., as in view(model=...)"
             )
         missing = [name for name in model.coordinates if name not in run]
         if missing:
@@ -69,14 +69,14 @@ class RunPoses:
 
     def poses(self, t: float) -> Array:
         """Poses of all bodies at a time: (bodies, 4, 4)."""
-        return self.model.poses(np.ascontiguousarray(self.coordinates(t)), **self._options(t))
+        return self.model.poses(np.ascontiguousarray(self.coordinates(t)), **self.options(t))
 
     def all_poses(self, count: int) -> tuple[Array, Array]:
         """Times, about `count` of them over the whole run, and the poses then."""
         stride = max(1, len(self.time) // count)
         chosen = np.unique(np.append(np.arange(0, len(self.time), stride), len(self.time) - 1))
         times, q = self.time[chosen], np.ascontiguousarray(self.q[chosen])
-        return times, self.model.poses(q, **self._options(times))
+        return times, self.model.poses(q, **self.options(times))
 
     def forces(self, t: float) -> Array:
         """Longitudinal, lateral and normal force on each contact [N], NaN where unknown."""
@@ -101,7 +101,8 @@ class RunPoses:
             return 0.0
         return float(np.percentile(np.nan_to_num(known).max(axis=0), 90))
 
-    def _options(self, t: Any) -> dict[str, Any]:
+    def options(self, t: Any) -> dict[str, Any]:
+        """Time and parameters, as the model's functions take them."""
         known: dict[str, Any] = {"t": t}
         if self._parameters and not self.model.facts.fixed:
             known["parameters"] = self._parameters

@@ -436,6 +436,30 @@ class Equations:
 
         return to_sympy(self)
 
+    def casadi_function(
+        self, names: str | Sequence[str], parameters: Literal["fixed", "free"] = "fixed"
+    ) -> ca.Function:
+        """CasADi function with named arguments and results, for optimal control and the like.
+
+        Arguments are those of `q`, `nu`, `nu_dot`, `u`, `weights`, `t` and `p` that the results
+        need, in this order, as columns. In a call by name, inputs, speeds and accelerations that
+        are left out are zero.
+
+        Args:
+            names: One result or several, of `Model.functions`: "rates" for q_dot,
+                "forward_dynamics" for nu_dot, "residual" of the holonomic rows, "speed_map" for
+                Theta, "measures", "energy", "poses" and so on.
+            parameters: "fixed" puts the defaults in, "free" makes `p` an argument.
+
+        Raises:
+            UnknownName: if there is no such function.
+        """
+        check_arguments(Equations.casadi_function, locals())
+        from axode.symbolic.functions import are_fixed, casadi_function
+
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        return casadi_function(self, wanted, fixed=are_fixed(parameters))
+
     def compile(
         self,
         target: str = "cpu",

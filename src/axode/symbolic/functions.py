@@ -6,12 +6,14 @@ when it is first asked for.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 
-from axode.errors import UnknownName
+from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
@@ -210,6 +212,44 @@ def hybrid_graph(
     solved = ca.vertcat(*equations.hybrid_dynamics(accelerations, inputs))
     return _graph(
         equations, "hybrid_dynamics", ("q", "nu", "nu_dot", "u"), solved, (solved.shape[0],), fixed
+    )
+
+
+# Arguments of functions for CasADi's users, in order, and what each is where it is left out: there
+# is no usual configuration, and parameters that are forgotten must not become zero.
+ARGUMENTS = {"q": math.nan, "nu": 0, "nu_dot": 0, "u": 0, "weights": 1, "t": 0, "p": math.nan}
+
+
+def are_fixed(parameters: str) -> bool:
+    """Return whether parameters are folded into functions, "fixed", or arguments, "free".
+
+    Raises:
+        InvalidArgument: for another word.
+    """
+    if parameters not in ("fixed", "free"):
+        raise InvalidArgument(f"parameters must be 'fixed' or 'free', got {shortened(parameters)}")
+    return parameters == "fixed"
+
+
+def casadi_function(equations: Equations, names: Sequence[str], *, fixed: bool) -> ca.Function:
+    """CasADi function with several results; see `Equations.casadi_function`."""
+    graphs = {name: function_graph(equations, name, fixed=fixed) for name in names}
+    needed = {argument for graph in graphs.values() for argument in graph.arguments}
+    arguments = {a: value for a, value in ARGUMENTS.items() if a in needed}
+    results = []
+    for graph in graphs.values():
+        flat = graph.function(*[getattr(equations, a) for a in graph.arguments])
+        if len(graph.shape) > 1:  # row by row; matrices of bodies stand one below the other
+            width = graph.shape[-1]
+            flat = ca.reshape(flat, width, math.prod(graph.shape[:-1])).T
+        results.append(flat)
+    return ca.Function(
+        re.sub(r"\W", "_", equations.name).strip("_") or "mechanism",
+        [getattr(equations, a) for a in arguments],
+        results,
+        list(arguments),
+        list(graphs),
+        {"default_in": list(arguments.values())},
     )
 
 

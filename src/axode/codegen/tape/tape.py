@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import casadi
 
 Shape = tuple[int, ...]
+Value = TypeVar("Value")
 
 
 class UnsupportedOperation(NotApplicable):
@@ -174,25 +176,48 @@ class Tape:
         Returns:
             One array per output, batch axes first.
         """
-        values, batch = self._input_elements(arrays)
-        last_use = self._last_use
-        numbers: dict[int, Array] = {}
+        values, batch = self.input_elements(arrays)
         with np.errstate(all="ignore"):
-            for number, (kind, row) in enumerate(zip(self.kinds, self.operands, strict=True)):
-                a, b, _ = row
-                if kind == Kind.INPUT:
-                    numbers[number] = values[a][..., b]
-                elif kind == Kind.CONSTANT:
-                    numbers[number] = self.constants[a]
-                else:
-                    used = row[: ARITY[Kind(kind)]].tolist()
-                    numbers[number] = MEANING[Kind(kind)](*(numbers[v] for v in used))
-                    for v in set(used):
-                        if last_use[v] == number:
-                            del numbers[v]
-        return self._gather(numbers, batch)
+            numbers = self.fold(
+                lambda argument, element: values[argument][..., element],
+                lambda constant: np.asarray(constant),
+                lambda kind, *operands: MEANING[kind](*operands),
+            )
+        return self.gather(numbers, batch)
 
-    def _input_elements(self, arrays: tuple[npt.ArrayLike, ...]) -> tuple[list[Array], Shape]:
+    def fold(
+        self,
+        take: Callable[[int, int], Value],
+        constant: Callable[[float], Value],
+        apply: Callable[..., Value],
+    ) -> list[Value]:
+        """Run the tape on values of any kind; return those of the output elements.
+
+        Args:
+            take: Value of an element of an argument.
+            constant: Value of a number.
+            apply: Value of an operation, called with its `Kind` and the operands' values.
+        """
+        last_use = self.last_use
+        values: dict[int, Value] = {}
+        for number, (code, row) in enumerate(
+            zip(self.kinds.tolist(), self.operands.tolist(), strict=True)
+        ):
+            if code == Kind.INPUT:
+                values[number] = take(row[0], row[1])
+            elif code == Kind.CONSTANT:
+                values[number] = constant(float(self.constants[row[0]]))
+            else:
+                kind = Kind(code)
+                used = row[: ARITY[kind]]
+                values[number] = apply(kind, *(values[v] for v in used))
+                for v in set(used):
+                    if last_use[v] == number:
+                        del values[v]
+        return [values[number] for number in self.results.tolist()]
+
+    def input_elements(self, arrays: Sequence[npt.ArrayLike]) -> tuple[list[Array], Shape]:
+        """Arguments with their elements along the last axis, and the common batch axes."""
         if len(arrays) != len(self.inputs):
             raise InvalidArgument(
                 f"{self.name} takes {len(self.inputs)} arrays, got {len(arrays)}."
@@ -210,7 +235,7 @@ class Tape:
         return flat, np.broadcast_shapes(*shapes)
 
     @cached_property
-    def _last_use(self) -> npt.NDArray[np.int64]:
+    def last_use(self) -> npt.NDArray[np.int64]:
         """The instruction after which each value is not needed any more."""
         count = len(self.kinds)
         last = np.zeros(count, dtype=np.int64)
@@ -222,12 +247,13 @@ class Tape:
         last[self.results] = count
         return last
 
-    def _gather(self, numbers: dict[int, Array], batch: Shape) -> tuple[Array, ...]:
+    def gather(self, numbers: Sequence[Array], batch: Shape) -> tuple[Array, ...]:
+        """Output elements as one array per output, batch axes first."""
         outputs, first = [], 0
         for port in self.outputs:
             output = np.empty((*batch, port.size))
             for element in range(port.size):
-                output[..., element] = numbers[int(self.results[first + element])]
+                output[..., element] = numbers[first + element]
             first += port.size
             outputs.append(output.reshape((*batch, *port.shape)))
         return tuple(outputs)

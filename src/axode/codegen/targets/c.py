@@ -2,14 +2,13 @@
 
 The code allocates nothing, calls only ``math.h`` and keeps no state. Arrays are
 row-major. Every input is read before any output is written, so an output may
-be the same array as an input.
+be the same array as an input. All arithmetic is in double or all in float.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,33 +17,14 @@ import numpy as np
 
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape.tape import Port, Tape
+from axode.codegen.targets.c_numbers import HELPERS, NUMBERS, CNumbers
+from axode.codegen.targets.c_self_test import check_tape, self_test
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, shortened
-
-# Samples that the self-test carries, and the error it accepts: a part of the result, and a multiple
-# of what one rounding of every input does to it. Other compilers and mathematical libraries round
-# differently, and an ill-conditioned sample shows it.
-SELF_TEST_SAMPLES = 3
-SELF_TEST_CANDIDATES = 64
-SELF_TEST_TOLERANCE = 1e-12
-SELF_TEST_ROUNDINGS = 32
-EPSILON = float(np.finfo(float).eps)
 
 _INFIX = {Kind.ADD: "+", Kind.SUB: "-", Kind.MUL: "*", Kind.DIV: "/"}
 _COMPARE = {Kind.LT: "<", Kind.LE: "<=", Kind.EQ: "==", Kind.NE: "!="}
 _LOGIC = {Kind.AND: "&&", Kind.OR: "||"}
-
-# C's own functions would let a NaN vanish, or do not exist.
-_HELPERS = {
-    Kind.FMIN: "static double axode_fmin(double a, double b)"
-    " { return a != a ? a : (a < b ? a : b); }",
-    Kind.FMAX: "static double axode_fmax(double a, double b)"
-    " { return a != a ? a : (a > b ? a : b); }",
-    Kind.HYPOT: "static double axode_hypot(double a, double b)"
-    " { return a != a || b != b ? a + b : hypot(a, b); }",
-    Kind.SIGN: "static double axode_sign(double a)"
-    " { return a > 0.0 ? 1.0 : (a < 0.0 ? -1.0 : a); }",
-}
 
 _KEYWORDS = """auto break case char const continue default do double else enum extern float for
 goto if inline int long register restrict return short signed sizeof static struct switch typedef
@@ -52,7 +32,8 @@ union unsigned void volatile while main"""
 # Names of math.h that a model may want for itself.
 _LIBRARY = "gamma lgamma tgamma j0 j1 jn y0 y1 yn signgam scalb round trunc rint exp2 log2 log10"
 _NONE: Mapping[str, Iterable[str]] = MappingProxyType({})
-_RESERVED = frozenset((*_KEYWORDS.split(), *_LIBRARY.split(), *(kind.label for kind in Kind)))
+_FUNCTIONS = (*_LIBRARY.split(), *(kind.label for kind in Kind))
+_RESERVED = frozenset((*_KEYWORDS.split(), *_FUNCTIONS, *(f"{name}f" for name in _FUNCTIONS)))
 
 
 @dataclass(frozen=True)
@@ -85,16 +66,12 @@ class CCode:
         return tuple(folder / file for file in texts)
 
 
-def c_code(tape: Tape, prefix: str = "") -> CCode:
+def c_code(tape: Tape, prefix: str = "", precision: str = "float64") -> CCode:
     """C99 of a tape, the function's name with `prefix` before it."""
-    name = _identifier(_check_prefix(prefix) + tape.name, set())
-    arguments = _arguments(tape, name)
-    return CCode(
-        name=name,
-        header=_header(tape, name, arguments),
-        source=_source(tape, name, arguments),
-        self_test=_self_test(tape, name),
-    )
+    name = c_identifier(check_prefix(prefix) + tape.name, set())
+    header, source = c_library(name, [tape], prefix=prefix, precision=precision)
+    test = self_test(name, [check_tape(tape, name, precision)], NUMBERS[precision])
+    return CCode(name=name, header=header, source=source, self_test=test)
 
 
 def c_library(
@@ -103,6 +80,9 @@ def c_library(
     title: str = "",
     entries: Mapping[str, Iterable[str]] = _NONE,
     prefix: str | None = None,
+    precision: str = "float64",
+    notes: Mapping[str, Iterable[str]] = _NONE,
+    further: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Several tapes as one header and one source, `stem`.h and `stem`.c.
 
@@ -112,29 +92,46 @@ def c_library(
         title: First line of the header.
         entries: What the numbers of an array are, by the array's name, for the header.
         prefix: Before the functions' names; `stem_` unless given, so that files link together.
+        precision: "float64" for double, "float32" for float.
+        notes: Lines for the comments of functions, by the names of the tapes.
+        further: Declarations that the header has besides, with their comments.
     """
+    check_stem(stem)
+    numbers = NUMBERS[precision]
+    taken: set[str] = set()
+    before = f"{stem}_" if prefix is None else check_prefix(prefix)
+    named = [(tape, c_identifier(before + tape.name, taken)) for tape in tapes]
+    made = [(tape, name, _arguments(tape, name)) for tape, name in named]
+    declared = [
+        f"{_comment(*item, notes.get(item[0].name, ()))}\n{_signature(*item, numbers)};"
+        for item in made
+    ]
+    header = _GUARDED.format(
+        legend="".join(f"{line}\n" for line in _legend(title, entries)),
+        guard=f"AXODE_{c_identifier(stem, set()).upper()}_H",
+        declarations="\n\n".join([*declared, *further]),
+    )
+    source = [
+        f'#include "{stem}.h"\n',
+        "#include <math.h>\n",
+        *c_helpers([t for t, _, _ in made], precision),
+        *(_definition(*item, numbers) for item in made),
+    ]
+    return header, "\n".join(source)
+
+
+def c_function(tape: Tape, name: str, precision: str) -> str:
+    """A tape as a function that only its own source sees."""
+    return f"static {_definition(tape, name, _arguments(tape, name), NUMBERS[precision])}"
+
+
+def check_stem(stem: str) -> None:
+    """Check that C can include a file of this name."""
     if not stem.isprintable() or any(c in stem for c in '"\\?'):
         raise InvalidArgument(
             f"{stem!r} cannot be written in an #include of C; name the file without quotes, "
             "backslashes and question marks"
         )
-    taken: set[str] = set()
-    before = f"{stem}_" if prefix is None else _check_prefix(prefix)
-    named = [(tape, _identifier(before + tape.name, taken)) for tape in tapes]
-    made = [(tape, name, _arguments(tape, name)) for tape, name in named]
-    guard = f"AXODE_{_identifier(stem, set()).upper()}_H"
-    header = _GUARDED.format(
-        comment="\n".join([*_legend(title, entries), *(_comment(*item) for item in made)]),
-        guard=guard,
-        signatures="\n".join(f"{_signature(*item)};" for item in made),
-    )
-    source = [
-        f'#include "{stem}.h"\n',
-        "#include <math.h>\n",
-        *_helpers(t for t, _, _ in made),
-        *(_definition(*item) for item in made),
-    ]
-    return header, "\n".join(source)
 
 
 def _legend(title: str, entries: Mapping[str, Iterable[str]]) -> list[str]:
@@ -142,10 +139,10 @@ def _legend(title: str, entries: Mapping[str, Iterable[str]]) -> list[str]:
     lines = [f"{title or 'Arrays'}, the arrays' entries in order."]
     for array, names in entries.items():
         lines += [f"  {array}[{place}]  {name}" for place, name in enumerate(names)]
-    return [_as_comment(lines)] if entries else []
+    return [c_comment(lines)] if entries else []
 
 
-def _as_comment(lines: Iterable[str]) -> str:
+def c_comment(lines: Iterable[str]) -> str:
     """Lines as one comment of C, whatever they hold: the only place that writes comments."""
     first, *rest = map(_escape, lines)
     return "\n".join([f"/* {first}", *(f" * {line}".rstrip() for line in rest), " */"])
@@ -157,7 +154,7 @@ def _escape(text: str) -> str:
     return re.sub(r"\*(?=/)|/(?=\*)|\?(?=\?)", r"\g<0> ", plain).rstrip()
 
 
-def _check_prefix(prefix: str) -> str:
+def check_prefix(prefix: str) -> str:
     """A prefix that may begin a C name, or an error."""
     if not isinstance(prefix, str) or (
         prefix and not re.fullmatch(r"[A-Za-z_]\w*", prefix, re.ASCII)
@@ -169,7 +166,7 @@ def _check_prefix(prefix: str) -> str:
     return prefix
 
 
-def _identifier(name: str, taken: set[str]) -> str:
+def c_identifier(name: str, taken: set[str]) -> str:
     """A C identifier for a name such as ``left.torque``, different from those taken."""
     base = re.sub(r"\W", "_", name, flags=re.ASCII) or "unnamed"
     if base[0].isdigit() or base in _RESERVED or re.fullmatch(r"v\d+", base):
@@ -185,13 +182,13 @@ def _arguments(tape: Tape, name: str) -> list[str]:
     """C names of all inputs, then all outputs; one named as its function is its result."""
     taken = {name}
     outputs = ("result" if port.name == tape.name else port.name for port in tape.outputs)
-    return [_identifier(n, taken) for n in (*(port.name for port in tape.inputs), *outputs)]
+    return [c_identifier(n, taken) for n in (*(port.name for port in tape.inputs), *outputs)]
 
 
-def _signature(tape: Tape, name: str, arguments: list[str]) -> str:
+def _signature(tape: Tape, name: str, arguments: list[str], numbers: CNumbers) -> str:
     count = len(tape.inputs)
-    typed = [f"const double *{a}" for a in arguments[:count]]
-    typed += [f"double *{a}" for a in arguments[count:]]
+    typed = [f"const {numbers.type} *{a}" for a in arguments[:count]]
+    typed += [f"{numbers.type} *{a}" for a in arguments[count:]]
     return f"void {name}({', '.join(typed) or 'void'})"
 
 
@@ -201,32 +198,32 @@ def _describe(port: Port, argument: str) -> str:
     return f"  {argument}[{shape}]{alias}"
 
 
-def _comment(tape: Tape, name: str, arguments: list[str]) -> str:
+def _comment(tape: Tape, name: str, arguments: list[str], notes: Iterable[str]) -> str:
     count = len(tape.inputs)
     kinds = ", ".join(f"{n} {kind}" for kind, n in tape.operations.items())
-    return _as_comment(
+    return c_comment(
         [
             f"{name}: {tape.n_operations} operations ({kinds or 'none'}).",
             "",
-            "Inputs, row-major doubles:",
+            "Inputs, row-major:",
             *(_describe(p, a) for p, a in zip(tape.inputs, arguments[:count], strict=True)),
-            "Outputs, row-major doubles:",
+            "Outputs, row-major:",
             *(_describe(p, a) for p, a in zip(tape.outputs, arguments[count:], strict=True)),
             "",
+            *notes,
             "Generated by Axode. No allocation, no state; an output may be an input's array.",
         ]
     )
 
 
-_GUARDED = """{comment}
-#ifndef {guard}
+_GUARDED = """{legend}#ifndef {guard}
 #define {guard}
 
 #ifdef __cplusplus
 extern "C" {{
 #endif
 
-{signatures}
+{declarations}
 
 #ifdef __cplusplus
 }}
@@ -236,171 +233,59 @@ extern "C" {{
 """
 
 
-def _header(tape: Tape, name: str, arguments: list[str]) -> str:
-    return _GUARDED.format(
-        comment=_comment(tape, name, arguments),
-        guard=f"AXODE_{name.upper()}_H",
-        signatures=f"{_signature(tape, name, arguments)};",
-    )
-
-
-def _source(tape: Tape, name: str, arguments: list[str]) -> str:
-    return "\n".join(
-        [
-            f'#include "{name}.h"\n',
-            "#include <math.h>\n",
-            *_helpers([tape]),
-            _definition(tape, name, arguments),
-        ]
-    )
-
-
-def _helpers(tapes: Iterable[Tape]) -> list[str]:
+def c_helpers(tapes: Iterable[Tape], precision: str) -> list[str]:
+    """Definitions of the functions that tapes need and the mathematical library lacks."""
     used = {Kind(k) for tape in tapes for k in np.unique(tape.kinds).tolist()}
-    return [f"{text}\n" for kind, text in _HELPERS.items() if kind in used]
+    return [f"{NUMBERS[precision].helper(kind)}\n" for kind in HELPERS if kind in used]
 
 
-def _definition(tape: Tape, name: str, arguments: list[str]) -> str:
+def _definition(tape: Tape, name: str, arguments: list[str], numbers: CNumbers) -> str:
     first = len(tape.inputs)
-    body, place = _statements(tape, arguments), 0
+    body, place = _statements(tape, arguments, numbers), 0
     for port, argument in zip(tape.outputs, arguments[first:], strict=True):
         for element in range(port.size):
-            value = _value(tape, int(tape.results[place + element]))
+            value = _value(tape, int(tape.results[place + element]), numbers)
             body.append(f"{argument}[{element}] = {value};")
         place += port.size
     lines = "\n".join(f"    {line}" for line in body)
     unused = "".join(f"    (void){a};\n" for a in arguments)
-    return f"{_signature(tape, name, arguments)}\n{{\n{unused}{lines}\n}}\n"
+    return f"{_signature(tape, name, arguments, numbers)}\n{{\n{unused}{lines}\n}}\n"
 
 
-def _statements(tape: Tape, arguments: list[str]) -> list[str]:
+def _statements(tape: Tape, arguments: list[str], numbers: CNumbers) -> list[str]:
     statements = []
     for number, (code, row) in enumerate(
         zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True)
     ):
         kind = Kind(code)
         if kind == Kind.INPUT:
-            statements.append(f"const double v{number} = {arguments[row[0]]}[{row[1]}];")
+            statements.append(f"const {numbers.type} v{number} = {arguments[row[0]]}[{row[1]}];")
         elif kind not in LEAVES:
-            values = [_value(tape, v) for v in row[: ARITY[kind]]]
-            statements.append(f"const double v{number} = {_expression(kind, values)};")
+            values = [_value(tape, v, numbers) for v in row[: ARITY[kind]]]
+            expression = _expression(kind, values, numbers)
+            statements.append(f"const {numbers.type} v{number} = {expression};")
     return statements
 
 
-def _value(tape: Tape, number: int) -> str:
+def _value(tape: Tape, number: int, numbers: CNumbers) -> str:
     if tape.kinds[number] == Kind.CONSTANT:
-        return _literal(float(tape.constants[tape.operands[number, 0]]))
+        return numbers.literal(float(tape.constants[tape.operands[number, 0]]))
     return f"v{number}"
 
 
-def _literal(value: float) -> str:
-    """A C constant that reads back as the same double."""
-    if math.isnan(value):
-        return "NAN"
-    if math.isinf(value):
-        return "INFINITY" if value > 0 else "(-INFINITY)"
-    text = repr(value)
-    return f"({text})" if text.startswith("-") else text
-
-
-def _expression(kind: Kind, values: list[str]) -> str:
+def _expression(kind: Kind, values: list[str], numbers: CNumbers) -> str:
+    zero, real = numbers.literal(0.0), numbers.type
     if kind in _INFIX:
         return f"{values[0]} {_INFIX[kind]} {values[1]}"
     if kind in _COMPARE:
-        return f"(double)({values[0]} {_COMPARE[kind]} {values[1]})"
+        return f"({real})({values[0]} {_COMPARE[kind]} {values[1]})"
     if kind in _LOGIC:
-        return f"(double)({values[0]} != 0.0 {_LOGIC[kind]} {values[1]} != 0.0)"
+        return f"({real})({values[0]} != {zero} {_LOGIC[kind]} {values[1]} != {zero})"
     if kind == Kind.NOT:
-        return f"(double)({values[0]} == 0.0)"
+        return f"({real})({values[0]} == {zero})"
     if kind == Kind.NEG:
         return f"-{values[0]}"
     if kind == Kind.SELECT:
-        return f"{values[0]} != 0.0 ? {values[1]} : {values[2]}"
-    prefix = "axode_" if kind in _HELPERS else ""
-    return f"{prefix}{kind.label}({', '.join(values)})"
-
-
-def _self_test(tape: Tape, name: str) -> str:
-    """A program with a few samples and the results they must give."""
-    inputs, outputs, accepted = _samples(tape)
-    given = [_table(f"in{k}", array) for k, array in enumerate(inputs)]
-    expected = [_table(f"expected{k}", array) for k, array in enumerate(outputs)]
-    expected += [_table(f"accepted{k}", array) for k, array in enumerate(accepted)]
-    sizes = [max(1, port.size) for port in tape.outputs]
-    results = [f"    double out{k}[{size}];" for k, size in enumerate(sizes)]
-    passed = [f"in{k}[s]" for k in range(len(inputs))] + [f"out{k}" for k in range(len(sizes))]
-    checks = [
-        f"        for (i = 0; i < {port.size}; ++i)"
-        f" bad += differs(out{k}[i], expected{k}[s][i], accepted{k}[s][i]);"
-        for k, port in enumerate(tape.outputs)
-    ]
-    return "\n".join(
-        [
-            f"/* Self-test of {name}: prints the number of wrong results and returns 0 if none. */",
-            f'#include "{name}.h"\n',
-            "#include <math.h>",
-            "#include <stdio.h>\n",
-            *given,
-            *expected,
-            "static int differs(double got, double expected, double accepted)",
-            "{",
-            "    if (expected != expected || got == expected)"
-            " return !(got == expected || got != got);",
-            "    return !(fabs(got - expected) <= accepted);",
-            "}\n",
-            "int main(void)",
-            "{",
-            "    int s, i, bad = 0;",
-            *results,
-            f"    for (s = 0; s < {SELF_TEST_SAMPLES}; ++s) {{",
-            f"        {name}({', '.join(passed)});",
-            *checks,
-            "    }",
-            "    (void)i;",
-            f'    printf("{name}: %d wrong\\n", bad);',
-            "    return bad != 0;",
-            "}\n",
-        ]
-    )
-
-
-def _samples(tape: Tape) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
-    """Inputs of the self-test, their results, and the errors that rounding explains.
-
-    Of many random samples the best conditioned are taken: at others another compiler's rounding
-    would be indistinguishable from a mistake.
-    """
-    if not tape.inputs:
-        results = list(_constant_outputs(tape))
-        return [], results, [SELF_TEST_TOLERANCE * (1.0 + np.abs(array)) for array in results]
-    rng = np.random.default_rng(0)
-    inputs = [rng.normal(size=(SELF_TEST_CANDIDATES, *port.shape)) for port in tape.inputs]
-    results = list(tape.evaluate(*inputs))
-    accepted = [SELF_TEST_TOLERANCE * (1.0 + np.abs(array)) for array in results]
-    worst = np.zeros(SELF_TEST_CANDIDATES)
-    for _ in range(4):
-        rounded = [x * (1.0 + EPSILON * rng.choice((-1.0, 1.0), size=x.shape)) for x in inputs]
-        for error, moved, array in zip(accepted, tape.evaluate(*rounded), results, strict=True):
-            with np.errstate(invalid="ignore"):  # of samples with infinite results, taken last
-                change = SELF_TEST_ROUNDINGS * np.abs(moved - array)
-                relative = np.where(np.isnan(array), 0.0, change / (1.0 + np.abs(array)))
-            worst = np.maximum(worst, relative.reshape(SELF_TEST_CANDIDATES, -1).max(1, initial=0))
-            np.fmax(error, change, out=error)
-    best = np.argsort(worst, kind="stable")[:SELF_TEST_SAMPLES]
-    return [x[best] for x in inputs], [x[best] for x in results], [x[best] for x in accepted]
-
-
-def _constant_outputs(tape: Tape) -> tuple[np.ndarray, ...]:
-    """Results of a tape without inputs, repeated for every sample."""
-    return tuple(
-        np.broadcast_to(value, (SELF_TEST_SAMPLES, *value.shape)) for value in tape.evaluate()
-    )
-
-
-def _table(name: str, array: np.ndarray) -> str:
-    rows = array.reshape(SELF_TEST_SAMPLES, -1)
-    width = max(1, rows.shape[1])
-    text = ",\n".join(
-        "    {" + (", ".join(map(_literal, row)) or "0.0") + "}" for row in rows.tolist()
-    )
-    return f"static const double {name}[{SELF_TEST_SAMPLES}][{width}] = {{\n{text}\n}};\n"
+        return f"{values[0]} != {zero} ? {values[1]} : {values[2]}"
+    name = f"axode_{kind.label}" if kind in HELPERS else f"{kind.label}{numbers.suffix}"
+    return f"{name}({', '.join(values)})"

@@ -1,4 +1,4 @@
-"""Mechanisms in files: TOML, read and written, URDF and MJCF, read.
+"""Mechanisms in files: TOML, read and written, URDF and MJCF, read; TOML that extends any of them.
 
 A file is read completely or refused with everything wrong with it; it is replaced completely or
 left as it was.
@@ -10,20 +10,35 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
-from axode.errors import FileError, InvalidArgument, shortened
+from axode.errors import FileError, InvalidArgument, LeftOut, level_outside, shortened
 from axode.mechanism.files.mesh_folders import with_mesh_folders
+from axode.mechanism.files.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml_lines import key_lines
+from axode.mechanism.files.wheel_proposals import (
+    Geometry,
+    ProposedWheel,
+    choose_wheels,
+    describe_proposals,
+    propose_wheels,
+)
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
 
+if TYPE_CHECKING:
+    from axode.mechanism.files.additions import Additions, Extended
+    from axode.mechanism.files.toml_schema import ExtendsTable
+
 MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
 MAX_KEY_PARTS = 16
+MAX_EXTENDED = 8  # files, each of which extends the next
 
 
 def load(
@@ -32,20 +47,25 @@ def load(
     base: Literal["fixed", "floating", "planar"] | None = None,
     strict: bool = False,
     folder: str | os.PathLike[str] | None = None,
+    wheels: Literal["proposed"] | Sequence[str] | None = None,
 ) -> Mechanism:
     """Read a mechanism from a TOML, a URDF or an MJCF file.
 
     Args:
         path: The file; `Mechanism.save` writes TOML files and docs/start/from-toml.md explains
             how to write one by hand, docs/start/from-urdf.md what is read of a URDF file,
-            docs/start/from-mjcf.md what of an MJCF file, which needs the `mujoco` package.
+            docs/start/from-mjcf.md what of an MJCF file, which needs the `mujoco` package, and
+            docs/start/additions.md how a TOML file adds to a file of another kind.
         base: How the root link of a URDF file is held: "fixed" to the ground (the usual),
             "floating", or "planar" in the ground's plane, by a joint called `base`.
         strict: Whether to refuse in a URDF file what departs from the format or from physics and
             can be read all the same, and in an MJCF file also what a mechanism cannot hold. A
             TOML file is always read strictly.
-        folder: Outside of which no other file of the model is opened, included files and meshes;
-            its own folder unless given, and for meshes also that of its package.
+        folder: Outside of which no file is opened that a TOML file extends, an MJCF file includes
+            or a mesh is in; its own folder unless given, and for meshes also that of its package.
+        wheels: Links that roll on the ground: "proposed" for all that look like wheels, or the
+            names of some of them; none unless given. A warning lists those that are not given,
+            unless there is a choice; an empty one lets no link roll.
 
     Raises:
         FileError: if the file cannot be read or is none of these.
@@ -55,28 +75,175 @@ def load(
 
     Warns:
         DoubtfulFile: once, listing every deviation of the file and what was done about it.
-        LeftOut: listing what a mechanism cannot hold of it.
+        LeftOut: listing what a mechanism cannot hold of it, and the links that look like wheels.
     """
-    place = _as_path(path)
-    remarks: list[tuple[int, str, str]] = []
-    text = _text(place, remarks)
-    limit = None if folder is None else _as_path(folder)
-    if _MJCF.search(text):
-        made = _from_mjcf(text, place, base, limit, strict=strict, remarks=remarks)
-        return with_mesh_folders(made, place.parent, limit)
-    if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
-        from axode.mechanism.files.urdf import mechanism_from_urdf
+    loaded = read(path, base=base, strict=strict, folder=folder, wheels=wheels)
+    if loaded.proposals:
+        text = describe_proposals(
+            str(path), base, loaded.proposals, extends=loaded.additions is not None
+        )
+        warnings.warn(text, LeftOut, level_outside())
+    return loaded.mechanism
 
-        made = mechanism_from_urdf(
-            text, str(place), place.stem, base, strict=strict, remarks=remarks
-        )
-        return with_mesh_folders(made, place.parent, limit)
-    if base is not None:
+
+@dataclass
+class LoadedFile:
+    """A mechanism from a file, and what else is in the file.
+
+    Attributes:
+        proposals: Links that look like wheels, unless somebody chose among them.
+        additions: What a file that extends another adds to it.
+    """
+
+    mechanism: Mechanism
+    proposals: list[ProposedWheel]
+    additions: Additions | None
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    base: str | None = None,
+    strict: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+    wheels: Literal["proposed"] | Sequence[str] | None = None,
+) -> LoadedFile:
+    """Read a mechanism as `load` does, and what else is in the file."""
+    names = isinstance(wheels, Sequence) and not isinstance(wheels, str)
+    if wheels not in (None, "proposed") and not (names and all(isinstance(n, str) for n in wheels)):
         raise InvalidArgument(
-            f"base={base!r} is for URDF files; in {place} a joint on the ground holds "
-            "the first body"
+            f"wheels must be 'proposed' or names of links, got {shortened(wheels)}"
         )
-    return with_mesh_folders(_from_toml(text, place), place.parent, limit)
+    limit = None if folder is None else _as_path(folder)
+    files = _Files(base, strict, limit)
+    mechanism = files.read(_as_path(path))
+    proposals: list[ProposedWheel] = []
+    if wheels is not None:
+        chosen, wrong = choose_wheels(wheels, mechanism, files.geometry)
+        if wrong:
+            raise InvalidArgument(
+                "\n  ".join([f"wheels={shortened(wheels)}: {wrong[0]}", *wrong[1:]])
+            )
+        for wheel in chosen:
+            wheel.add_to(mechanism)
+    elif not files.wheels_chosen:
+        proposals = propose_wheels(mechanism, files.geometry)
+    return LoadedFile(mechanism, proposals, files.additions)
+
+
+@dataclass
+class _Files:
+    """Reads a file, and the files that it extends.
+
+    Attributes:
+        geometry: The solids of links that are no TOML file's.
+        wheels_chosen: Whether a file says which links roll.
+        trail: The files that are being read, each of which extends the next.
+        additions: What the first of them adds to the second.
+    """
+
+    base: str | None
+    strict: bool
+    limit: Path | None
+    geometry: Geometry = field(default_factory=Geometry)
+    wheels_chosen: bool = False
+    trail: tuple[Path, ...] = ()
+    additions: Additions | None = None
+
+    def read(self, place: Path) -> Mechanism:
+        """Read a file of any kind, whose meshes may be in its own folder and in the one allowed."""
+        return with_mesh_folders(self._read(place), place.parent, self.limit)
+
+    def _read(self, place: Path) -> Mechanism:
+        remarks: list[tuple[int, str, str]] = []
+        text = _text(place, remarks)
+        if _MJCF.search(text):
+            return self._from_mjcf(text, place, remarks)
+        if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
+            from axode.mechanism.files.urdf import mechanism_from_urdf
+
+            return mechanism_from_urdf(
+                text,
+                str(place),
+                place.stem,
+                self.base,  # type: ignore[arg-type]
+                strict=self.strict,
+                remarks=remarks,
+                geometry=self.geometry,
+            )
+        return self._from_toml(text, place)
+
+    def _from_mjcf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
+        # only those who read such files wait for MuJoCo
+        from axode.mechanism.files.mjcf import mechanism_from_mjcf
+
+        if self.base is not None:
+            raise InvalidArgument(
+                f"base={self.base!r} is for URDF files; in {place} a free joint, or none, holds "
+                "the first body"
+            )
+        return mechanism_from_mjcf(
+            text,
+            str(place),
+            place,
+            self.limit,
+            strict=self.strict,
+            remarks=remarks,
+            geometry=self.geometry,
+        )
+
+    def _from_toml(self, text: str, place: Path) -> Mechanism:
+        # pydantic takes a moment to import: only those who read files wait for it
+        from axode.mechanism.files.additions import compare
+        from axode.mechanism.files.toml_reader import extends_table, mechanism_from
+
+        data, lines = _toml(text, place)
+        if "extends" not in data:
+            if self.base is not None:
+                raise InvalidArgument(
+                    f"base={self.base!r} is for URDF files; in {place} a joint on the ground "
+                    "holds the first body"
+                )
+            return mechanism_from(data, lines, str(place), place.stem)
+        table = extends_table(data)
+        if table is None:  # the reader says what is wrong with it
+            return mechanism_from(data, lines, str(place), place.stem)
+        extended = self._extended(table, place, lines["extends",])
+        mechanism = mechanism_from(data, lines, str(place), place.stem, extended)
+        self.wheels_chosen |= table.wheels is not None
+        self.additions = compare(extended.file, extended.mechanism, mechanism)
+        return mechanism
+
+    def _extended(self, table: ExtendsTable, place: Path, line: int) -> Extended:
+        """Read the file that another extends."""
+        from axode.mechanism.files.additions import Extended
+
+        if table.base is not None and self.base not in (None, table.base):
+            raise InvalidArgument(
+                f'base={self.base!r}: {place}, line {line}, says base = "{table.base}"; '
+                "leave one of them out"
+            )
+        self.base = self.base or table.base
+        self.strict |= table.strict
+        self.limit = place.parent if self.limit is None else self.limit
+        self.trail += (place.resolve(),)
+        file = place.parent / table.file.replace("\\", "/")
+        where = f"{place}, line {line}: cannot extend {table.file}"
+        if not file.resolve().is_relative_to(self.limit.resolve()):
+            raise FileError(
+                f"{where}: it is outside of the folder {self.limit.resolve()}, and is not opened."
+                "\n  Allow a folder that holds both: load(..., folder=...)."
+            )
+        if file.resolve() in self.trail:
+            names = [path.name for path in (*self.trail, file)]
+            raise FileError(f"{where}: the files extend each other: {', '.join(names)}.")
+        if len(self.trail) > MAX_EXTENDED:
+            raise FileError(f"{where}: more than {MAX_EXTENDED} files extend one another.")
+        if not file.is_file():
+            raise FileError(
+                f"{where}.\n  {_cannot('read', file, FileNotFoundError(2, 'No such file'))}"
+            )
+        return Extended(table.file, self.read(file), table, self.geometry)
 
 
 _MJCF = re.compile(
@@ -85,40 +252,17 @@ _MJCF = re.compile(
 )
 
 
-def _from_mjcf(
-    text: str,
-    place: Path,
-    base: str | None,
-    folder: Path | None,
-    *,
-    strict: bool,
-    remarks: list[tuple[int, str, str]],
-) -> Mechanism:
-    # only those who read such files wait for MuJoCo
-    from axode.mechanism.files.mjcf import mechanism_from_mjcf
-
-    if base is not None:
-        raise InvalidArgument(
-            f"base={base!r} is for URDF files; in {place} a free joint, or none, holds the first "
-            "body"
-        )
-    return mechanism_from_mjcf(text, str(place), place, folder, strict=strict, remarks=remarks)
-
-
-def _from_toml(text: str, place: Path) -> Mechanism:
-    # pydantic takes a moment to import: only those who read files wait for it
-    from axode.mechanism.files.toml_reader import mechanism_from
-
+def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
+    """Parse TOML, and find where its keys stand."""
     _check_key_lengths(text, place)
     try:
         data = tomllib.loads(text)
         require_readable(str(place), _children(data))
-        lines = key_lines(text)
+        return data, key_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise FileError(_syntax(place, text, str(error))) from None
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
-    return mechanism_from(data, lines, str(place), place.stem)
 
 
 def _children(data: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -13,15 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from axode.errors import DoubtfulFile, Fault, LeftOut, MechanismError
+from axode.errors import DoubtfulFile, Fault, LeftOut, MechanismError, level_outside
 from axode.mechanism.checks import faults as all_faults
 from axode.mechanism.files.mjcf_actuators import ActuatorReader
 from axode.mechanism.files.mjcf_bodies import BodyReader
 from axode.mechanism.files.mjcf_constraints import ConstraintReader
 from axode.mechanism.files.mjcf_findings import FLUID, KEYS, MjcfFindings
+from axode.mechanism.files.mjcf_geoms import add_geoms
 from axode.mechanism.files.mjcf_model import CompiledModel, compile_text
 from axode.mechanism.files.mjcf_text import Folder, read_model_text
-from axode.mechanism.files.mjcf_wheels import propose_wheels
+from axode.mechanism.files.wheel_proposals import Geometry
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
@@ -38,6 +39,7 @@ def mechanism_from_mjcf(
     *,
     strict: bool = False,
     remarks: list[tuple[int, str, str]] | None = None,
+    geometry: Geometry | None = None,
 ) -> Mechanism:
     """Read the mechanism that the text of an MJCF file describes.
 
@@ -48,6 +50,7 @@ def mechanism_from_mjcf(
         folder: Outside of which nothing is opened; the folder of the file unless given.
         strict: Whether to refuse what can be read only with a warning.
         remarks: Line, message and remedy of what was found when the file was decoded.
+        geometry: Where to put the geoms that touch others.
 
     Raises:
         FileError: if the text is not MJCF, or MuJoCo refuses it.
@@ -65,15 +68,16 @@ def mechanism_from_mjcf(
     model_text = read_model_text(text, source, home, findings)
     compiled = compile_text(model_text, source, home, findings)
     require_readable(source, _children(compiled))
-    mechanism = _build(compiled, path.stem)
+    mechanism = _build(compiled, path.stem, Geometry() if geometry is None else geometry)
     found = findings.strict_faults() if strict else findings.only_faults()
     if found:
         raise MechanismError(source, found)
+    level = level_outside()
     if findings.deviations:
-        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=4)
+        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
     summary = findings.summary(source)
     if summary:
-        warnings.warn(summary, LeftOut, stacklevel=4)
+        warnings.warn(summary, LeftOut, stacklevel=level)
     return mechanism
 
 
@@ -82,7 +86,7 @@ def _children(compiled: CompiledModel) -> list[tuple[str, str]]:
     return [(str(body), "") for body in compiled.model.jnt_bodyid]
 
 
-def _build(compiled: CompiledModel, stem: str) -> Mechanism:
+def _build(compiled: CompiledModel, stem: str, geometry: Geometry) -> Mechanism:
     model, findings = compiled.model, compiled.findings
     name = compiled.text.root.attributes.get("model") or stem
     gravity = (0.0, 0.0, 0.0)
@@ -100,7 +104,7 @@ def _build(compiled: CompiledModel, stem: str) -> Mechanism:
     qpos = _home(compiled)
     bodies.set_home(qpos)
     constraints.set_home()
-    findings.proposals += propose_wheels(compiled, bodies, qpos)
+    add_geoms(geometry, compiled, bodies)
     _keep(all_faults(mechanism), compiled)
     return mechanism
 

@@ -38,12 +38,10 @@ class MjcfFindings(UrdfFindings):
     Attributes:
         left_out: By what they are, the elements that were left out.
         files: By the identity of an element, the included file that it comes from.
-        proposals: Calls that would make wheels of bodies which look like them.
     """
 
     left_out: dict[str, list[Fault]] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
-    proposals: list[str] = field(default_factory=list)
 
     def _fault(self, element: Element, name: str, field: str, message: str) -> Fault:
         file = self.files.get(id(element), "")
@@ -79,7 +77,7 @@ class MjcfFindings(UrdfFindings):
         return sorted([*self.all_faults(), *lost], key=lambda fault: fault.line or 0)
 
     def summary(self, source: str) -> str:
-        """Describe what is left out, kind by kind, and the wheels that may be meant; "" if none."""
+        """Describe what is left out, kind by kind; "" if there is nothing."""
         lines = [f"{source}: left out (strict=True refuses all but pictures):"]
         for what, faults in sorted(self.left_out.items(), key=lambda item: item[0] == PICTURES):
             if what == PICTURES:
@@ -88,9 +86,6 @@ class MjcfFindings(UrdfFindings):
             else:
                 listed = [_place(fault) for fault in faults]
             lines.append(f"{what}: {', '.join(listed)}")
-        if self.proposals:
-            lines.append("if they are wheels that roll, with the mechanism called robot:")
-            lines += [f"  {call}" for call in self.proposals]
         return "\n  ".join(lines) if len(lines) > 1 else ""
 
 

@@ -85,10 +85,14 @@ class Builder:
         self.left_out: list[tuple[str, str]] = []
         self.origins: dict[tuple[str, str], TableOrigin] = {}
 
-    def build(self, document: Document) -> Mechanism:
-        """The mechanism of all tables."""
+    def build(self, document: Document, extended: Mechanism | None = None) -> Mechanism:
+        """Make the mechanism of all tables, or add them to the one that the file extends."""
         name = self.stem if document.name is None else document.name
         self.mechanism = Mechanism(name, document.gravity, loop_tolerance=document.loop_tolerance)
+        if extended is not None:
+            self.mechanism = extended
+            for key in {"name", "gravity", "loop_tolerance"} & document.model_fields_set:
+                setattr(extended, key, getattr(document, key))
         steps: tuple[tuple[str, Callable[[str, Any], None]], ...] = (
             ("body", self.body),
             ("joint", self.joint),

@@ -12,7 +12,7 @@ import copy
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -21,11 +21,14 @@ from axode.errors import Fault, InvalidArgument, MechanismError, plural, suggest
 from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
+from axode.mechanism.files.additions import Extended, start
 from axode.mechanism.files.toml_lines import Path
 from axode.mechanism.files.toml_parts import COUPLINGS, JOINT_KEYS, WHEEL_KEYS, Builder, TableOrigin
-from axode.mechanism.files.toml_schema import TABLES, TABLES_IN_TABLES, Document
+from axode.mechanism.files.toml_schema import TABLES, TABLES_IN_TABLES, Document, ExtendsTable
 from axode.mechanism.files.toml_values import Table, describe_value
+from axode.mechanism.files.wheel_proposals import choose_wheels
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Parameter
 
 _TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
@@ -61,32 +64,58 @@ _MESSAGES = {
 
 
 def mechanism_from(
-    data: dict[str, Any], lines: Mapping[Path, int], source: str, stem: str
+    data: dict[str, Any],
+    lines: Mapping[Path, int],
+    source: str,
+    stem: str,
+    extended: Extended | None = None,
 ) -> Mechanism:
-    """The mechanism that the data of a file describe.
+    """Make the mechanism that the data of a file describe.
 
     Args:
         data: What the file holds.
         lines: Where each key stands.
         source: What messages call the file.
         stem: The mechanism's name unless the file gives one.
+        extended: What the file adds to, if it extends another.
 
     Raises:
         MechanismError: listing every fault with its line.
     """
-    findings = Findings(lines)
-    document = findings.document(data)
+    findings = Findings(lines, extended.file if extended else "")
+    document = findings.document(data, parameters_of(extended.mechanism) if extended else {})
     builder = Builder(stem, findings.add)
-    mechanism = builder.build(document)
-    findings.note(value_faults(mechanism), builder.origins)
+    begun = None
+    if extended:
+        begun = start(extended, document, lines)
+        findings.faults += begun.faults
+    elif "extends" in data:
+        findings.tables_known = False  # without the other file, most names seem unknown
+    mechanism = builder.build(document, begun.mechanism if begun else None)
+    unread = "extends" in data and extended is None
+    found = [x for x in value_faults(mechanism) if not unread or x.kind != "mechanism"]
+    findings.note(found, builder.origins)
     for kind, name in builder.left_out:
         findings.lose(kind, name, data[kind][name])
     if findings.tables_known:
+        if extended and not findings.lost and findings.joints_known:
+            findings.add_wheels(mechanism, extended)
         findings.note_relations(mechanism, builder.origins, document)
     if findings.faults:
+        if extended:
+            source = f"{source} (extends {extended.file})"
         unique = dict.fromkeys(findings.faults)
         raise MechanismError(source, sorted(unique, key=lambda fault: fault.line or 0))
     return mechanism
+
+
+def extends_table(data: dict[str, Any]) -> ExtendsTable | None:
+    """Return which file the data extend; None if that cannot be read."""
+    try:
+        found: ExtendsTable = Document.model_validate({"extends": data["extends"]}).extends
+    except ValidationError:
+        return None
+    return found
 
 
 @dataclass
@@ -94,6 +123,7 @@ class Findings:
     """The faults found so far, each with its line."""
 
     lines: Mapping[Path, int]
+    extended: str = ""  # the file that this one adds to
     faults: list[Fault] = field(default_factory=list)
     broken: set[tuple[str, str, str]] = field(default_factory=set)  # kind, name, key
     lost: set[str] = field(default_factory=set)  # parts that could not be read, and their names
@@ -101,12 +131,17 @@ class Findings:
     names_known: bool = True  # whether the coordinates and speeds of every joint are
     tables_known: bool = True
 
-    def document(self, data: dict[str, Any]) -> Document:
-        """Read all formulas of the tables; note what is wrong and leave it out."""
+    def document(self, data: dict[str, Any], known: Mapping[str, Parameter]) -> Document:
+        """Read all formulas of the tables; note what is wrong and leave it out.
+
+        Args:
+            data: What the file holds.
+            known: Parameters that formulas may use besides those of the file.
+        """
         data = copy.deepcopy(data)
         for kind in _FLAT:
             self._flatten_lines(kind)
-        context = {"parameters": self._parameters(data)}
+        context = {"parameters": {**known, **self._parameters(data)}}
         for _ in range(5):
             try:
                 return Document.model_validate(data, context=context)
@@ -132,6 +167,9 @@ class Findings:
             elif origin is not None:
                 key = origin.keys.get(fault.field, fault.field)
                 self.add(origin.kind, origin.name, key, fault.message)
+            elif self.extended and not self._is_here(fault):
+                message = f"{fault.message} (in {self.extended})"
+                self.faults.append(replace(fault, message=message, line=self.lines["extends",]))
             else:
                 kind = "" if fault.kind == "mechanism" else fault.kind
                 self.add(kind, fault.name, fault.field, fault.message)
@@ -139,6 +177,21 @@ class Findings:
             if not origin.has_fault(self.faults):
                 key = origin.keys.get(fault.field, fault.field)
                 self.add(origin.kind, origin.name, key, fault.message)
+
+    def _is_here(self, fault: Fault) -> bool:
+        """Return whether the file has the table or key that a fault names."""
+        return (fault.kind, fault.name or fault.field) in self.lines or fault.kind == "mechanism"
+
+    def add_wheels(self, mechanism: Mechanism, extended: Extended) -> None:
+        """Let the links roll that are confirmed as wheels."""
+        choice = extended.table.wheels
+        if choice is None:
+            return
+        wheels, wrong = choose_wheels(choice, mechanism, extended.geometry)
+        for message in wrong:
+            self.add("extends", "", "wheels", message)
+        for wheel in wheels:
+            wheel.add_to(mechanism)
 
     def lose(self, kind: str, name: str, table: Any) -> None:
         """Remember a part that could not be read, and the names that it would have had."""
@@ -231,6 +284,8 @@ class Findings:
             kind, name, keys = place[0], "", [".".join(place[1:])]
         else:
             kind, name, keys = "", "", place
+            if place[0] == "extends" and len(place) > 1:
+                kind, keys = place[0], place[1:]
             self.tables_known &= place[0] not in TABLES
             if item["type"] == "extra_forbidden" and isinstance(item["input"], dict):
                 for part, table in item["input"].items():  # of a table with a misspelt name
@@ -318,6 +373,8 @@ def _message(item: Any, place: list[str]) -> str:
 
 
 def _unknown_key(place: list[str], value: Any) -> str:
+    if len(place) == 1 and place[0] in ExtendsTable.model_fields:
+        return f"unknown key '{place[0]}'. It stands under [extends], which names the file"
     if len(place) == 1 and place[0] not in TABLES:
         known = list(Document.model_fields)
         what = "table" if isinstance(value, dict) else "key"

@@ -12,9 +12,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
+    StrictBool,
     StrictStr,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
 )
 
@@ -37,11 +40,46 @@ from axode.mechanism.files.toml_values import (
     Tensor,
     Terms,
     Vector,
+    WheelChoice,
     describe_value,
     flatten,
 )
 from axode.mechanism.mechanism import LOOP_TOLERANCE
 from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN
+
+
+class ExtendsTable(Table):
+    """Another file, TOML, URDF or MJCF, to whose mechanism this file adds."""
+
+    file: StrictStr = Field(description="Its path, relative to the folder of this file.")
+    base: Literal["fixed", "floating", "planar"] | None = Field(
+        None, description="How the root link of a URDF file is held: fixed unless given."
+    )
+    strict: StrictBool = Field(
+        False, description="Whether to refuse what can be read only with a warning."
+    )
+    wheels: WheelChoice = Field(
+        None, description='Links that roll: "proposed", or the names of proposed ones.'
+    )
+    remove: list[StrictStr] = Field(
+        [], description='Parts of that file to remove, such as "motor.left" or "damper.*".'
+    )
+
+
+def _extends(value: Any, info: ValidationInfo) -> Any:
+    table = {"file": value} if isinstance(value, str) else value
+    if isinstance(table, dict):
+        return ExtendsTable.model_validate(table, context=info.context)
+    raise ValueError(
+        f'expected a file such as "robot.urdf" or a table with file, got {describe_value(value)}'
+    )
+
+
+Extends = Annotated[
+    Any,
+    PlainValidator(_extends),
+    WithJsonSchema({"anyOf": [{"type": "string"}, ExtendsTable.model_json_schema()]}),
+]
 
 
 class ShapeTable(Table):
@@ -273,7 +311,12 @@ class Document(Table):
 
     model_config = ConfigDict(title="Axode mechanism")
 
-    name: StrictStr | None = Field(None, description="The file's name unless given.")
+    extends: Extends = Field(
+        None, description="A file to whose mechanism everything else is added."
+    )
+    name: StrictStr | None = Field(
+        None, description="The file's name unless given, or that of the file it extends."
+    )
     gravity: Vector = Field((0.0, 0.0, -9.81), description="In the world [m/s^2].")
     loop_tolerance: Constant = Field(
         LOOP_TOLERANCE,
@@ -313,6 +356,7 @@ TABLES: dict[str, type[Table]] = {
     if isinstance(kind, type) and issubclass(kind, Table)
 }
 TABLES_IN_TABLES: dict[str, type[Table]] = {
+    "extends": ExtendsTable,
     "inertia": InertiaTable,
     "bracket_inertia": InertiaTable,
     "shape": ShapeTable,

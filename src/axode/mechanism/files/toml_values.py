@@ -204,6 +204,14 @@ def _terms(value: Any, info: ValidationInfo) -> Any:
     return found
 
 
+def _wheels(value: Any) -> Any:
+    if value == "proposed":
+        return value
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    raise ValueError(f'expected "proposed" or a list of links, got {describe_value(value)}')
+
+
 def _either(*schemas: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": list(schemas)})
 
@@ -219,3 +227,5 @@ MotorOrTrue = Annotated[
 
 _COEFFICIENTS = WithJsonSchema({"type": "object", "additionalProperties": _SCALAR})
 Terms = Annotated[Any, PlainValidator(_terms), _COEFFICIENTS]
+_NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+WheelChoice = Annotated[Any, PlainValidator(_wheels), _either({"const": "proposed"}, _NAMES)]

@@ -1,7 +1,8 @@
 """Mechanisms from URDF files, the robots of ROS.
 
-A URDF file holds a tree of links and joints. Its frames are ours: a link's frame is that of the
-joint that holds it. What it cannot hold, wheels that roll and loops, is added after loading.
+A URDF file holds a tree of links and joints, and loops in elements of other programs. Its frames
+are ours: a link's frame is that of the joint that holds it. Wheels that roll are added after
+loading.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from axode.errors import (
     InvalidArgument,
     LeftOut,
     MechanismError,
+    level_outside,
     shortened,
     suggest,
 )
@@ -32,8 +34,18 @@ from axode.mechanism.elements.joints import (
     Spherical,
 )
 from axode.mechanism.files.urdf_joints import DRIVEN, JointReader, follow
+from axode.mechanism.files.urdf_loops import (
+    COUPLING,
+    SPRING,
+    LoopJoint,
+    LoopReader,
+    loop_elements,
+    note_unread,
+    zero_frames,
+)
 from axode.mechanism.files.urdf_tree import Joint, root_of
 from axode.mechanism.files.urdf_values import Owner, UrdfFindings
+from axode.mechanism.files.wheel_proposals import Geometry
 from axode.mechanism.files.xml_tree import Element, parse
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
@@ -64,7 +76,7 @@ _KINDS = {
     "coupling": "joint",
     "mechanism": "robot",
 }
-_OTHERS = {"sdf": "SDF", "mujoco": "MJCF", "mujocoinclude": "MJCF"}
+_OTHERS = {"sdf": "SDF"}
 _NOT_NEEDED = ("gazebo", "visual", "collision", "material")
 _DEFINITIONS = ("xacro:property", "xacro:macro", "xacro:arg")  # they make nothing by themselves
 
@@ -77,6 +89,7 @@ def mechanism_from_urdf(
     *,
     strict: bool = False,
     remarks: list[tuple[int, str, str]] | None = None,
+    geometry: Geometry | None = None,
 ) -> Mechanism:
     """Read the mechanism that the text of a URDF file describes.
 
@@ -87,6 +100,7 @@ def mechanism_from_urdf(
         base: How the root link is held: "fixed" unless given.
         strict: Whether to refuse what can be read only with a warning.
         remarks: Line, message and remedy of what was found when the file was decoded.
+        geometry: Where to put the solids of the links.
 
     Raises:
         FileError: if the text is not URDF.
@@ -104,7 +118,7 @@ def mechanism_from_urdf(
     robot = parse(text, source, remarks)
     _require_robot(robot, source)
     require_readable(source, _children(robot))
-    reader = Reader(robot, stem)
+    reader = Reader(robot, stem, Geometry() if geometry is None else geometry)
     findings = reader.findings
     for line, message, done in remarks:
         reader.owner.note(Element("", {}, line), "", message, done)
@@ -117,11 +131,12 @@ def mechanism_from_urdf(
     faults = findings.all_faults() if strict else findings.only_faults()
     if faults:
         raise MechanismError(source, faults)
+    level = level_outside()
     if findings.deviations:
-        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=3)
+        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
     for what, joints in reader.left_out.items():
         if joints:
-            warnings.warn(f"{source}: {what} is left out: {', '.join(joints)}.", LeftOut, 3)
+            warnings.warn(f"{source}: {what} is left out: {', '.join(joints)}.", LeftOut, level)
     return mechanism
 
 
@@ -169,8 +184,9 @@ def _macros(element: Element, source: str) -> FileError:
 class Reader:
     """Reads links and joints and joins them; what is wrong is kept, and replaced or left out."""
 
-    def __init__(self, robot: Element, stem: str) -> None:
+    def __init__(self, robot: Element, stem: str, geometry: Geometry) -> None:
         self.robot = robot
+        self.geometry = geometry
         self.findings = UrdfFindings()
         self.owner = Owner("robot", "", self.findings)
         self.mechanism = Mechanism(robot.attributes.get("name") or stem)
@@ -185,10 +201,13 @@ class Reader:
 
     def build(self, base: Base | None, source: str) -> Mechanism:
         """The mechanism; `findings` says whether it is worth anything."""
-        self.owner.look_for_slips(self.robot, ("link", "joint", "transmission"))
+        known = ("link", "joint", "transmission")
+        self.owner.look_for_slips(self.robot, known)
+        note_unread(self.robot, self.owner, known)
         elements = self._named("link")
         links_named = not self.findings.faults
         named = self._named("joint")
+        closing = self._closing(named)
         joints_named = links_named and not self.findings.faults
         joints = [JointReader(Owner("joint", n, self.findings)).read(e) for n, e in named.items()]
         if not elements:
@@ -196,9 +215,11 @@ class Reader:
             return self.mechanism
         self._declare_world(elements, joints)
         links = {name: Owner("link", name, self.findings) for name in elements}
-        root = root_of(links, elements, joints, links_named=links_named, joints_named=joints_named)
+        root, holding = root_of(
+            links, elements, joints, links_named=links_named, joints_named=joints_named
+        )
         is_world = self._is_world(root, base, elements, joints, source)
-        self._rename(elements, named, root if is_world else "")
+        self._rename(elements, {**named, **closing}, root if is_world else "")
         for tag in ("visual", "collision"):  # the latter only where nothing is to be seen
             if not any(self.shapes.values()):
                 self.shapes = {
@@ -208,15 +229,21 @@ class Reader:
             self._add_body(name, owner, elements[name], is_ground=is_world and name == root)
         if root and not is_world:
             self._hold(root, BASES[base or "fixed"])
-        by_name = follow({joint.name: joint for joint in joints})
+        tree = [joint for joint in joints if holding.get(joint.child, joint) is joint]
+        by_name = follow({joint.name: joint for joint in tree})
         for joint in by_name.values():
-            self._add_joint(joint, root if is_world else "")
+            self._add_joint(joint)
+        for joint in joints:
+            if joint.name not in by_name:
+                self._close_with(joint)
+        reader = LoopReader(self.findings, elements, zero_frames(root, holding))
+        self._add_loops(reader, closing, holding)
         self._add_motors(by_name)
         self._keep(value_faults(self.mechanism))
         sound = not self.findings.faults
         found = relation_faults(self.mechanism, joints_known=sound)
-        tree = ("parent", "child")  # reported by root_of where something is wrong
-        self._keep([x for x in found if sound or (x.kind != "loop" and x.field not in tree)])
+        ends = ("parent", "child")  # reported by root_of where something is wrong
+        self._keep([x for x in found if sound or (x.kind != "loop" and x.field not in ends)])
         return self.mechanism
 
     # reading -------------------------------------------------------------------------------------
@@ -235,6 +262,20 @@ class Reader:
             else:
                 found[name] = element
                 owner.look_for_slips(element, _LINK if kind == "link" else _JOINT)
+        return found
+
+    def _closing(self, joints: dict[str, Element]) -> dict[str, Element]:
+        """The elements that close loops, by name."""
+        found: dict[str, Element] = {}
+        for name, element in loop_elements(self.robot):
+            known = found.get(name) or joints.get(name)
+            if not name:
+                self.owner.report(element, "", f'a {element.tag} has no name="..."')
+            elif known:
+                message = f"line {known.line} has this name already; names are unique"
+                Owner("loop", name, self.findings).report(element, "", message)
+            else:
+                found[name] = element
         return found
 
     def _declare_world(self, elements: dict[str, Element], joints: list[Joint]) -> None:
@@ -295,6 +336,7 @@ class Reader:
             self.lines.setdefault(("link", new, part.tag), part.line)
         shape = self.shapes.get(name)
         if not is_ground:
+            self.geometry.solids += owner.solids(element, new)
             self.mechanism.add_body(new, mass=mass, com=com, inertia=inertia, shape=shape)
 
     def _hold(self, root: str, joint: AbstractJoint) -> None:
@@ -305,21 +347,10 @@ class Reader:
             name += "_"
         self.mechanism.add_joint(name, joint, parent=GROUND, child=self.names["link", root])
 
-    def _add_joint(self, joint: Joint, world: str) -> None:
-        makers = {
-            "revolute": Revolute,
-            "continuous": Revolute,
-            "prismatic": Prismatic,
-            "planar": Planar,
-        }
-        others = {"floating": Floating(), "spherical": Spherical()}
-        kind: AbstractJoint = others.get(joint.type, Fixed())
-        if joint.type in makers:
-            kind = makers[joint.type](joint.axis)
+    def _add_joint(self, joint: Joint) -> None:
         name = self.names["joint", joint.name]
-        parent, child = (self.names.get(("link", n), n) for n in (joint.parent, joint.child))
         self.mechanism.add_joint(
-            name, kind, parent=parent, child=child, at=joint.at, rotation=joint.angles
+            name, _kind(joint), **self._ends(joint), at=joint.at, rotation=joint.angles
         )
         if joint.friction > 0:
             self.left_out[FRICTION].append(name)
@@ -335,6 +366,56 @@ class Reader:
                 multiplier=joint.mimic.multiplier,
                 offset=joint.mimic.offset,
             )
+
+    def _ends(self, joint: Joint | LoopJoint) -> dict[str, str]:
+        """The bodies of a joint."""
+        return {"parent": self._body(joint.parent), "child": self._body(joint.child)}
+
+    def _body(self, link: str) -> str:
+        """The body of a link; the world is the ground, also where the file does not declare it."""
+        return self.names.get(("link", link), GROUND.name if link in WORLDS else link)
+
+    def _close_with(self, joint: Joint) -> None:
+        """Close a loop with a joint whose child another joint holds."""
+        given = {"damping": joint.damping, "friction": joint.friction, "mimic": joint.mimic}
+        for what in (word for word, value in given.items() if value):
+            message = f"a joint that closes a loop has no {what}"
+            joint.owner.note(joint.element, what, message, "left out")
+        self.mechanism.add_loop(
+            self.names["joint", joint.name],
+            _kind(joint),
+            **self._ends(joint),
+            at=joint.at,
+            rotation=joint.angles,
+        )
+
+    def _add_loops(
+        self, reader: LoopReader, closing: dict[str, Element], holding: dict[str, Joint]
+    ) -> None:
+        """Add what elements of other programs say about loops, springs and couplings."""
+        for name, element in closing.items():
+            loop = reader.read(name, element)
+            if loop:
+                self.mechanism.add_loop(
+                    self.names["joint", name],
+                    loop.joint,
+                    **self._ends(loop),
+                    at=loop.at,
+                    rotation=loop.rotation,
+                    child_at=loop.child_at,
+                    child_rotation=loop.child_rotation,
+                )
+        for number, element in enumerate(self.robot.all(SPRING)):
+            spring = reader.spring(element)
+            if spring:
+                spring |= {end: self._body(spring[end]) for end in ("parent", "child")}
+                self.mechanism.add_spring(f"spring_{number + 1}", **spring)
+        for number, element in enumerate(self.robot.all(COUPLING)):
+            found = reader.coupling(element, holding)
+            if found:
+                name = element.attributes.get("name") or f"coupling_{number + 1}"
+                faster, other = (self.names["joint", joint] for joint in found[:2])
+                self.mechanism.add_mimic(name, faster, other, multiplier=found[2])
 
     def _add_motors(self, joints: dict[str, Joint]) -> None:
         """Add motors on the joints of the transmissions; without any, where an effort is given.
@@ -374,3 +455,17 @@ class Reader:
             place = (kind, fault.name, "")
             line = self.lines.get((*place[:2], fault.field), self.lines.get(place, self.robot.line))
             self.findings.faults.append(Fault(kind, fault.name, fault.field, fault.message, line))
+
+
+def _kind(joint: Joint) -> AbstractJoint:
+    """The joint without its place."""
+    makers = {
+        "revolute": Revolute,
+        "continuous": Revolute,
+        "prismatic": Prismatic,
+        "planar": Planar,
+    }
+    others = {"floating": Floating(), "spherical": Spherical()}
+    if joint.type in makers:
+        return makers[joint.type](joint.axis)
+    return others.get(joint.type, Fixed())

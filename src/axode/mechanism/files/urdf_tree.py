@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 from axode.errors import suggest
@@ -49,8 +50,11 @@ def root_of(
     *,
     links_named: bool = True,
     joints_named: bool = True,
-) -> str:
-    """Find the link that no joint holds; report all that keeps the file from being a tree.
+) -> tuple[str, dict[str, Joint]]:
+    """Find the link that no joint holds, and the joint that holds each other link.
+
+    What keeps the file from being a tree is reported; joints that hold a link a second time are
+    noted, and not among the holding ones.
 
     Args:
         links: By name.
@@ -60,7 +64,7 @@ def root_of(
         joints_named: Whether every joint has one; else links may seem to hang free.
     """
     known = [_knows_its_links(joint, links, links_named) for joint in joints]
-    holding = _holding_joints(joints)
+    holding = _holding_joints(joints, links)
     roots = [name for name in links if name not in holding]
     if (
         all(known) and links_named and joints_named
@@ -74,7 +78,7 @@ def root_of(
                 "a robot has one root: make this link the child of a "
                 "joint",
             )
-    return roots[0] if roots else ""
+    return (roots[0] if roots else ""), holding
 
 
 def _knows_its_links(joint: Joint, links: dict[str, Owner], links_named: bool) -> bool:
@@ -94,20 +98,30 @@ def _knows_its_links(joint: Joint, links: dict[str, Owner], links_named: bool) -
     return joint.parent in links and joint.child in links and joint.parent != joint.child
 
 
-def _holding_joints(joints: list[Joint]) -> dict[str, Joint]:
-    """The joint that holds each link; report a second one."""
+def _holding_joints(joints: list[Joint], links: dict[str, Owner]) -> dict[str, Joint]:
+    """The joint that holds each link; note a second one, which closes a loop.
+
+    Of several joints that could hold a link, it is the first in the file that a root leads to.
+    """
+    leaving: dict[str, list[int]] = {}
+    for number, joint in enumerate(joints):
+        leaving.setdefault(joint.parent, []).append(number)
+    held = {joint.child for joint in joints}
     holding: dict[str, Joint] = {}
+    waiting = [number for name in links if name not in held for number in leaving.get(name, ())]
+    heapq.heapify(waiting)
+    while waiting:
+        joint = joints[heapq.heappop(waiting)]
+        if joint.child not in holding:
+            holding[joint.child] = joint
+            for number in leaving.get(joint.child, ()):
+                heapq.heappush(waiting, number)
     for joint in joints:
         first = holding.setdefault(joint.child, joint)
         if first is not joint and joint.child:
-            joint.owner.report(
-                joint.element,
-                "child",
-                f"joint '{first.name}' holds link "
-                f"'{joint.child}' already, and a URDF file is a tree; leave this "
-                "joint out and close the loop after loading, with "
-                "add_loop",
-            )
+            already = f"joint '{first.name}' holds link '{joint.child}' already"
+            message = f"{already}, and a URDF file is a tree"
+            joint.owner.note(joint.element, "child", message, "closes a loop")
     return holding
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from axode.errors import Fault, suggest
 from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Shape, Sphere
+from axode.mechanism.files.wheel_proposals import LinkSolid
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.values.geometry import ORIGIN, rotation_matrix
 
@@ -136,11 +137,10 @@ class Owner:
     def look_for_slips(self, element: Element, known: tuple[str, ...]) -> None:
         """Note elements that look like a known one misspelt; all others may be extensions."""
         for child in element.children:
-            if child.tag not in known:
-                close = difflib.get_close_matches(child.tag.lower(), known, n=1, cutoff=0.8)
-                if close:
-                    message = f"unknown element <{child.tag}>.   Did you mean <{close[0]}>?"
-                    self.note(child, "", message, "ignored")
+            close = close_to(child.tag, known)
+            if close and child.tag not in known:
+                message = f"unknown element <{child.tag}>.   Did you mean <{close[0]}>?"
+                self.note(child, "", message, "ignored")
 
     def only(self, element: Element, *known: str) -> None:
         """Note attributes other than these: they might be meant to change the mechanism."""
@@ -154,10 +154,13 @@ class Owner:
 
     def origin(self, element: Element) -> tuple[Numbers, Numbers]:
         """Position [m] and roll, pitch, yaw [rad] of a link's or joint's element."""
-        origin = element.first("origin")
+        return self.pose(element.first("origin"))
+
+    def pose(self, origin: Element | None, *more: str) -> tuple[Numbers, Numbers]:
+        """Position [m] and roll, pitch, yaw [rad] in the attributes of an element."""
         if origin is None:
             return ORIGIN, ORIGIN  # type: ignore[return-value]
-        self.only(origin, "xyz", "rpy")
+        self.only(origin, "xyz", "rpy", *more)
         place = self.numbers(origin, "xyz", (0.0, 0.0, 0.0), required=False)
         known = self.count()
         angles = self.numbers(origin, "rpy", (0.0, 0.0, 0.0), required=False)
@@ -165,9 +168,9 @@ class Owner:
             angles = tuple(map(exact_angle, origin.attributes["rpy"].split()))
         return _no_minus(place), _no_minus(angles)
 
-    def axis(self, joint: Element) -> Numbers | None:
+    def axis(self, joint: Element, tag: str = "axis") -> Numbers | None:
         """The unit axis of a joint, x unless the file says another; None if it has no length."""
-        element = joint.first("axis")
+        element = joint.first(tag)
         if element is None:
             return (1.0, 0.0, 0.0)
         axis = self.numbers(element, "xyz", (1.0, 0.0, 0.0))
@@ -175,7 +178,7 @@ class Owner:
         if length == 0.0:
             return None
         if not length < math.inf:
-            self.report(element, "axis xyz", "points nowhere; give a direction such as '0 0 1'")
+            self.report(element, f"{tag} xyz", "points nowhere; give a direction such as '0 0 1'")
             return (1.0, 0.0, 0.0)
         return _no_minus(tuple(part / length for part in axis))
 
@@ -272,6 +275,27 @@ class Owner:
             return ()
         return tuple(min(max(value, 0.0), 1.0) for value in values)
 
+    def solids(self, link: Element, body: str) -> list[LinkSolid]:
+        """List the boxes, cylinders and spheres of a link, those that touch others first."""
+        reader = replace(self, findings=UrdfFindings())  # `shape` reports what is wrong
+        found: list[LinkSolid] = []
+        for element in (*link.all("collision"), *link.all("visual")):
+            geometry = element.first("geometry")
+            at, angles = reader.origin(element)
+            R = matrix(angles)
+            for solid in geometry.children if geometry else ():
+                if solid.tag == "box":
+                    size = reader.numbers(solid, "size", (0.0, 0.0, 0.0))
+                    found.append(LinkSolid.box(body, at, size, R))
+                elif solid.tag in ("cylinder", "sphere"):
+                    radius = reader.number(solid, "radius", 0.0)
+                    length = reader.number(solid, "length", 0.0)
+                    round_ = LinkSolid(body, at, radius)
+                    if solid.tag == "cylinder":
+                        round_ = LinkSolid.cylinder(body, at, radius, length, R[:, 2])
+                    found.append(round_)
+        return found if not reader.findings.faults else []
+
     def _solid(self, solid: Element, at: Numbers, angles: Numbers) -> Shape | None:
         R = matrix(angles)
         if solid.tag == "sphere":
@@ -290,6 +314,11 @@ class Owner:
             scale = self.numbers(solid, "scale", (1.0, 1.0, 1.0), required=False)
             return Mesh(file, scale, at, angles) if file.isprintable() else None
         return None
+
+
+def close_to(tag: str, known: tuple[str, ...]) -> list[str]:
+    """List the known tag that a tag is a slip of, if it is one."""
+    return difflib.get_close_matches(tag.lower(), known, n=1, cutoff=0.8)
 
 
 def exact_angle(text: str) -> float:

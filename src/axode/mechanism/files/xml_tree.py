@@ -19,12 +19,18 @@ _DECLARATION = re.compile(r"<\?xml\s[^>]*\?>")
 
 @dataclass(frozen=True)
 class Element:
-    """A tag with its attributes, the line it stands in, and the elements inside it."""
+    """A tag with its attributes, the line it stands in, and what is inside: elements and text."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[Element] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text right inside, without blanks at its ends."""
+        return "".join(self.texts).strip()
 
     def all(self, tag: str) -> Iterator[Element]:
         """The elements of this tag right inside."""
@@ -36,7 +42,7 @@ class Element:
 
 
 def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Element:
-    """The root element of a text; what stands between tags is left out.
+    """The root element of a text.
 
     Args:
         text: XML, perhaps with its declaration further down.
@@ -59,6 +65,10 @@ def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Elemen
     def end(tag: str) -> None:
         open_elements.pop()
 
+    def keep(text: str) -> None:
+        if not text.isspace():
+            open_elements[-1].texts.append(text)
+
     def refuse(name: str, system: str | None, public: str | None, declares: bool) -> None:
         if not declares:  # expat reads no other file
             remarks.append((parser.CurrentLineNumber, "has a document type declaration", "ignored"))
@@ -70,6 +80,8 @@ def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Elemen
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
+    parser.CharacterDataHandler = keep
+    parser.buffer_text = True
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(text, True)

@@ -105,7 +105,11 @@ class WorkerProcesses(Executor):
 
 
 def _start(gpu: str | None) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+    environment = {
+        "OPENBLAS_NUM_THREADS": "1",  # threads of BLAS in every process would wait for each other
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),
+    }
     if gpu is not None:
         environment["CUDA_VISIBLE_DEVICES"] = gpu
     return subprocess.Popen(

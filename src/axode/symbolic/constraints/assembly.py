@@ -241,7 +241,8 @@ class Assembly:
             aside = [spread * generator.normal(size=q.size) for spread in spreads]
             starts = [self.named_home, *(self.named_home + change for change in aside)]
             tries = [self.close(start, tolerance=tolerance) for start in starts]
-            q, error = min([(q, error), *tries], key=lambda pair: pair[1])
+            # rotations by half a turn have no residual
+            q, error = min([(q, error), *tries], key=lambda pair: (np.isnan(pair[1]), pair[1]))
             if self.is_exact(error):
                 return q
             loosely = [found for found, open_by in tries if self.is_closed(found, open_by)]

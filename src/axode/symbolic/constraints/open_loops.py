@@ -59,6 +59,8 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
         "a closed one with mechanism.set_home(...)."
     )
     relative = np.abs(assembly.relative_residual(q))
+    if not np.isfinite(relative).all():
+        return plain
     surplus = len(assembly.rows) - _rank(assembly.scaled_jacobian(q))
     if not surplus or relative.max() > DEPENDENT:
         return plain

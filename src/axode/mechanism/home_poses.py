@@ -1,0 +1,106 @@
+"""Where the links are at home, in numbers: for readers that look at the geometry of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.parts import Connection
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.topology import tree_order
+from axode.mechanism.values.expressions import numeric
+from axode.mechanism.values.geometry import rotation_matrix, unit
+
+_QUATERNION = ("qw", "qx", "qy", "qz")
+
+
+@dataclass(frozen=True)
+class HomeFrame:
+    """A frame in the world: axes in the columns of `R`, origin at `p` [m]."""
+
+    R: np.ndarray
+    p: np.ndarray
+
+    def then(self, R: np.ndarray, p: np.ndarray) -> HomeFrame:
+        """Return the frame at `R`, `p` in this one."""
+        return HomeFrame(self.R @ R, self.p + self.R @ p)
+
+    def point(self, at: Any) -> np.ndarray:
+        """Return a point of this frame in the world."""
+        return self.p + self.R @ np.asarray(at, float)
+
+    def direction(self, axis: Any) -> np.ndarray:
+        """Return a direction of this frame in the world."""
+        return self.R @ np.asarray(axis, float)
+
+
+@dataclass(frozen=True)
+class HomePoses:
+    """The links at home, and the frame of each joint on its parent."""
+
+    links: dict[str, HomeFrame]
+    joints: dict[str, HomeFrame]
+
+
+def home_poses(mechanism: Mechanism) -> HomePoses:
+    """Place all links that joints connect to the ground; parameters have their defaults."""
+    links = {GROUND.name: HomeFrame(np.eye(3), np.zeros(3))}
+    joints: dict[str, HomeFrame] = {}
+    for connection in tree_order(mechanism):
+        at = links[connection.parent].then(_matrix(connection.rotation), vector(connection.at))
+        joints[connection.name] = at
+        moved = at.then(*_displacement(connection, mechanism.home_coordinates))
+        R = _matrix(connection.child_rotation).T
+        links[connection.child] = moved.then(R, -R @ vector(connection.child_at))
+    return HomePoses(links, joints)
+
+
+def vector(values: Any) -> np.ndarray:
+    """Return three scalars as numbers; parameters have their defaults."""
+    return np.array([numeric(value) for value in values])
+
+
+def _matrix(rotation: Any) -> np.ndarray:
+    return np.array([[numeric(x) for x in row] for row in rotation_matrix(rotation)])
+
+
+def _displacement(connection: Connection, home: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Turn and shift of a joint at home, coordinate by coordinate."""
+    joint = connection.joint
+    axis = vector(unit(getattr(joint, "axis", (0.0, 0.0, 1.0))))
+    plane = _aligned(axis)  # whose z is the axis
+    names = dict(zip(joint.coordinate_names, connection.coordinates, strict=True))
+    values = {short: home.get(name, float(short == "qw")) for short, name in names.items()}
+    R, p = np.eye(3), np.zeros(3)
+    for short, unit_ in zip(joint.coordinate_names, joint.coordinate_units, strict=True):
+        value = values[short]
+        if short in ("x", "y", "z"):
+            p = p + plane[:, "xyz".index(short)] * value
+        elif unit_ == "m":
+            p = p + axis * value
+        elif short not in _QUATERNION:
+            turned = vector(unit(joint.second)) if short == "second" else axis  # type: ignore[attr-defined]
+            R = R @ _turn(turned, value)
+            p = p + axis * numeric(getattr(joint, "pitch", 0.0)) * value
+    if joint.has_quaternion:
+        quaternion = np.array([values[short] for short in _QUATERNION])
+        if quaternion.any():
+            R = _matrix(tuple(map(float, quaternion / np.linalg.norm(quaternion))))
+    return R, p
+
+
+def _turn(axis: np.ndarray, angle: float) -> np.ndarray:
+    half = angle / 2
+    return _matrix((float(np.cos(half)), *map(float, np.sin(half) * axis)))
+
+
+def _aligned(axis: np.ndarray) -> np.ndarray:
+    """Return the shortest turn of z to an axis."""
+    w = 1.0 + axis[2]
+    if w < 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    quaternion = np.array([w, -axis[1], axis[0], 0.0])
+    return _matrix(tuple(map(float, quaternion / np.linalg.norm(quaternion))))
