@@ -539,6 +539,7 @@ def test_wheels_of_mjcf_files(plane, place):
     )
 
 
+@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
 def test_wheels_of_sdf_files_with_angles_of_three_digits(place):
     link = """<link name="{0}"><pose>0 {1} 0.1 -1.57 0 0</pose>
       <inertial><mass>1</mass><inertia><ixx>.1</ixx><iyy>.1</iyy><izz>.1</izz></inertia></inertial>
