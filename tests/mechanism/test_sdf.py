@@ -365,6 +365,8 @@ def test_shapes_for_pictures(read):
     assert rod == ax.Cylinder(2, 3, (0, -1, 0), (0, 0, 1))
     assert drawn("<mesh><uri>model://a.dae</uri></mesh>") == Mesh("model://a.dae", at=(0, 0, 1))
     assert drawn("<plane/>") is None
+    assert drawn("<sphere><radius>1</radius></sphere>", "0 0 0") is None
+    assert "pose: expected six numbers, got '0 0 0' -> not drawn" in read.told[0]
     assert drawn("<sphere><radius>x</radius></sphere>") is None
     assert "radius: expected a number, got 'x' -> not drawn" in read.told[0]
 
@@ -639,6 +641,20 @@ def test_versions_and_quaternions_that_are_not_as_they_should_be(read):
     assert "must have length 1, got 0" in faults(read, model(zero, link("a")))[0]
     found = faults(read, model(pose.replace("0 2<", "0 inf<"), link("a")))
     assert "pose: must be finite" in found[0]
+
+
+def test_numbers_that_are_too_large(read):
+    large = "1.7e308 1.7e308 1.7e308"
+    parts = [
+        f'<link name="a"><pose>{large} 1 1 1</pose><inertial><pose>{large} 1 1 1</pose>'
+        "<inertia><ixx>1.7e308</ixx><ixy>1.7e308</ixy><iyz>1.7e308</iyz></inertia></inertial></link>",
+        f'<link name="b"><pose relative_to="a">{large} 1 1 1</pose>{INERTIAL}</link>',
+        joint("j", "a", "b", f"<axis><xyz>{large}</xyz></axis>"),
+    ]
+    with np.errstate(all="raise"):
+        found = faults(read, model(*parts))
+    assert any("[link.a] inertia: must be finite" in line for line in found)
+    assert any("axis xyz: points nowhere" in line for line in found)
 
 
 def test_numbers_that_are_doubtful(read):

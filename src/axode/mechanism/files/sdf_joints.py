@@ -302,7 +302,7 @@ class SdfJointReader:
         if element is None:
             return np.array(Z)
         values = np.array(self.owner.finite(element, Z, f"{axis.tag} xyz"))
-        length = float(np.linalg.norm(values))
+        length = math.hypot(*values)
         if not 0.0 < length < math.inf:
             message = "points nowhere; give a direction such as 0 0 1"
             self.owner.report(element, f"{axis.tag} xyz", message)

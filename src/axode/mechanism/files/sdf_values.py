@@ -150,9 +150,9 @@ class SdfOwner(Owner):
             known = "rotation_format is euler_rpy or quat_xyzw, and degrees is true or false"
             self.report(element, "pose", known)
             return IDENTITY
-        faults = len(self.findings.faults)
+        known = self.count()
         values = self.finite(element, (0.0,) * (6 if form == "euler_rpy" else 7), "pose")
-        if len(self.findings.faults) > faults:
+        if self.count() > known:
             return IDENTITY
         turn = self._quaternion(element, values) if form == "quat_xyzw" else values[3:]
         if form == "euler_rpy":
