@@ -17,7 +17,7 @@ def model():
 
 
 def test_faults_of_arguments(model, tmp_path):
-    with pytest.raises(ax.errors.InvalidArgument, match="path: a page ends in .html or .htm"):
+    with pytest.raises(ax.errors.InvalidArgument, match=r"path: a page ends in \.html or \.htm"):
         ax.page(model, tmp_path / "page.pdf")
     with pytest.raises(ax.errors.InvalidArgument, match="step: expected a positive number"):
         ax.page(model, tmp_path / "page.html", step=-1.0)

@@ -63,8 +63,9 @@ def load(
         strict: Whether to refuse in a URDF file what departs from the format or from physics and
             can be read all the same, and in an MJCF or SDF file also what a mechanism cannot
             hold. A TOML file is always read strictly.
-        folder: Outside of which no file is opened that a TOML file extends or an MJCF or SDF file
-            includes; its own folder unless given.
+        folder: Outside of which no file is opened that a TOML file extends, an MJCF or SDF file
+            includes or a mesh is in; its own folder unless given, and for meshes also that of its
+            package.
         wheels: Links that roll on the ground: "proposed" for all that look like wheels, or the
             names of some of them; none unless given. A warning lists those that are not given,
             unless there is a choice; an empty one lets no link roll.
@@ -153,7 +154,7 @@ class _Files:
     additions: Additions | None = None
 
     def read(self, place: Path) -> Mechanism:
-        """Read a file of any kind."""
+        """Read a file of any kind, whose meshes may be in its own folder and in the one allowed."""
         return with_mesh_folders(self._read(place), place.parent, self.limit)
 
     def _read(self, place: Path) -> Mechanism:

@@ -22,7 +22,7 @@ from axode.mechanism.elements.wheels import AbstractWheel, Ball, Plane, Rolling
 from axode.mechanism.home_poses import HomeFrame, HomePoses, home_poses, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
-from axode.mechanism.values.geometry import unit
+from axode.mechanism.values.geometry import rotation_matrix, unit
 
 Numbers: TypeAlias = tuple[float, ...]
 Choice: TypeAlias = Literal["proposed"] | Sequence[str]
@@ -79,7 +79,8 @@ class LinkSolid:
             radius, length = numeric(shape.radius), numeric(shape.length)
             return cls.cylinder(body, vector(shape.at), radius, length, vector(unit(shape.axis)))
         if isinstance(shape, Box):
-            return cls.box(body, vector(shape.at), vector(shape.size))
+            R = [vector(row) for row in rotation_matrix(shape.rotation)]
+            return cls.box(body, vector(shape.at), vector(shape.size), R)
         return None
 
     def depth(self, pose: HomeFrame, normal: np.ndarray) -> float:
