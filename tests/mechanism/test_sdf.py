@@ -290,9 +290,10 @@ def test_elements_of_drake(read):
         "<drake:child>a</drake:child><drake:damping>1 1 1</drake:damping></drake:joint>"
     )
     frame = '<frame name="on_b" attached_to="b"><pose>0 2 0 0 0 0</pose></frame>'
-    parts = [link("a"), link("b"), frame, flat, joint("j", "a", "b")]
+    parts = [link("a", "1 2 3 0 0 0"), link("b", "1 2 3 0 0 0"), frame, flat, joint("j", "a", "b")]
     robot = read(model(*parts, f"<drake:ball_constraint>{ball}</drake:ball_constraint>"))
-    assert robot.connections[0].joint == ax.Planar()
+    planar = robot.connections[0]
+    assert (planar.joint, planar.at, planar.child_at) == (ax.Planar(), (0, 0, 0), (0, 0, 0))
     (loop,) = robot.loops
     assert (loop.joint, loop.at, loop.child_at) == (ax.Spherical(), (1, 0, 0), (0, 2, 1))
     assert "damping of joints with several speeds" in read.told[0]

@@ -156,7 +156,9 @@ class SdfJointReader:
         if parent is child:
             owner.report(element, "child", "a joint needs two different links")
             return None
-        world = self.frames.in_world(self.frame)
+        # Drake puts its own joints between the two frames, wherever these are
+        own = [end for end in ends if end] if kind == PLANAR else [self.frame] * 2
+        worlds = [self.frames.in_world(frame) for frame in own]
         axes = self._axes(kind)
         if any(axis.is_locked for axis in axes):
             kind, axes = "fixed", []
@@ -166,9 +168,9 @@ class SdfJointReader:
             kind,
             parent,
             child,
-            self._in(parent, world),
-            self._in(child, world),
-            world,
+            self._in(parent, worlds[0]),
+            self._in(child, worlds[1]),
+            worlds[0],
             axes,
         )
         self._read_more(joint)
