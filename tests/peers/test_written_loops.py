@@ -65,10 +65,15 @@ def pairs(names: list[str], methods: list[str]) -> list[tuple[str, str]]:
     return [(name, method) for name in names for method in methods]
 
 
-CASES = pairs(LOOPS + GALLERY, ["to_urdf", "to_mjcf"])
+CASES = pairs(LOOPS + GALLERY, list(ENDINGS))
 # URDF has no home configuration, and the angle of a screw in a loop is none of our coordinates
 CASES.remove(("loop_screw", "to_urdf"))
-QUICK = [("loop_universal", "to_urdf"), ("loop_screw", "to_mjcf"), ("five_bar", "to_mjcf")]
+QUICK = [
+    ("loop_universal", "to_urdf"),
+    ("loop_screw", "to_mjcf"),
+    ("loop_cylindrical", "to_sdf"),
+    ("geared_five_bar", "to_sdf"),
+]
 
 
 @pytest.mark.parametrize("case", some(CASES, *(c for c in CASES if c not in QUICK)), ids="-".join)
