@@ -249,5 +249,5 @@ def _add_origin(element: XmlElement, place: FramePose) -> None:
 
 
 def _pose(place: FramePose) -> dict[str, str]:
-    attributes = {"xyz": row(cleaned_numbers(place.p)), "rpy": row(place.angles)}
+    attributes = {"xyz": row(place.p), "rpy": row(place.angles)}
     return {name: value for name, value in attributes.items() if value != "0 0 0"}
