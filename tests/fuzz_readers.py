@@ -33,7 +33,10 @@ SILENCE = 300  # [s] after which a process that cannot be interrupted is ended
 def read_for(name: str, folder: Path, end: float, seed: int) -> None:
     """Read spoiled texts until a time; print one line of counts as JSON at the end."""
     dice, counts = random.Random(seed), Counter[str]()
-    texts, suffix = corpora()[name]
+    corpus = corpora()[name]
+    texts, suffix = corpus.texts, corpus.suffix
+    for file, text in corpus.beside.items():
+        (folder / file).write_text(text)
     path = folder / f"robot{suffix}"
     while time.time() < end:
         data = spoil(dice, dice.choice(texts), dice.choice(texts))
