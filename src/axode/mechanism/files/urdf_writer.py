@@ -184,6 +184,7 @@ class UrdfWriter:
         if any(mechanism.home_coordinates.values()):
             lost.append("the home configuration")
         lost += [f"loop '{loop.name}'" for loop in mechanism.loops]
+        lost += [f"armature of joint '{c.name}'" for c in mechanism.connections if c.armature]
         lost += [f"spring '{spring.name}'" for spring in mechanism.springs]
         lost += [f"spring '{strut.name}' between two points" for strut in mechanism.struts]
         lost += [
