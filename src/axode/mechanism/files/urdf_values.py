@@ -292,13 +292,11 @@ class Owner:
                 if solid.tag == "box":
                     size = reader.numbers(solid, "size", (0.0, 0.0, 0.0))
                     found.append(LinkSolid.box(body, at, size, R))
-                elif solid.tag in ("cylinder", "sphere"):
-                    radius = reader.number(solid, "radius", 0.0)
-                    length = reader.number(solid, "length", 0.0)
-                    round_ = LinkSolid(body, at, radius)
-                    if solid.tag == "cylinder":
-                        round_ = LinkSolid.cylinder(body, at, radius, length, R[:, 2])
-                    found.append(round_)
+                elif solid.tag == "sphere":
+                    found.append(LinkSolid(body, at, reader.number(solid, "radius", 0.0)))
+                elif solid.tag == "cylinder":
+                    radius, length = (reader.number(solid, n, 0.0) for n in ("radius", "length"))
+                    found.append(LinkSolid.cylinder(body, at, radius, length, R[:, 2]))
         return found if not reader.findings.faults else []
 
     def _solid(self, solid: Element, at: Numbers, angles: Numbers) -> Shape | None:

@@ -53,6 +53,17 @@ def rank(A: Array, tolerance: float, *, floor: float = 0.0) -> Any:
     return _solid(singular_values(A), tolerance, floor).sum(axis=-1)
 
 
+def has_singular_values_between(A: Array, low: float, high: float) -> bool:
+    """Return whether some singular value is above one tolerance and not above a larger one.
+
+    Args:
+        A: (..., rows, columns).
+        low, high: Tolerances relative to the largest singular value.
+    """
+    s = singular_values(A)
+    return bool((_solid(s, low, 0.0) & ~_solid(s, high, 0.0)).any())
+
+
 def _solid(s: Array, tolerance: float, floor: float) -> Any:
     return s > tolerance * s.max(axis=-1, keepdims=True, initial=floor)
 
