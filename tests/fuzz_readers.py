@@ -9,6 +9,7 @@ text of each fault is kept.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import random
 import resource
@@ -27,7 +28,7 @@ from tests.spoiled_texts import corpora, spoil
 
 MEMORY = 1 << 30  # [bytes] that a reader may take
 PATIENCE = 20  # [s] of processor time for one text
-SILENCE = 300  # [s] after which a process that cannot be interrupted is ended
+SILENCE = 300  # [s] after which a process that no signal interrupts is ended
 
 
 def read_for(name: str, folder: Path, end: float, seed: int) -> None:
@@ -54,6 +55,7 @@ def read_for(name: str, folder: Path, end: float, seed: int) -> None:
 def attempt(path: Path) -> str:
     """Read one text; return what came of it."""
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    faulthandler.dump_traceback_later(SILENCE, exit=True)
     try:
         ax.load(path)
     except ax.AxodeError as error:
@@ -66,6 +68,7 @@ def attempt(path: Path) -> str:
         return f"fault: {type(error).__name__} in {place}: {str(error)[:200]}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        faulthandler.cancel_dump_traceback_later()
     return "read"
 
 
