@@ -233,6 +233,7 @@ class UrdfWriter:
             lost.append(f"gravity ({row(gravity)}): programs that read URDF have their own")
         if any(mechanism.home_coordinates.values()):
             lost.append("the home configuration")
+        lost += [f"armature of joint '{c.name}'" for c in mechanism.connections if c.armature]
         lost += [f"spring '{spring.name}'" for spring in mechanism.springs]
         lost += [
             f"coordinate '{p.coordinate}' is held at {numeric(p.motion):.9g} here"
