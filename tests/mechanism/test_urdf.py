@@ -265,6 +265,11 @@ FAULTS = {
         "line  28  [link.stray] no joint holds it, and none holds 'base'; a robot has one root: "
         "make this link the child of a joint",
     ),
+    "an inertia without end": (
+        'ixx="0.03" ixy="0.001"',
+        'ixx="1e308" ixy="1e308"',
+        "line   7  [link.upper] inertia: no moment may be larger than 1e+150 kg m^2",
+    ),
     "a loop": (
         "</robot>",
         '<joint name="rod" type="fixed"><parent link="base"/><child link="fore"/></joint></robot>',

@@ -61,8 +61,8 @@ def load(
         strict: Whether to refuse in a URDF file what departs from the format or from physics and
             can be read all the same, and in an MJCF file also what a mechanism cannot hold. A
             TOML file is always read strictly.
-        folder: Outside of which no file is opened that a TOML file extends or an MJCF file
-            includes; its own folder unless given.
+        folder: Outside of which no file is opened that a TOML file extends, an MJCF file includes
+            or a mesh is in; its own folder unless given, and for meshes also that of its package.
         wheels: Links that roll on the ground: "proposed" for all that look like wheels, or the
             names of some of them; none unless given. A warning lists those that are not given,
             unless there is a choice; an empty one lets no link roll.
@@ -151,7 +151,7 @@ class _Files:
     additions: Additions | None = None
 
     def read(self, place: Path) -> Mechanism:
-        """Read a file of any kind."""
+        """Read a file of any kind, whose meshes may be in its own folder and in the one allowed."""
         return with_mesh_folders(self._read(place), place.parent, self.limit)
 
     def _read(self, place: Path) -> Mechanism:
@@ -228,18 +228,22 @@ class _Files:
         self.limit = place.parent if self.limit is None else self.limit
         self.trail += (place.resolve(),)
         file = place.parent / table.file.replace("\\", "/")
-        where = f"{place}, line {line}: cannot extend {table.file}"
-        if not file.resolve().is_relative_to(self.limit.resolve()):
+        where = f"{place}, line {line}: cannot extend {shortened(table.file)}"
+        try:
+            real, exists = file.resolve(), file.is_file()
+        except (OSError, ValueError, RuntimeError) as error:  # a zero byte, or links in a ring
+            raise FileError(f"{where}: {getattr(error, 'strerror', None) or error}.") from None
+        if not real.is_relative_to(self.limit.resolve()):
             raise FileError(
                 f"{where}: it is outside of the folder {self.limit.resolve()}, and is not opened."
                 "\n  Allow a folder that holds both: load(..., folder=...)."
             )
-        if file.resolve() in self.trail:
+        if real in self.trail:
             names = [path.name for path in (*self.trail, file)]
             raise FileError(f"{where}: the files extend each other: {', '.join(names)}.")
         if len(self.trail) > MAX_EXTENDED:
             raise FileError(f"{where}: more than {MAX_EXTENDED} files extend one another.")
-        if not file.is_file():
+        if not exists:
             raise FileError(
                 f"{where}.\n  {_cannot('read', file, FileNotFoundError(2, 'No such file'))}"
             )
@@ -263,6 +267,8 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         raise FileError(_syntax(place, text, str(error))) from None
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
+    except ValueError:  # of Python, which limits the digits of whole numbers
+        raise FileError(f"{place}: a whole number has thousands of digits.") from None
 
 
 def _children(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
