@@ -469,9 +469,10 @@ def test_a_ring_is_told(file):
             "robot.urdf",
         ),
         (
-            "<sdf/>",
-            "arm.urdf is SDF.\n  Mechanisms are read from TOML, from URDF, whose outermost "
-            "element is <robot>, and from MJCF, where it is <mujoco>.",
+            "<model/>",
+            "arm.urdf is XML of <model>.\n  Mechanisms are read from TOML, from URDF, whose "
+            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it "
+            "is <sdf>.",
         ),
     ],
 )
