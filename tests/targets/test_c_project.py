@@ -11,13 +11,23 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape.rounding import evaluate_rounded, rounding_bounds
+from axode.codegen.tape.rounding_bounds import evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c import c_code
 from axode.codegen.targets.c_numbers import NUMBERS
 from axode.model.sample_states import sample_arguments
+from benchmarks.cortex_m.board import (
+    AARCH64,
+    ARM,
+    BOARD,
+    costs,
+    has_tools,
+    run_on_aarch64,
+    run_on_board,
+)
 from tests.targets import functions
 from tests.targets.test_c import CC, every_kind, needs_cc
+from variants import further
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow", "-Wconversion")
 SINGLE = ("-Wdouble-promotion", "-Wfloat-conversion", "-Wunsuffixed-float-constants")
@@ -170,6 +180,33 @@ def test_stacks_are_as_small_as_stated(projects, level, tmp_path):
     frames["single_step"] += max(frames["rk4"], frames["project"]) + deepest
     assert set(stated) == {f"single_{name}" for name in (*FUNCTIONS, "step")}
     assert all(frames[name] <= int(limit) for name, limit in stated.items())
+
+
+@pytest.mark.skipif(not has_tools(ARM, BOARD[0]), reason="no tools for a Cortex-M4F")
+@pytest.mark.parametrize("name", ["single", further("bars")])
+def test_it_runs_on_a_cortex_m4f(projects, linkage, name, tmp_path):
+    folder = tmp_path / name
+    shutil.copytree(projects / name, folder)
+    printed = run_on_board(folder, [folder / "tests" / "self_test.c"], "self_test")
+    assert printed.count(": 0 wrong, ") == 3
+    precision = "float32" if name == "single" else "float64"
+    found = costs(folder, linkage, FUNCTIONS, precision)
+    # at least an instruction per operation
+    operations = {function: linkage.tape(function).n_operations for function in FUNCTIONS}
+    assert all(found[function].instructions >= n for function, n in operations.items())
+    assert found["step"].instructions > 4 * operations["forward_dynamics"]
+    stated = re.findall(r"Stack: at most (\d+)", (folder / "include" / f"{name}.h").read_text())
+    library = 512  # bytes of the mathematical library
+    assert all(c.stack <= int(n) + library for c, n in zip(found.values(), stated, strict=True))
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not has_tools(*AARCH64), reason="no tools for aarch64")
+@pytest.mark.parametrize("name", ["bars", "single"])
+def test_it_runs_on_aarch64_with_fused_products(projects, name, tmp_path):
+    folder = tmp_path / name
+    shutil.copytree(projects / name, folder)
+    assert run_on_aarch64(folder).count(": 0 wrong, ") == 3
 
 
 def test_nothing_in_single_precision_is_double(projects):

@@ -305,10 +305,6 @@ class MjcfWriter:
                 element.set("name", self.tree.free_name("equality", name))
                 element.set("site1", sites[0])
                 element.set("site2", sites[1])
-        if self.tree.loops:
-            self.tree.left_out.append(
-                "loops are equality constraints, which MuJoCo holds with stiff springs"
-            )
 
     def _add_couplings(self) -> None:
         section = self.sections["equality"]

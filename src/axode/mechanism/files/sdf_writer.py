@@ -77,7 +77,7 @@ class SdfWriter:
         self.tree, self.mechanism = tree, tree.mechanism
         self.at_home = bool(self.mechanism.loops)
         self.root = ElementTree.Element("sdf", {"version": VERSION})
-        self.world = add(self.root, "world", name=WORLD)
+        self.world = add(self.root, "world", name="default")
         add(self.world, "gravity", row(map(numeric, self.mechanism.gravity)))
         name = self.mechanism.name.replace("::", "_").strip() or "mechanism"
         self.model = add(self.world, "model", name=name)
@@ -119,8 +119,10 @@ class SdfWriter:
         for name, entry in zip(names, link.entries, strict=True):
             add(inertia, name, number(entry))
         if not link.mass:
+            also = ", or forget its inertia" if any(link.entries) else ""
             self.tree.left_out.append(
-                f"link '{link.name}' has no mass, which some programs that read SDF refuse"
+                f"link '{link.name}' has no mass, for which some programs that read SDF refuse "
+                f"it{also}"
             )
         for solid in pictures(link):
             self._add_solid(element, "visual", solid)
