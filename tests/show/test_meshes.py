@@ -17,11 +17,12 @@ from axode.errors import FileError, LeftOut
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.picture import picture
-from axode.show.report.player_data import MAX_SURFACE_TRIANGLES, playback
+from axode.show.report.player_data import playback
 from axode.show.surfaces import mesh_formats, mesh_library
 from axode.show.surfaces.mesh_address import locate
 from axode.show.surfaces.mesh_arrays import Part, clean, simplify, with_normals
 from axode.show.surfaces.mesh_formats import read_parts
+from axode.show.web.scene_data import MAX_SURFACE_TRIANGLES
 
 SIZE = np.array([0.2, 0.3, 0.4])
 CORNERS = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]) * SIZE
