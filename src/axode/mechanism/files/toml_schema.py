@@ -144,6 +144,9 @@ class LoopTable(Table):
 class JointTable(LoopTable):
     """A joint; one whose child is held by an earlier joint closes a loop."""
 
+    armature: Number = Field(
+        0.0, description="Inertia that each speed feels besides the bodies' [kg m^2 or kg]."
+    )
     coordinates: list[StrictStr] = Field([], description="Names instead of the usual ones.")
     speeds: list[StrictStr] = Field([], description="Names instead of the usual ones.")
 
