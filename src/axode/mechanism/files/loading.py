@@ -255,8 +255,8 @@ class _Files:
         if not real.is_relative_to(self.limit.resolve()):
             raise FileError(
                 f"{where}: it is outside of the folder {self.limit.resolve()}, and is not opened."
-                "\n  Allow a folder that holds both: load(..., folder=...), or --option folder=... in a "
-                "command."
+                "\n  Allow a folder that holds both: load(..., folder=...), or on the command "
+                "line --option folder=..."
             )
         if real in self.trail:
             names = [path.name for path in (*self.trail, file)]
