@@ -124,7 +124,8 @@ class SdfBuilder:
         first = {self.body(self.frames.canonical(s)) for s in self._tops()}
 
         def root_of(bodies: list[str]) -> str:
-            free = [body for body in self.names.values() if body in set(bodies) - children]
+            roots = set(bodies) - children
+            free = [body for body in self.names.values() if body in roots]
             return next((b for b in free if b in first), (free or bodies)[0])
 
         return choose_tree([self.names[link.frame] for link in self.links], edges, root_of)
@@ -225,7 +226,7 @@ class SdfBuilder:
 
     def _add_forces(self, joint: SdfJoint) -> None:
         mechanism = self.mechanism
-        if joint.planar_damping:
+        if joint.damps_speeds:
             joint.owner.leave_out(SPEED_DAMPING, joint.element)
         for number, (coordinate, axis) in enumerate(self._coordinates(joint)):
             if axis.damping > 0:

@@ -65,6 +65,12 @@ JOINT_PARTS = {
     "sensor": SENSORS,
 }
 AXIS_PARTS = dict.fromkeys(("xyz", "dynamics", "limit", "mimic", "use_parent_model_frame"), "")
+DYNAMICS_PARTS = dict.fromkeys(("damping", "friction", "spring_reference", "spring_stiffness"), "")
+LIMIT_PARTS = {
+    **dict.fromkeys(("lower", "upper", "effort", "velocity"), ""),
+    **dict.fromkeys(("stiffness", "dissipation"), SOLVERS),
+    "drake:acceleration": LIMITS,
+}
 SWITCHES = ("enable_wind", "self_collide", "allow_auto_disable", "must_be_base_link")
 
 

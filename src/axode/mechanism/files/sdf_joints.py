@@ -18,7 +18,15 @@ from axode.mechanism.elements.joints import (
     Spherical,
     Universal,
 )
-from axode.mechanism.files.sdf_findings import AXIS_PARTS, DRY_FRICTION, JOINT_PARTS, LIMITS
+from axode.mechanism.files.sdf_findings import (
+    AXIS_PARTS,
+    DRY_FRICTION,
+    DYNAMICS_PARTS,
+    JOINT_PARTS,
+    LIMIT_PARTS,
+    LIMITS,
+    UNKNOWN,
+)
 from axode.mechanism.files.sdf_scopes import SELF, WORLD, FrameResolver, ModelScope, SdfFrame
 from axode.mechanism.files.sdf_values import UNLIMITED, SdfOwner, SdfPose, cleaned
 from axode.mechanism.files.urdf_values import Numbers
@@ -85,6 +93,7 @@ class SdfJoint:
         on_parent, on_child: The joint's frame in each of them.
         world: The joint's frame in the world, as the file places it.
         rotor: Inertia that its motor has, on the joint's side.
+        damps_speeds: Whether damping acts on several speeds together.
         must_cut: Whether the file asks that it closes a loop.
     """
 
@@ -102,7 +111,7 @@ class SdfJoint:
     must_cut: bool = False
     gear_ratio: float = 1.0
     reference: SdfFrame | None = None
-    planar_damping: bool = False
+    damps_speeds: bool = False
 
     @property
     def element(self) -> Element:
@@ -189,8 +198,11 @@ class SdfJointReader:
             joint.reference = self.frames.link_of(found)
         gear = owner.value(element, "drake:gear_ratio", 1.0)
         joint.rotor = owner.value(element, "drake:rotor_inertia", 0.0) * gear * gear
-        damping = element.first("drake:damping")
-        joint.planar_damping = damping is not None and joint.type == PLANAR
+        dampings = owner.vector(element, "drake:damping", (0.0, 0.0, 0.0))
+        if joint.type == "ball":
+            axes = [axis.first("dynamics") for axis in element.all("axis")]
+            dampings = tuple(self._not_negative(dynamics, "damping") for dynamics in axes)
+        joint.damps_speeds = joint.type in ("ball", PLANAR) and any(dampings)
         physics = element.first("physics")
         simbody = physics.first("simbody") if physics else None
         joint.must_cut = owner.flag(simbody.first("must_be_loop_joint")) if simbody else False
@@ -250,6 +262,9 @@ class SdfJointReader:
     def _axes(self, kind: str) -> list[SdfAxis]:
         tags = ("axis", "axis2")[: AXES.get(kind, 0)]
         axes = []
+        second = self.frame.element.first("axis2")
+        if second is not None and len(tags) == 1:
+            self.owner.leave_out(UNKNOWN, second)
         for tag in tags:
             element = self.frame.element.first(tag)
             if element is None:
@@ -263,6 +278,9 @@ class SdfJointReader:
         owner.sort(element, AXIS_PARTS)
         axis = SdfAxis(element, self._direction(element))
         dynamics, limit = element.first("dynamics"), element.first("limit")
+        for part, known in ((dynamics, DYNAMICS_PARTS), (limit, LIMIT_PARTS)):
+            if part is not None:
+                owner.sort(part, known)
         axis.damping = self._not_negative(dynamics, "damping")
         axis.stiffness = self._not_negative(dynamics, "spring_stiffness")
         axis.rest = owner.value(dynamics, "spring_reference", 0.0)
@@ -303,6 +321,7 @@ class SdfJointReader:
         element = axis.first("xyz")
         if element is None:
             return np.array(Z)
+        self.owner.only(element, "expressed_in")
         values = np.array(self.owner.finite(element, Z, f"{axis.tag} xyz"))
         length = math.hypot(*values)
         if not 0.0 < length < math.inf:

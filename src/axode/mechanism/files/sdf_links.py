@@ -78,6 +78,8 @@ class LinkReader:
         if missing and not self.is_static:
             message = f"has no <{'> and no <'.join(missing)}>"
             owner.note(inertial, "inertial", message, "1 (SI units), the format's default")
+        if tensor is not None:
+            owner.sort(tensor, dict.fromkeys(_MOMENTS, ""))
         usual = (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
         values = [owner.value(tensor, n, u) for n, u in zip(_MOMENTS, usual, strict=True)]
         inertia = self._inertia(

@@ -144,6 +144,7 @@ class SdfOwner(Owner):
         """The pose that an element holds; none is the identity."""
         if element is None or not element.text:
             return IDENTITY
+        self.only(element, "relative_to", "frame", "degrees", "rotation_format")
         form = element.attributes.get("rotation_format", "euler_rpy")
         degrees = element.attributes.get("degrees", "false").lower()
         if form not in ("euler_rpy", "quat_xyzw") or degrees not in _SWITCHED:
