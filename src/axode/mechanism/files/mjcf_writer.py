@@ -214,7 +214,7 @@ class MjcfWriter:
             self.joints[joint.name].set("springref", number(rest))
 
     def _add_motors(self) -> None:
-        armature: dict[str, float] = {}
+        armature = self._armature()
         for drive in self.mechanism.drives:
             gear, rotor = numeric(drive.motor.gear), numeric(drive.motor.rotor_inertia)
             driven = self.tree.joint_of_speed(drive.coordinate)
@@ -237,6 +237,19 @@ class MjcfWriter:
                 )
         for joint, inertia in armature.items():
             self.joints[joint].set("armature", number(inertia))
+
+    def _armature(self) -> dict[str, float]:
+        """Armature of joints that is not of motors' rotors."""
+        found: dict[str, float] = {}
+        for connection in self.mechanism.connections:
+            armature = numeric(connection.armature)
+            for speed in connection.speeds if armature else ():
+                written = self.tree.joint_of_speed(speed)
+                if written is not None and written[0].kind in (*SINGLE, "ball"):
+                    found[written[0].name] = armature
+                else:
+                    self.tree.left_out.append(f"armature of joint '{connection.name}' on {speed}")
+        return found
 
     def _add_motor(
         self, name: str, coordinate: str, driven: tuple[WrittenJoint, int] | None, gear: float

@@ -257,6 +257,7 @@ class SdfWriter:
 
     def _note(self) -> None:
         mechanism, lost = self.mechanism, self.tree.left_out
+        lost += [f"armature of joint '{c.name}'" for c in mechanism.connections if c.armature]
         home = {c: v for j in self.tree.joints for c, v in zip(j.coordinates, j.home, strict=False)}
         if self.at_home:
             moved = [f"{name} = {value:.9g}" for name, value in home.items() if value]

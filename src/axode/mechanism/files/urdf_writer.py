@@ -42,7 +42,7 @@ LOOP_TYPES = {**TYPES, "hinge": "revolute", "ball": "spherical"}
 USUAL_GRAVITY = (0.0, 0.0, -9.81)
 FAR = 1e9  # [m, m/s, N]: slides of URDF have limits, which those of a mechanism have not
 WORLD = "world"
-SPRING = "drake:linear_spring_damper"
+SPRING, NAMESPACE = "drake:linear_spring_damper", "http://drake.mit.edu"
 
 
 def urdf_text(
@@ -209,6 +209,7 @@ class UrdfWriter:
             if GROUND.name in (strut.parent, strut.child):
                 self.tree.left_out.append(f"spring '{strut.name}' between a point and the world")
                 continue
+            self.robot.set("xmlns:drake", NAMESPACE)
             element = add(self.robot, SPRING)
             ends = (
                 (strut.parent, strut.at, "A", "p_AP"),
@@ -238,6 +239,7 @@ class UrdfWriter:
             lost.append(f"gravity ({row(gravity)}): programs that read URDF have their own")
         if any(mechanism.home_coordinates.values()):
             lost.append("the home configuration")
+        lost += [f"armature of joint '{c.name}'" for c in mechanism.connections if c.armature]
         lost += [f"spring '{spring.name}'" for spring in mechanism.springs]
         lost += [
             f"coordinate '{p.coordinate}' is held at {numeric(p.motion):.9g} here"
