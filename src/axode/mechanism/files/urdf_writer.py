@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.files.frame_poses import FramePose, cleaned_numbers, numbers_of
+from axode.mechanism.files.frame_poses import FramePose, numbers_of
 from axode.mechanism.files.mechanism_text import (
     MechanismText,
     XmlElement,
@@ -188,33 +188,38 @@ class UrdfWriter:
     def _add_loops(self) -> None:
         for loop in self.tree.loops:
             kind = LOOP_TYPES.get(loop.kind, loop.kind)
-            element = add(self.robot, "loop_joint", name=loop.name, type=kind)
-            ends = (("link1", loop.first, loop.at), ("link2", loop.second, loop.second_at))
+            element = add(self.robot, "loop", name=loop.name, type=kind)
+            ends = (
+                ("predecessor", loop.first, loop.at),
+                ("successor", loop.second, loop.second_at),
+            )
             for tag, link, place in ends:
                 end = add(element, tag, link=WORLD if link == GROUND.name else link)
-                end.attrib |= _pose(place)
+                _add_origin(end, place)
             if loop.kind not in ("ball", "fixed"):
                 add(element, "axis", xyz=row(loop.axis))
             if loop.kind == "universal":
                 add(element, "child_axis", xyz=row(loop.other_axis))
             self.tree.left_out.append(
-                f"loop '{loop.name}' is a <loop_joint>, which few programs that read URDF know"
+                f"loop '{loop.name}' is a <loop>, which few programs that read URDF know"
             )
 
     def _add_struts(self) -> None:
         for strut in self.mechanism.struts:
+            if GROUND.name in (strut.parent, strut.child):
+                self.tree.left_out.append(f"spring '{strut.name}' between a point and the world")
+                continue
             self.robot.set("xmlns:drake", NAMESPACE)
             element = add(self.robot, SPRING)
-            for body, letter in ((strut.parent, "A"), (strut.child, "B")):
-                link = self.tree.frames[body][0]
-                name = WORLD if link == GROUND.name else link
-                add(element, f"{SPRING}_body_{letter}", name=name)
-            for body, at, point in (
-                (strut.parent, strut.at, "p_AP"),
-                (strut.child, strut.child_at, "p_BQ"),
-            ):
-                place = self.tree.frames[body][1].point(np.array(numbers_of(at), dtype=float))
-                add(element, f"{SPRING}_{point}", value=row(cleaned_numbers(place)))
+            ends = (
+                (strut.parent, strut.at, "A", "p_AP"),
+                (strut.child, strut.child_at, "B", "p_BQ"),
+            )
+            for body, at, letter, point in ends:
+                link, place = self.tree.frames[body]
+                add(element, f"{SPRING}_body_{letter}", name=link)
+                placed = place.point(np.array(numbers_of(at), dtype=float))
+                add(element, f"{SPRING}_{point}", value=row(placed))
             numbers = {
                 "free_length": strut.rest,
                 "stiffness": strut.stiffness,
