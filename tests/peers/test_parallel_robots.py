@@ -192,7 +192,8 @@ END = (
     '<link name="{0}"/><joint name="{0} weld" type="fixed"><parent link="{1}"/><child link="{0}"/>'
 )
 PIN = f"""<link name="knuckle">{INERTIAL}</link>
-  <joint name="c" type="continuous"><parent link="coupler"/><child link="knuckle"/><origin xyz="1 0 0"/><axis xyz="0 1 0"/></joint>"""
+  <joint name="c" type="continuous"><parent link="coupler"/>
+  <child link="knuckle"/><origin xyz="1 0 0"/><axis xyz="0 1 0"/></joint>"""
 AT_KNUCKLE = PIN + END.format("A", "knuckle") + "</joint>"
 AT_COUPLER = END.format("A", "coupler") + '<origin xyz="1 0 0"/></joint>'
 AT_RIGHT = END.format("B", "right") + '<origin xyz="1 0 0" rpy="0 1.57079632679489662 0"/></joint>'
