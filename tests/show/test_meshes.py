@@ -17,11 +17,12 @@ from axode.errors import FileError, LeftOut
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.picture import picture
-from axode.show.report.player_data import MAX_SURFACE_TRIANGLES, playback
+from axode.show.report.player_data import playback
 from axode.show.surfaces import mesh_formats, mesh_library
 from axode.show.surfaces.mesh_address import locate
 from axode.show.surfaces.mesh_arrays import Part, clean, simplify, with_normals
 from axode.show.surfaces.mesh_formats import read_parts
+from axode.show.web.scene_data import MAX_SURFACE_TRIANGLES
 
 SIZE = np.array([0.2, 0.3, 0.4])
 CORNERS = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]) * SIZE
@@ -512,3 +513,59 @@ def test_several_shapes_in_a_toml_file(tmp_path: Path) -> None:
     file.write_text(head + "inertia = [1, 1, 1]\nshape = 3")
     with pytest.raises(ax.errors.MechanismError, match=r"expected a table such as .* or a list of"):
         ax.load(file)
+
+
+# MJCF --------------------------------------------------------------------------------------------
+
+MJCF = """<mujoco><compiler angle="degree" meshdir="meshes"/>
+<default><default class="seen"><geom group="2" type="mesh" material="paint"/></default></default>
+<asset><material name="paint" rgba="0.25 0.5 1 1" specular="0.3"/>
+<mesh name="a" file="a b.stl" {asset}/></asset>
+<worldbody><body name="arm"><freejoint/>{inertial}
+<frame pos="0.1 0.2 0.3" euler="30 -40 50"><geom name="g" class="seen" mesh="a" pos="1 2 3"
+euler="10 20 -70"/></frame>
+<geom type="box" size="0.1 0.2 0.3" euler="0 0 20" group="1" mass="0"/>
+<geom type="capsule" size="0.1 0.2" rgba="1 0 0 1" group="0" mass="0"/>
+<geom type="sphere" size="9" group="3" mass="0"/>
+<geom type="sphere" size="8" rgba="0 0 0 0" mass="0"/></body></worldbody></mujoco>"""
+INERTIAL = '<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'
+PLACES = (
+    "",
+    'scale="2 3 -1" refpos="0.1 -0.2 0.3"',
+    'scale="2 2 2" refpos="0.1 -0.2 0.3" refquat="0.7 0.1 -0.5 0.3"',
+)
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
+@pytest.mark.parametrize("asset", PLACES)
+def test_meshes_are_where_mujoco_puts_them(package: Path, asset: str) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    file = package / "bot" / "bot.xml"
+    file.write_text(MJCF.format(asset=asset, inertial=""))
+    own = mujoco.MjModel.from_xml_path(str(file))
+    data = mujoco.MjData(own)
+    mujoco.mj_kinematics(own, data)
+    geom = own.geom("g").id
+    points = own.mesh_vert @ data.geom_xmat[geom].reshape(3, 3).T + data.geom_xpos[geom]
+    for inertial in ("", INERTIAL):  # the mesh is read by MuJoCo, or not at all
+        file.write_text(MJCF.format(asset=asset, inertial=inertial))
+        robot = ax.load(file)
+        mesh, box, rod, *ends = robot.bodies[0].shapes
+        assert mesh.colour == (0.25, 0.5, 1.0) and box.rotation != (0, 0, 0)
+        assert rod.colour == (1, 0, 0) and [end.radius for end in ends] == [0.1, 0.1]
+        (drawn,) = surfaces(meshes(scene_of(robot)))
+        gaps = np.linalg.norm(drawn.vertices[:, None] - points, axis=-1)
+        assert gaps.min(0).max() < 1e-6 and gaps.min(1).max() < 1e-6
+        assert drawn.colour == (64, 128, 255)
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
+def test_what_only_touches_is_shown_if_there_is_nothing_else(package: Path) -> None:
+    pytest.importorskip("mujoco")
+    file = package / "bot" / "bot.xml"
+    collision = '<geom type="sphere" size="9" group="3"/>'
+    file.write_text(f"<mujoco><worldbody><body><freejoint/>{collision}</body></worldbody></mujoco>")
+    assert ax.load(file).bodies[0].shape == ax.Sphere(9)
+    skewed = MJCF.format(asset='scale="1 1 2" refquat="1 1 0 0"', inertial=INERTIAL)
+    file.write_text(skewed)
+    assert not any(isinstance(shape, ax.Mesh) for shape in ax.load(file).bodies[0].shapes)
