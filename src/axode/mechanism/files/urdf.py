@@ -144,7 +144,8 @@ def _require_robot(robot: Element, source: str) -> None:
     if robot.tag != "robot":
         raise FileError(
             f"{source} is XML of <{robot.tag}>.\n  Mechanisms are read from TOML, from URDF, whose "
-            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it is <sdf>."
+            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where "
+            "it is <sdf>."
         )
 
 
