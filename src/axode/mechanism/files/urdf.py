@@ -76,7 +76,6 @@ _KINDS = {
     "coupling": "joint",
     "mechanism": "robot",
 }
-_OTHERS = {"sdf": "SDF"}
 _NOT_NEEDED = ("gazebo", "visual", "collision", "material")
 _DEFINITIONS = ("xacro:property", "xacro:macro", "xacro:arg")  # they make nothing by themselves
 
@@ -143,10 +142,10 @@ def mechanism_from_urdf(
 def _require_robot(robot: Element, source: str) -> None:
     """Raise an error for files that are XML and no URDF."""
     if robot.tag != "robot":
-        what = _OTHERS.get(robot.tag, f"XML of <{robot.tag}>")
         raise FileError(
-            f"{source} is {what}.\n  Mechanisms are read from TOML, from URDF, whose outermost "
-            "element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it is <sdf>."
+            f"{source} is XML of <{robot.tag}>.\n  Mechanisms are read from TOML, from URDF, whose "
+            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where "
+            "it is <sdf>."
         )
 
 
