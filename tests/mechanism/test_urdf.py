@@ -82,7 +82,7 @@ def test_a_sound_file(file):
     assert elbow.rotation == (0, math.pi / 2, 0)  # a right angle in eleven digits is one
     upper = bot.bodies[1]
     assert (upper.mass, upper.com, upper.inertia.xy) == (2, (0, 0, 0.2), 0.001)
-    assert upper.shape == ax.Cylinder(0.05, 0.4)
+    assert upper.shape == ax.Mesh("package://arm/upper.stl")
     assert [body.mass for body in bot.bodies] == [0, 2, 1]
     assert [(d.coordinate, d.motor.limit) for d in bot.drives] == [("shoulder", 40)]
     assert [(d.coordinate, d.coefficient) for d in bot.dampers] == [("shoulder", 0.5)]
@@ -147,6 +147,9 @@ def test_zero_moments_are_believed(file):
     assert ax.load(file(text)).bodies[2].inertia.ideal
 
 
+MESH = '<visual><geometry><mesh filename="package://arm/upper.stl"/></geometry></visual>'
+
+
 @pytest.mark.parametrize(
     ("visual", "shape"),
     [
@@ -154,19 +157,25 @@ def test_zero_moments_are_believed(file):
         ('<box size="1 2 3"/>', ax.Box((1, 3, 2), (0, 0, 1))),
         ('<cylinder radius="1" length="2"/>', ax.Cylinder(1, 2, "-y", (0, 0, 1))),
         ('<box size="0 0 0"/>', ax.Cylinder(0.05, 0.4)),
-        ('<mesh filename="a.stl"/><sphere radius="0.1"/>', ax.Sphere(0.1, (0, 0, 1))),
+        (
+            '<mesh filename="a.stl"/><sphere radius="0.1"/>',
+            (
+                ax.Mesh("a.stl", at=(0, 0, 1), rotation=(math.pi / 2, 0, 0)),
+                ax.Sphere(0.1, (0, 0, 1)),
+            ),
+        ),
     ],
 )
-def test_the_first_shape_that_can_be_drawn_is_shown(file, visual, shape):
+def test_every_shape_that_can_be_drawn_is_shown(file, visual, shape):
     visual = f'<origin xyz="0 0 1" rpy="1.5707963267948966 0 0"/><geometry>{visual}</geometry>'
-    text = SOUND.replace("<collision>", f"<visual>{visual}</visual><collision>")
+    text = SOUND.replace(MESH, f"<visual>{visual}</visual>")
     assert ax.load(file(text)).bodies[1].shape == shape
 
 
 def test_a_box_that_stands_askew_is_not_drawn_straight(file):
     visual = '<origin rpy="0 0 0.5"/><geometry><box size="1 2 3"/></geometry>'
-    text = SOUND.replace("<collision>", f"<visual>{visual}</visual><collision>")
-    assert ax.load(file(text)).bodies[1].shape == ax.Cylinder(0.05, 0.4)
+    text = SOUND.replace(MESH, f"<visual>{visual}</visual>")
+    assert ax.load(file(text)).bodies[1].shape == ax.Box((1, 2, 3), rotation=(0, 0, 0.5))
 
 
 def test_what_is_left_out_is_warned_of(file):
@@ -255,6 +264,11 @@ FAULTS = {
         '<link name="stray"/></robot>',
         "line  28  [link.stray] no joint holds it, and none holds 'base'; a robot has one root: "
         "make this link the child of a joint",
+    ),
+    "an inertia without end": (
+        'ixx="0.03" ixy="0.001"',
+        'ixx="1e308" ixy="1e308"',
+        "line   7  [link.upper] inertia: no moment may be larger than 1e+150 kg m^2",
     ),
     "a loop": (
         "</robot>",
@@ -455,9 +469,10 @@ def test_a_ring_is_told(file):
             "robot.urdf",
         ),
         (
-            "<sdf/>",
-            "arm.urdf is SDF.\n  Mechanisms are read from TOML, from URDF, whose outermost "
-            "element is <robot>, and from MJCF, where it is <mujoco>.",
+            "<model/>",
+            "arm.urdf is XML of <model>.\n  Mechanisms are read from TOML, from URDF, whose "
+            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it "
+            "is <sdf>.",
         ),
     ],
 )

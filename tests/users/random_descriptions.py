@@ -137,6 +137,8 @@ class Dice:
             [
                 None,
                 ax.Box((self.positive(), 1.0, 2.0), self.vector()),
+                ax.Box((1.0, 1.0, 2.0), self.vector(), self.rotation(), (0.0, 0.5, 1.0)),
+                (ax.Sphere(1.0, colour=(0.1, 0.0, -0.0)), ax.Box((1.0, 1.0, self.positive()))),
                 ax.Cylinder(self.positive(), 1.0, self.axis(), self.vector()),
                 ax.Sphere(self.positive(), self.vector()),
                 Mesh("package://a/b c.stl", (1.0, -1.0, 1e-3), self.vector(), self.rotation()),

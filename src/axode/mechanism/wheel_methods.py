@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from axode.mechanism.elements.bodies import Body, Inertia, Shape
@@ -48,7 +49,7 @@ class WheelMethods:
         ground: BodyLike | Plane | None = None,
         coordinate: str | None = None,
         speed: str | None = None,
-        shape: Shape | None = None,
+        shape: Shape | Sequence[Shape] | None = None,
     ) -> Body:
         """Add a wheel: its body, the joint it spins on, its contact and perhaps its motor.
 
@@ -65,7 +66,7 @@ class WheelMethods:
             motor: `True` or a `Motor`: it turns the wheel and reacts on the carrier.
             ground: What it rolls on: a `Plane`, a body (its z = 0 plane), or the world's z = 0.
             coordinate, speed: Names instead of `name` and `name.rate`.
-            shape: What pictures show; left out, a wheel of its radius.
+            shape: What pictures show, one shape or several; left out, a wheel of its radius.
         """
         made = make_wheel(
             name,

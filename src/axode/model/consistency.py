@@ -206,7 +206,10 @@ def check_scene(facts: Facts, scene: Scene) -> None:
         FileError: for what does not fit.
     """
     bodies = {GROUND.name, *scene.bodies}
-    shown = [solid.body for solid in scene.solids] + [floor.body for floor in scene.floors]
+    all_solids = (*scene.solids, *scene.stand_ins)
+    shown = [solid.body for solid in all_solids] + [floor.body for floor in scene.floors]
+    shown += [surface.body for surface in scene.surfaces]
+    colours = [solid.colour for solid in all_solids] + [s.colour for s in scene.surfaces]
     shown += [touch.body for touch in scene.touches]
     shown += [body for cord in scene.cords for body in cord.bodies]
     checks = {
@@ -216,10 +219,8 @@ def check_scene(facts: Facts, scene: Scene) -> None:
             0 <= touch.floor < len(scene.floors) for touch in scene.touches
         ),
         "mass centres for other bodies": len(scene.centres) in (0, len(scene.bodies)),
-        "solids of unknown kinds": {solid.kind for solid in scene.solids} <= SOLIDS,
-        "colours that are none": all(
-            0 <= part <= 255 for solid in scene.solids for part in solid.colour
-        ),
+        "solids of unknown kinds": {solid.kind for solid in all_solids} <= SOLIDS,
+        "colours that are none": all(0 <= part <= 255 for rgb in colours for part in rgb),
         "no size": scene.size > 0,
     }
     for fault, sound in checks.items():

@@ -8,13 +8,14 @@ import struct
 from collections.abc import Mapping
 from dataclasses import asdict
 from os import PathLike
+from pathlib import Path
 
 from axode.codegen.tape.tape import Tape
 from axode.disk.atomic import write_atomically
 from axode.disk.bounded import read_bounded
 from axode.disk.typed import as_dataclass, as_type, parse_json
 from axode.errors import AxodeError, FileError, UnknownName
-from axode.mechanism.scene.scene import Scene
+from axode.mechanism.scene.scene import Scene, within_folders
 from axode.model.consistency import check_scene, disagreements
 from axode.model.function_source import TapeLibrary, check_precision
 from axode.model.metadata import Facts
@@ -40,7 +41,7 @@ def encode_model(facts: Facts, scene: Scene, tapes: Mapping[str, Tape]) -> bytes
     blobs = {name: tape.to_bytes() for name, tape in tapes.items()}
     header = {
         "facts": facts.to_json(),
-        "scene": asdict(scene),
+        "scene": asdict(within_folders(scene, ())),  # not where they are on this machine
         "functions": [[name, len(blob)] for name, blob in blobs.items()],
     }
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
@@ -62,11 +63,16 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
     if not isinstance(target, str) or target not in ("cpu", "cuda"):
         raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
     check_precision(precision, target)
-    return decode_model(_bytes(path), target, precision, f"'{path}'")
+    folder = str(Path(path).absolute().parent)
+    return decode_model(_bytes(path), target, precision, f"'{path}'", folder)
 
 
 def decode_model(
-    data: bytes, target: str = "cpu", precision: str = "float64", source: str = "this model"
+    data: bytes,
+    target: str = "cpu",
+    precision: str = "float64",
+    source: str = "this model",
+    folder: str | None = None,
 ) -> Model:
     """Read the content of a model file.
 
@@ -75,6 +81,7 @@ def decode_model(
         target: "cpu" or "cuda".
         precision: "float64", or "float32" on a GPU.
         source: Where it comes from, for messages.
+        folder: Where the meshes of its pictures may be; without one, they are not shown.
 
     Raises:
         FileError: as `load_model` does.
@@ -93,7 +100,7 @@ def decode_model(
     if hashlib.sha256(body).digest() != digest:
         raise FileError(f"{source} is truncated or was changed: its checksum does not match.")
     try:
-        return _decoded(body, start, size, target, precision)
+        return _decoded(body, start, size, target, precision, folder)
     except AxodeError as error:
         raise FileError(f"{source} is damaged: {error}") from error
 
@@ -107,7 +114,9 @@ def _bytes(path: str | PathLike[str]) -> bytes:
         raise FileError(f"cannot read '{path}': {reason}") from error
 
 
-def _decoded(body: bytes, start: int, size: int, target: str, precision: str) -> Model:
+def _decoded(
+    body: bytes, start: int, size: int, target: str, precision: str, folder: str | None
+) -> Model:
     if start + size > len(body):
         raise FileError("its description is longer than the file")
     header = parse_json(body[start : start + size])
@@ -129,4 +138,5 @@ def _decoded(body: bytes, start: int, size: int, target: str, precision: str) ->
         raise FileError("; ".join(wrong[:MAX_FAULTS]))
     scene = as_dataclass(Scene, header["scene"], "scene")
     check_scene(facts, scene)
+    scene = within_folders(scene, None if folder is None else (folder,))
     return Model(facts, TapeLibrary(tapes, scene, target, precision))

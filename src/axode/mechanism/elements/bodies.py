@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from axode.mechanism.values.geometry import (
     minus,
     plus,
     rotation_fault,
+    rotation_matrix,
     take,
     times,
     unit,
@@ -151,6 +152,22 @@ class Inertia:
             self.yz - mass * y * z,
         )
 
+    def rotated(self, rotation: Any) -> Inertia:
+        """Inertia of the same body turned by a rotation, in the axes that do not turn."""
+        R = rotation_matrix(as_rotation(rotation))
+        xx, yy, zz, xy, xz, yz = self.entries
+        own = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+
+        def entry(i: int, j: int) -> Scalar:
+            total: Scalar = 0.0
+            for k in range(3):
+                for m in range(3):
+                    total = plus(total, times(own[k][m], times(R[i][k], R[j][m])))
+            return total
+
+        diagonal = entry(0, 0), entry(1, 1), entry(2, 2)
+        return Inertia(*diagonal, entry(0, 1), entry(0, 2), entry(1, 2), ideal=self.ideal)
+
     @property
     def entries(self) -> tuple[Scalar, ...]:
         """Entries xx, yy, zz, xy, xz, yz."""
@@ -198,39 +215,61 @@ class Inertia:
 
 @dataclass(frozen=True)
 class Box:
-    """A box centred on `at`, edges `size` [m]."""
+    """A box centred on `at`, edges `size` [m].
+
+    Args:
+        size: Edges along its own x, y, z [m].
+        at, rotation: Its centre and its axes in the body's frame [m; roll-pitch-yaw, quaternion
+            or matrix].
+        colour: Red, green and blue from 0 to 1; chosen by the picture unless given.
+    """
 
     size: Any
     at: Any = ORIGIN
+    rotation: Any = NO_ROTATION
+    colour: Any = None
     kind: ClassVar[str] = "box"
 
     def __post_init__(self) -> None:
         _convert(self, scalars=(), vectors=("size", "at"))
+        take(self, as_rotation, "rotation")
 
     def faults(self) -> Iterator[str]:
         """What is wrong with the picture."""
         yield from _not_positive(
             {f"size along {n}": s for n, s in zip("xyz", self.size, strict=True)}
         )
+        yield from _bad_rotation(self.rotation)
+        yield from _bad_colour(self.colour)
 
     def inertia(self, mass: Scalar) -> Inertia:
         """Inertia of a solid of this shape."""
-        return Inertia.box(mass, self.size)
+        own = Inertia.box(mass, self.size)
+        return own if self.rotation == NO_ROTATION else own.rotated(self.rotation)
 
     def outside(self, point: Vector) -> bool:
         """Return whether a point is not within it, as no mass centre of such a solid can be."""
-        across = zip(_between(self.at, point), self.size, strict=True)
-        return any(abs(d) >= numeric(size) / 2 for d, size in across)
+        rows = rotation_matrix(self.rotation)
+        R = np.array([[numeric(entry) for entry in row] for row in rows])
+        away = R.T @ _between(self.at, point)
+        return any(abs(d) >= numeric(size) / 2 for d, size in zip(away, self.size, strict=True))
 
 
 @dataclass(frozen=True)
 class Cylinder:
-    """A cylinder centred on `at` [m]."""
+    """A cylinder centred on `at` [m].
+
+    Args:
+        radius, length: [m]
+        axis, at: Its axis and its centre in the body's frame [m].
+        colour: Red, green and blue from 0 to 1; chosen by the picture unless given.
+    """
 
     radius: Scalar
     length: Scalar
     axis: Any = AXES["z"]
     at: Any = ORIGIN
+    colour: Any = None
     kind: ClassVar[str] = "cylinder"
 
     def __post_init__(self) -> None:
@@ -242,6 +281,7 @@ class Cylinder:
         fault = axis_fault(self.axis)
         if fault:
             yield f"axis {fault}"
+        yield from _bad_colour(self.colour)
 
     def inertia(self, mass: Scalar) -> Inertia:
         """Inertia of a solid of this shape."""
@@ -259,10 +299,17 @@ class Cylinder:
 
 @dataclass(frozen=True)
 class Sphere:
-    """A sphere centred on `at` [m]."""
+    """A sphere centred on `at` [m].
+
+    Args:
+        radius: [m]
+        at: Its centre in the body's frame [m].
+        colour: Red, green and blue from 0 to 1; chosen by the picture unless given.
+    """
 
     radius: Scalar
     at: Any = ORIGIN
+    colour: Any = None
     kind: ClassVar[str] = "sphere"
 
     def __post_init__(self) -> None:
@@ -271,6 +318,7 @@ class Sphere:
     def faults(self) -> Iterator[str]:
         """What is wrong with the picture."""
         yield from _not_positive({"radius": self.radius})
+        yield from _bad_colour(self.colour)
 
     def inertia(self, mass: Scalar) -> Inertia:
         """Inertia of a solid of this shape."""
@@ -283,21 +331,27 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Mesh:
-    """A file with the surface of a body: kept for other programs, and never needed here.
+    """A file with the surface of a body, which pictures show where it can be read.
 
-    Pictures draw a body with a mesh as one without a shape.
+    Nothing else needs it: a body whose mesh is missing is drawn as one without a shape.
 
     Args:
-        file: Its address as a description gives it: a path, or `package://...`.
-        scale: Along x, y, z of the file.
+        file: Its address: a path, `package://...`, `model://...` or `file://...`.
+        scale: Along x, y, z of the file; a negative number mirrors.
         at, rotation: Where the file's frame is in the body's [m; roll-pitch-yaw, quaternion or
             matrix].
+        colour: Red, green and blue from 0 to 1; those of the file unless given.
+        folders: Folders outside of which no file is opened; a path is relative to any of them.
+            `load` fills it in. Without any, a path is relative to the working directory and any
+            file is opened.
     """
 
     file: str
     scale: Any = (1.0, 1.0, 1.0)
     at: Any = ORIGIN
     rotation: Any = NO_ROTATION
+    colour: Any = None
+    folders: tuple[str, ...] = field(default=(), compare=False, repr=False)
     kind: ClassVar[str] = "mesh"
 
     def __post_init__(self) -> None:
@@ -314,9 +368,8 @@ class Mesh:
             yield "file must name a file"
         if not all(math.isfinite(numeric(s)) for s in self.scale):
             yield "scale must be finite"
-        fault = rotation_fault(self.rotation)
-        if fault:
-            yield f"rotation {fault}"
+        yield from _bad_rotation(self.rotation)
+        yield from _bad_colour(self.colour)
 
     def inertia(self, mass: Scalar) -> Inertia:
         """Raise `InvalidArgument`: the file is not read."""
@@ -339,6 +392,20 @@ def _between(start: Vector, end: Vector) -> list[float]:
 def _convert(shape: Shape, scalars: tuple[str, ...], vectors: tuple[str, ...]) -> None:
     take(shape, as_scalar, *scalars)
     take(shape, as_vector, *vectors)
+    if shape.colour is not None:
+        take(shape, as_vector, "colour")
+
+
+def _bad_rotation(rotation: Any) -> Iterator[str]:
+    fault = rotation_fault(rotation)
+    if fault:
+        yield f"rotation {fault}"
+
+
+def _bad_colour(colour: Any) -> Iterator[str]:
+    if colour is not None and not all(0.0 <= numeric(part) <= 1.0 for part in colour):
+        got = ", ".join(map(shown, colour))
+        yield f"colour must be three numbers from 0 to 1, got {got}"
 
 
 def _not_positive(lengths: dict[str, Scalar]) -> Iterator[str]:
@@ -356,14 +423,21 @@ class Body:
         mass: [kg]
         com: Mass centre in the body's frame [m].
         inertia: About the mass centre, in the body's axes [kg m^2].
-        shape: What a picture shows; dynamics never looks at it.
+        shape: What a picture shows, one shape or several; dynamics never looks at it.
     """
 
     name: str
     mass: Scalar
     com: Vector
     inertia: Inertia
-    shape: Shape | None = None
+    shape: Shape | tuple[Shape, ...] | None = None
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """All shapes that a picture shows."""
+        if self.shape is None:
+            return ()
+        return self.shape if isinstance(self.shape, tuple) else (self.shape,)
 
     @property
     def is_idealised(self) -> bool:
@@ -390,10 +464,10 @@ class Body:
             fault = None
         if fault and (massive or massless or not self._inertia_follows(mass)):
             yield "inertia", fault
-        if self.shape is not None:
-            for message in self.shape.faults():
+        for shape in self.shapes:
+            for message in shape.faults():
                 yield "shape", message
-            if not all(math.isfinite(numeric(c)) for c in self.shape.at):
+            if not all(math.isfinite(numeric(c)) for c in shape.at):
                 yield "shape", "at must be finite"
 
     def _inertia_follows(self, mass: float) -> bool:

@@ -36,7 +36,8 @@ class Connection:
     """A joint placed on its two bodies.
 
     The joint's frame stands at `at`, turned by `rotation`, in the parent, and at `child_at`, turned
-    by `child_rotation`, in the child; the two coincide at zero coordinates.
+    by `child_rotation`, in the child; the two coincide at zero coordinates. Each speed feels
+    `armature` besides the inertia of the bodies.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Connection:
     child_rotation: Rotation = NO_ROTATION
     coordinate_names: tuple[str, ...] = ()  # instead of the joint's own
     speed_names: tuple[str, ...] = ()
+    armature: Scalar = 0.0
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -96,18 +98,35 @@ def make_body(name: Any, mass: Any, com: Any, inertia: Any, shape: Any) -> Body:
     """A body; without inertia, that of a solid of its shape."""
     owner = f"body '{as_name('body', name)}'"
     weight = convert(owner, "mass", as_scalar, mass)
-    if shape is not None and not isinstance(shape, Shape):
-        raise InvalidArgument(
-            f"{owner}, shape: expected Box, Cylinder or Sphere, got {shortened(shape)}"
-        )
+    shape = _as_shape(owner, shape)
     centre = convert(owner, "com", as_vector, com)
     if inertia is None:
         inertia = _of_solid(owner, weight, centre, shape)
     return Body(name, weight, centre, convert(owner, "inertia", Inertia.of, inertia), shape)
 
 
-def _of_solid(owner: str, mass: Scalar, com: Vector, shape: Shape | None) -> Inertia:
+def _as_shape(owner: str, shape: Any) -> Shape | tuple[Shape, ...] | None:
+    """One shape, several, or none."""
+    several = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+    for one in several:
+        if one is not None and not isinstance(one, Shape):
+            raise InvalidArgument(
+                f"{owner}, shape: expected Box, Cylinder, Sphere or Mesh, or several of them, got "
+                f"{shortened(one)}"
+            )
+    kept = tuple(one for one in several if one is not None)
+    return kept if len(kept) > 1 else kept[0] if kept else None
+
+
+def _of_solid(
+    owner: str, mass: Scalar, com: Vector, shape: Shape | tuple[Shape, ...] | None
+) -> Inertia:
     """Inertia of a solid, with a warning if no such solid has its mass centre there."""
+    if isinstance(shape, tuple):
+        raise InvalidArgument(
+            f"{owner} has {len(shape)} shapes, and it is not known how its mass is divided among "
+            "them; give inertia=..."
+        )
     if shape is None:
         raise InvalidArgument(
             f"{owner} needs inertia=... (three principal moments, a 3 x 3 tensor, "
@@ -136,6 +155,7 @@ def make_connection(
     child_rotation: Any = NO_ROTATION,
     coordinates: Any = (),
     speeds: Any = (),
+    armature: Any = 0.0,
 ) -> Connection:
     """A joint on its two bodies."""
     owner = f"joint '{as_name('joint', name)}'"
@@ -156,6 +176,7 @@ def make_connection(
         convert(owner, "child_rotation", as_rotation, child_rotation),
         _names(owner, "coordinate", coordinates, len(joint.coordinate_names)),
         _names(owner, "speed", speeds, len(joint.speed_names)),
+        convert(owner, "armature", as_scalar, armature),
     )
 
 

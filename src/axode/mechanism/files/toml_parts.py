@@ -23,7 +23,6 @@ from axode.mechanism.files.toml_schema import (
     MeasureTable,
     MotorTable,
     RollTable,
-    ShapeTable,
     SpringTable,
     StrutTable,
     WheelTable,
@@ -123,9 +122,9 @@ class Builder:
     # one part each -------------------------------------------------------------------------------
 
     def body(self, name: str, table: BodyTable) -> None:
-        shape = self.shape("body", name, table.shape)
+        shape = self.shapes("body", name, table.shape)
         inertia = table.inertia
-        if inertia is None and shape is None:
+        if inertia is None and not shape:
             self.report(
                 "body",
                 name,
@@ -149,7 +148,7 @@ class Builder:
 
     def wheel(self, name: str, table: WheelTable) -> None:
         given = _arguments(table, *WHEEL_KEYS) | {"ground": _ground(table)}
-        given["shape"] = self.shape("wheel", name, table.shape)
+        given["shape"] = self.shapes("wheel", name, table.shape)
         if isinstance(table.motor, MotorNumbers):
             given["motor"] = Motor(**_arguments(table.motor))
         self.mechanism.add_wheel(name, self.wheel_of("wheel", name, table), **given)
@@ -229,10 +228,11 @@ class Builder:
     def wheel_of(self, kind: str, name: str, table: RollTable) -> Any:
         return self.variant(kind, name, table, WHEELS[table.type], WHEEL_KEYS)
 
-    def shape(self, kind: str, name: str, table: ShapeTable | None) -> Any:
-        if table is None:
-            return None
-        return self.variant(kind, name, table, SHAPES[table.type], SHAPE_KEYS, "shape.")
+    def shapes(self, kind: str, name: str, tables: Any) -> Any:
+        return [
+            self.variant(kind, name, table, SHAPES[table.type], SHAPE_KEYS, "shape.")
+            for table in tables or ()
+        ]
 
     def variant(
         self,
@@ -244,7 +244,7 @@ class Builder:
         prefix: str = "",
     ) -> Any:
         """The joint, wheel or shape of the table's type, from the keys that suit it."""
-        suitable = {entry.name: entry for entry in fields(made)}
+        suitable = {entry.name: entry for entry in fields(made) if entry.compare}
         given = {key: getattr(table, key) for key in keys if key in table.model_fields_set}
         family = "shape" if prefix else "joint" if kind in ("joint", "loop") else "wheel"
         article = "an" if table.type == "omni" else "a"

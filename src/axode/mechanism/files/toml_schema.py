@@ -16,7 +16,9 @@ from pydantic import (
     StrictBool,
     StrictStr,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
 )
 
 from axode.mechanism.elements.bodies import SHAPES
@@ -47,11 +49,11 @@ from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN
 
 
 class ExtendsTable(Table):
-    """Another file, TOML, URDF or MJCF, to whose mechanism this file adds."""
+    """Another file, TOML, URDF, MJCF or SDF, to whose mechanism this file adds."""
 
     file: StrictStr = Field(description="Its path, relative to the folder of this file.")
     base: Literal["fixed", "floating", "planar"] | None = Field(
-        None, description="How the root link of a URDF file is held: fixed unless given."
+        None, description="How the root link of a URDF or SDF file is held."
     )
     strict: StrictBool = Field(
         False, description="Whether to refuse what can be read only with a warning."
@@ -91,7 +93,20 @@ class ShapeTable(Table):
     at: Vector = Field(None, description="Its centre in the body's frame [m].")
     file: StrictStr | None = Field(None, description="Of a mesh: the address of its file.")
     scale: Vector = Field(None, description="Of a mesh, along x, y, z of its file.")
-    rotation: Rotation = Field(None, description="Of a mesh: its file's axes in the body's.")
+    rotation: Rotation = Field(None, description="Axes of a box, or of a mesh's file.")
+    colour: Vector = Field(None, description="Red, green and blue from 0 to 1.")
+
+
+def _shapes(value: Any, _: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    several = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, dict) for item in several):
+        example = '{ type = "sphere", radius = 0.1 }'
+        got = describe_value(value)
+        raise ValueError(f"expected a table such as {example} or a list of them, got {got}")
+    return [ShapeTable.model_validate(item, context=info.context) for item in several]
+
+
+Shapes = Annotated[ShapeTable | list[ShapeTable] | None, WrapValidator(_shapes)]
 
 
 class BodyTable(Table):
@@ -104,7 +119,7 @@ class BodyTable(Table):
         description="About the mass centre in the body's axes [kg m^2]: three principal moments, "
         'three rows of three, a table with xx, yy, zz, xy, xz, yz, or "point".',
     )
-    shape: ShapeTable | None = Field(None, description="What pictures show.")
+    shape: Shapes = Field(None, description="What pictures show: a table, or a list of tables.")
 
 
 class LoopTable(Table):
@@ -129,6 +144,9 @@ class LoopTable(Table):
 class JointTable(LoopTable):
     """A joint; one whose child is held by an earlier joint closes a loop."""
 
+    armature: Number = Field(
+        0.0, description="Inertia that each speed feels besides the bodies' [kg m^2 or kg]."
+    )
     coordinates: list[StrictStr] = Field([], description="Names instead of the usual ones.")
     speeds: list[StrictStr] = Field([], description="Names instead of the usual ones.")
 
@@ -165,7 +183,7 @@ class WheelTable(RollTable):
     motor: MotorOrTrue = Field(False, description="true, or the motor's numbers.")
     coordinate: StrictStr | None = Field(None, description="A name for its angle.")
     speed: StrictStr | None = Field(None, description="A name for its rate.")
-    shape: ShapeTable | None = Field(None, description="What pictures show.")
+    shape: Shapes = Field(None, description="What pictures show: a table, or a list of tables.")
 
 
 class CasterTable(RollTable):

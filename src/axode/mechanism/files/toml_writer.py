@@ -95,14 +95,16 @@ def _typed(record: Any, known: dict[str, type[Any]]) -> dict[str, Any]:
         raise InvalidArgument(
             f"a file cannot hold {shortened(record)}: it is none of {', '.join(known)}"
         )
-    return {"type": kind, **_entries(record, **{f.name: f.default for f in fields(record)})}
+    usual = {f.name: f.default for f in fields(record) if f.compare}
+    return {"type": kind, **_entries(record, **usual)}
 
 
 def _body(body: Body) -> dict[str, Any]:
     table = {"mass": _plain(body.mass), **_entries(body, com=ORIGIN)}
     table["inertia"] = _inertia(body.inertia)
-    if body.shape is not None:
-        table["shape"] = _typed(body.shape, SHAPES)
+    shapes = [_typed(shape, SHAPES) for shape in body.shapes]
+    if shapes:
+        table["shape"] = shapes if len(shapes) > 1 else shapes[0]
     return table
 
 
@@ -118,7 +120,8 @@ def _inertia(inertia: Inertia) -> Any:
 
 def _connection(connection: Connection) -> dict[str, Any]:
     usual = {f.name: f.default for f in fields(Connection)}
-    places = {n: usual[n] for n in ("at", "rotation", "child_at", "child_rotation")}
+    kept = ("at", "rotation", "child_at", "child_rotation", "armature")
+    places = {n: usual[n] for n in kept}
     table = _typed(connection.joint, JOINTS)
     table = {
         "type": table.pop("type"),

@@ -23,7 +23,7 @@ from axode.errors import (
     suggest,
 )
 from axode.mechanism.checks import name_fault, relation_faults, value_faults
-from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.bodies import GROUND, Shape
 from axode.mechanism.elements.joints import (
     AbstractJoint,
     Fixed,
@@ -146,7 +146,7 @@ def _require_robot(robot: Element, source: str) -> None:
         what = _OTHERS.get(robot.tag, f"XML of <{robot.tag}>")
         raise FileError(
             f"{source} is {what}.\n  Mechanisms are read from TOML, from URDF, whose outermost "
-            "element is <robot>, and from MJCF, where it is <mujoco>."
+            "element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it is <sdf>."
         )
 
 
@@ -193,6 +193,11 @@ class Reader:
         self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
         self.names: dict[tuple[str, str], str] = {}  # by kind and name in the file
         self.left_out: dict[str, list[str]] = {FRICTION: [], DAMPING: []}
+        self.shapes: dict[str, list[Shape]] = {}
+        self.colours = {
+            material.attributes.get("name", ""): self.owner.colour(material, {})
+            for material in robot.all("material")
+        }
 
     def build(self, base: Base | None, source: str) -> Mechanism:
         """The mechanism; `findings` says whether it is worth anything."""
@@ -215,6 +220,11 @@ class Reader:
         )
         is_world = self._is_world(root, base, elements, joints, source)
         self._rename(elements, {**named, **closing}, root if is_world else "")
+        for tag in ("visual", "collision"):  # the latter only where nothing is to be seen
+            if not any(self.shapes.values()):
+                self.shapes = {
+                    n: o.shapes(elements[n], tag, self.colours) for n, o in links.items()
+                }
         for name, owner in links.items():
             self._add_body(name, owner, elements[name], is_ground=is_world and name == root)
         if root and not is_world:
@@ -324,7 +334,7 @@ class Reader:
         new = self.names["link", name]
         for part in inertial.children if inertial else ():
             self.lines.setdefault(("link", new, part.tag), part.line)
-        shape = owner.shape(element)
+        shape = self.shapes.get(name)
         if not is_ground:
             self.geometry.solids += owner.solids(element, new)
             self.mechanism.add_body(new, mass=mass, com=com, inertia=inertia, shape=shape)

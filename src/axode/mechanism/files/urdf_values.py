@@ -32,6 +32,7 @@ ANGLE_ROUNDING = 1e-13  # of angles that programs compute [rad]
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 _COUNTED = {1: "a number", 3: "three numbers"}
 AS_WRITTEN = "used as written"
+LARGEST = 1e150  # moments of inertia whose squares are numbers, too
 
 
 @dataclass
@@ -218,8 +219,12 @@ class Owner:
         entries = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if any(angles):
             R = matrix(angles)
-            entries = R @ entries @ R.T
-            entries = (entries + entries.T) / 2 + 0.0  # without negative zeros
+            with np.errstate(over="ignore", invalid="ignore"):
+                entries = R @ entries @ R.T
+                entries = (entries + entries.T) / 2 + 0.0  # without negative zeros
+        if not np.isfinite(entries).all() or np.abs(entries).max() > LARGEST:
+            self.report(tensor, "inertia", f"no moment may be larger than {LARGEST:g} kg m^2")
+            return Inertia.point()
         # a file cannot say that zero moments are meant, so they are believed
         ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = entries.tolist()
@@ -238,21 +243,42 @@ class Owner:
 
     # pictures ------------------------------------------------------------------------------------
 
-    def shape(self, link: Element) -> Shape | None:
-        """The first box, cylinder or sphere that pictures can show, or else the first mesh."""
+    def shapes(self, link: Element, tag: str, colours: dict[str, Numbers]) -> list[Shape]:
+        """All shapes of a link that pictures can show.
+
+        Args:
+            link: The element.
+            tag: Those of its "visual" or "collision" elements.
+            colours: Colours of the whole file, by the names of their materials.
+        """
         reader = replace(self, otherwise="not drawn")
-        meshes: list[Mesh] = []
-        for element in (*link.all("visual"), *link.all("collision")):
+        found: list[Shape] = []
+        for element in link.all(tag):
             geometry = element.first("geometry")
+            rgba = reader.colour(element.first("material"), colours)
+            if rgba[3:] == (0.0,):  # not to be seen
+                continue
             for solid in geometry.children if geometry else ():
                 known = self.count()
                 shape = reader._solid(solid, *reader.origin(element))
-                if shape is None or any(shape.faults()) or self.count() > known:
-                    continue
-                if not isinstance(shape, Mesh):
-                    return shape
-                meshes.append(shape)
-        return meshes[0] if meshes else None
+                if shape and not any(shape.faults()) and self.count() == known:
+                    found.append(replace(shape, colour=rgba[:3] or None))
+        return found
+
+    def colour(self, material: Element | None, colours: dict[str, Numbers]) -> Numbers:
+        """Red, green, blue and opacity of a material; nothing where it has none."""
+        given = material.first("color") if material else None
+        if material is None or given is None:
+            return colours.get(material.attributes.get("name", ""), ()) if material else ()
+        words = self.words(given, "rgba")
+        if len(words) not in (3, 4) or not all(map(_NUMBER.fullmatch, words)):
+            text = given.attributes.get("rgba", "")
+            self.note(given, "color rgba", f"expected four numbers, got '{text}'", "ignored")
+            return ()
+        values = [float(word) for word in [*words, "1"][:4]]
+        if not all(map(math.isfinite, values)):
+            return ()
+        return tuple(min(max(value, 0.0), 1.0) for value in values)
 
     def solids(self, link: Element, body: str) -> list[LinkSolid]:
         """List the boxes, cylinders and spheres of a link, those that touch others first."""
@@ -266,13 +292,11 @@ class Owner:
                 if solid.tag == "box":
                     size = reader.numbers(solid, "size", (0.0, 0.0, 0.0))
                     found.append(LinkSolid.box(body, at, size, R))
-                elif solid.tag in ("cylinder", "sphere"):
-                    radius = reader.number(solid, "radius", 0.0)
-                    length = reader.number(solid, "length", 0.0)
-                    round_ = LinkSolid(body, at, radius)
-                    if solid.tag == "cylinder":
-                        round_ = LinkSolid.cylinder(body, at, radius, length, R[:, 2])
-                    found.append(round_)
+                elif solid.tag == "sphere":
+                    found.append(LinkSolid(body, at, reader.number(solid, "radius", 0.0)))
+                elif solid.tag == "cylinder":
+                    radius, length = (reader.number(solid, n, 0.0) for n in ("radius", "length"))
+                    found.append(LinkSolid.cylinder(body, at, radius, length, R[:, 2]))
         return found if not reader.findings.faults else []
 
     def _solid(self, solid: Element, at: Numbers, angles: Numbers) -> Shape | None:
@@ -283,9 +307,11 @@ class Owner:
             radius, length = (self.number(solid, n, 1.0) for n in ("radius", "length"))
             return Cylinder(radius, length, _no_minus(tuple(map(float, R[:, 2]))), at)
         if solid.tag == "box":
-            size = np.abs(R) @ self.numbers(solid, "size", (1.0, 1.0, 1.0))
-            upright = np.abs(R).max(axis=1).min() > 1 - 1e-6  # boxes have the axes of their body
-            return Box(tuple(map(float, size)), at) if upright else None
+            size = self.numbers(solid, "size", (1.0, 1.0, 1.0))
+            upright = np.abs(R).max(axis=1).min() > 1 - 1e-6
+            if upright:  # the same box along the body's axes
+                return Box(tuple(map(float, np.abs(R) @ size)), at)
+            return Box(size, at, angles)
         if solid.tag == "mesh":
             file = solid.attributes.get("filename", "")
             scale = self.numbers(solid, "scale", (1.0, 1.0, 1.0), required=False)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from axode.mechanism.elements.bodies import Box, Cylinder, Mesh, Sphere
+from axode.mechanism.elements.bodies import Box, Cylinder, Sphere
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.files.frame_poses import Array, FramePose, numbers_of, turn_to
 from axode.mechanism.files.written_tree import WrittenLink, WrittenTree
@@ -39,27 +39,23 @@ class WrittenFloor(NamedTuple):
     place: FramePose
 
 
-def picture(link: WrittenLink) -> WrittenSolid | None:
-    """Return the solid that pictures of a link show."""
-    shape = link.body.shape if link.body else None
-    if shape is None or link.body is None:
-        return None
-    at, name = numbers_of(shape.at), link.body.name
-    here = (0.0, 0.0, 0.0)
-    if isinstance(shape, Box):
-        place = link.place @ FramePose.of(at, here)
-        return WrittenSolid(name, "box", numbers_of(shape.size), place)
-    if isinstance(shape, Cylinder):
-        place = link.place @ _along(numbers_of(shape.axis), at)
-        size = (numeric(shape.radius), numeric(shape.length))
-        return WrittenSolid(name, "cylinder", size, place)
-    if isinstance(shape, Sphere):
-        place = link.place @ FramePose.of(at, here)
-        return WrittenSolid(name, "sphere", (numeric(shape.radius),), place)
-    if isinstance(shape, Mesh):
-        place = link.place @ FramePose.of(at, shape.rotation)
-        return WrittenSolid(name, "mesh", numbers_of(shape.scale), place, shape.file)
-    return None
+def pictures(link: WrittenLink) -> Iterator[WrittenSolid]:
+    """Yield the solids that pictures of a link show."""
+    for shape in link.body.shapes if link.body else ():
+        at, name = numbers_of(shape.at), link.body.name if link.body else ""
+        if isinstance(shape, Box):
+            place = link.place @ FramePose.of(at, shape.rotation)
+            yield WrittenSolid(name, "box", numbers_of(shape.size), place)
+        elif isinstance(shape, Cylinder):
+            place = link.place @ _along(numbers_of(shape.axis), at)
+            size = (numeric(shape.radius), numeric(shape.length))
+            yield WrittenSolid(name, "cylinder", size, place)
+        elif isinstance(shape, Sphere):
+            place = link.place @ FramePose.of(at, (0.0, 0.0, 0.0))
+            yield WrittenSolid(name, "sphere", (numeric(shape.radius),), place)
+        else:
+            place = link.place @ FramePose.of(at, shape.rotation)
+            yield WrittenSolid(name, "mesh", numbers_of(shape.scale), place, shape.file)
 
 
 def _along(axis: tuple[float, ...], at: tuple[float, ...]) -> FramePose:
@@ -70,7 +66,7 @@ def _along(axis: tuple[float, ...], at: tuple[float, ...]) -> FramePose:
 
 def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
     """Yield links and the solids that roll on the ground; note what they are instead."""
-    shapes = {body.name: body.shape for body in tree.mechanism.bodies}
+    shapes = {body.name: body.shapes for body in tree.mechanism.bodies}
     for contact in tree.mechanism.contacts:
         radius = numeric(contact.wheel.radius)
         if not radius:
@@ -81,10 +77,10 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
         link, place = tree.frames[contact.body]
         at = numbers_of(contact.at)
         if contact.wheel.has_axis:
-            shape = shapes.get(contact.body)
+            cylinders = [s for s in shapes.get(contact.body, ()) if isinstance(s, Cylinder)]
             width = WIDTH_OF_WHEEL * radius
-            if isinstance(shape, Cylinder):
-                width = numeric(shape.length)
+            if len(cylinders) == 1:
+                width = numeric(cylinders[0].length)
             size: tuple[float, ...] = (radius, width)
             placed = place @ _along(numbers_of(contact.axis), at)
             solid = WrittenSolid(contact.name, "cylinder", size, placed)

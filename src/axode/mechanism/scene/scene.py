@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -35,6 +35,32 @@ class Solid:
     at: Triple
     axes: tuple[Triple, Triple, Triple]
     colour: Colour
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A surface in a file that moves with a body; whoever draws it reads the file.
+
+    Attributes:
+        body: The body it moves with.
+        file: Its address.
+        scale: Along x, y and z of the file.
+        at: The file's origin in the body's frame [m].
+        axes: The file's x, y and z in the body's frame.
+        colour: Red, green, blue, 0 to 255: where the file has no colours, or, with `painted`,
+            instead of them.
+        painted: Whether the colour was chosen by the description.
+        folders: Folders outside of which no file is opened; any file if there are none.
+    """
+
+    body: str
+    file: str
+    scale: Triple
+    at: Triple
+    axes: tuple[Triple, Triple, Triple]
+    colour: Colour
+    painted: bool = False
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +100,9 @@ class Scene:
         name: Name of the mechanism.
         bodies: Names in the order of the model's poses.
         solids, floors, touches, cords: What is drawn.
+        surfaces: Surfaces in files, which are drawn where they can be read.
+        stand_ins: Solids of the bodies that have surfaces in files, drawn where none of these can
+            be read; also those of bodies without a shape, drawn where no surface of any body can.
         size: A length of the order of the mechanism's size [m].
         centres: Mass centres of the bodies, each in its own frame [m].
         up: Unit vector of the world that points up in pictures.
@@ -88,6 +117,8 @@ class Scene:
     size: float
     centres: tuple[Triple, ...] = ()
     up: Triple = (0.0, 0.0, 1.0)
+    surfaces: tuple[Surface, ...] = ()
+    stand_ins: tuple[Solid, ...] = ()
 
     @property
     def spacing(self) -> float:
@@ -114,6 +145,14 @@ class Scene:
         if body == GROUND:
             return np.broadcast_to(np.eye(4), (*poses.shape[:-3], 4, 4))
         return poses[..., self.bodies.index(body), :, :]
+
+
+def within_folders(scene: Scene, folders: tuple[str, ...] | None) -> Scene:
+    """Return the same scene whose surfaces may be in these folders; None is a scene without any."""
+    surfaces = () if folders is None else scene.surfaces
+    return replace(
+        scene, surfaces=tuple(replace(surface, folders=folders or ()) for surface in surfaces)
+    )
 
 
 def touch_points(scene: Scene, poses: Array) -> Array:

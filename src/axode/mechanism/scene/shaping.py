@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from axode.mechanism.elements.bodies import Body, Box, Cylinder, Mesh, Sphere
+from axode.mechanism.elements.bodies import Body, Box, Cylinder, Mesh, Shape, Sphere
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Strut
 from axode.mechanism.elements.wheels import Contact, Plane
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.scene import solids
-from axode.mechanism.scene.scene import GROUND, Array, Colour, Cord, Floor, Scene, Solid, Touch
+from axode.mechanism.scene.scene import (
+    GROUND,
+    Array,
+    Colour,
+    Cord,
+    Floor,
+    Scene,
+    Solid,
+    Surface,
+    Touch,
+)
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Scalar, evaluate
 from axode.mechanism.values.geometry import rotation_matrix
@@ -39,6 +49,9 @@ class _Shaping:
         for contact in mechanism.contacts:
             self.contacts.setdefault(contact.body, []).append(contact)
         self.floors = {contact.plane.on: contact.plane for contact in mechanism.contacts}
+        self.meshes = {
+            body.name for body in mechanism.bodies if any(isinstance(s, Mesh) for s in body.shapes)
+        }
         self.anchors = self._anchors()
         self.size = self._size()
 
@@ -46,16 +59,19 @@ class _Shaping:
         """The whole scene."""
         floors: dict[Floor, int] = {}
         touches = [self._touch(contact, floors) for contact in self.mechanism.contacts]
+        drawn, stand_ins = self._divided()
         return Scene(
             name=self.mechanism.name,
             bodies=tuple(body.name for body in self.mechanism.bodies),
-            solids=tuple(self._solids()),
+            solids=tuple(drawn),
             floors=tuple(floors),
             touches=tuple(touches),
             cords=tuple(self._cords()),
             size=self.size,
             up=self._up(),
             centres=tuple(solids.triple(self.vector(body.com)) for body in self.mechanism.bodies),
+            surfaces=tuple(self._surfaces()),
+            stand_ins=tuple(stand_ins),
         )
 
     def _up(self) -> tuple[float, float, float]:
@@ -97,53 +113,95 @@ class _Shaping:
         for body in self.mechanism.bodies:
             points = np.array([*self.anchors[body.name], self.vector(body.com)])
             spans.append(float(np.linalg.norm(np.ptp(points, axis=0))))
-            if _drawn(body) is not None:
-                spans.append(self._span(body))
+            spans += [self._span(shape) for shape in body.shapes]
         spans += [2 * self.number(contact.wheel.radius) for contact in self.mechanism.contacts]
         return max(spans) or 1.0
 
-    def _span(self, body: Body) -> float:
-        shape = _drawn(body)
+    def _span(self, shape: Shape) -> float:
         if isinstance(shape, Box):
             return float(np.linalg.norm(self.vector(shape.size)))
         if isinstance(shape, Cylinder):
             return max(2 * self.number(shape.radius), self.number(shape.length))
-        return 2 * self.number(shape.radius) if shape is not None else 0.0
+        return 2 * self.number(shape.radius) if isinstance(shape, Sphere) else 0.0
 
     # what is drawn -----------------------------------------------------------------------------
 
-    def _solids(self) -> Iterator[Solid]:
+    def _divided(self) -> tuple[list[Solid], list[Solid]]:
+        """Solids that are always drawn, and those that stand in for surfaces in files.
+
+        Where some bodies have surfaces, those without a shape are frames and the like, and joints
+        are seen on the surfaces: pins and rods would only be in the way.
+        """
+        drawn: list[Solid] = []
+        stand_ins: list[Solid] = []
         for k, body in enumerate(self.mechanism.bodies):
             colour = solids.BODIES[k % len(solids.BODIES)]
-            if body.name in self.contacts:
-                yield from self._rolling(body, colour)
-            elif _drawn(body) is not None:
-                yield self._shape(body, colour)
+            given = [self._shape(body.name, s, colour) for s in _simple(body)]
+            if body.name in self.meshes:
+                drawn += given
+                stand_ins += self._undescribed(body, colour)
+            elif body.name in self.contacts:
+                drawn += self._rolling(body, colour)
+            elif given:
+                drawn += given
             else:
-                yield from self._from_joints(body, colour)
+                (stand_ins if self.meshes else drawn).extend(self._from_joints(body, colour))
         for connection in (*self.mechanism.connections, *self.mechanism.loops):
-            yield from self._joint(connection)
+            hidden = self.meshes & {connection.parent, connection.child}
+            (stand_ins if hidden else drawn).extend(self._joint(connection))
+        return drawn, stand_ins
+
+    def _surfaces(self) -> Iterator[Surface]:
+        for k, body in enumerate(self.mechanism.bodies):
+            for shape in body.shapes:
+                if isinstance(shape, Mesh):
+                    usual = solids.BODIES[k % len(solids.BODIES)]
+                    axes = self.matrix(shape.rotation)
+                    yield Surface(
+                        body.name,
+                        shape.file,
+                        solids.triple(self.vector(shape.scale)),
+                        solids.triple(self.vector(shape.at)),
+                        tuple(solids.triple(axes[:, i]) for i in range(3)),  # type: ignore[arg-type]
+                        self._colour(shape, usual),
+                        shape.colour is not None,
+                        shape.folders,
+                    )
+
+    def _colour(self, shape: Shape, usual: Colour) -> Colour:
+        if shape.colour is None:
+            return usual
+        red, green, blue = (round(255 * float(part)) for part in self.vector(shape.colour))
+        return red, green, blue
+
+    def _undescribed(self, body: Body, colour: Colour) -> Iterator[Solid]:
+        """What a body without a shape looks like."""
+        if body.name in self.contacts:
+            yield from self._rolling(body, colour)
+        else:
+            yield from self._from_joints(body, colour)
 
     def _rolling(self, body: Body, colour: Colour) -> Iterator[Solid]:
         """A body with wheels on it; if it is more than its wheels, the rest of it too."""
-        contacts = self.contacts[body.name]
+        contacts, shapes = self.contacts[body.name], _simple(body)
         for contact in contacts:
             yield from self._wheel(body, contact, colour)
         centre = self.vector(contacts[0].at)
         alone = len(contacts) == 1 and np.allclose(centre, self.vector(body.com))
-        if alone and not isinstance(body.shape, Box):
+        if alone and not any(isinstance(shape, Box) for shape in shapes):
             return
-        if _drawn(body) is None:
+        for shape in shapes:
+            yield self._shape(body.name, shape, colour)
+        if not shapes:
             yield from self._from_joints(body, colour)
-        else:
-            yield self._shape(body, colour)
 
     def _wheel(self, body: Body, contact: Contact, colour: Colour) -> Iterator[Solid]:
         kind, at, axis = contact.wheel, self.vector(contact.at), self.vector(contact.axis)
         radius = self.number(kind.radius)
         width = WIDTH_OF_WHEEL * radius
-        if isinstance(body.shape, Cylinder) and len(self.contacts[body.name]) == 1:
-            width = self.number(body.shape.length)
+        cylinders = [shape for shape in body.shapes if isinstance(shape, Cylinder)]
+        if len(cylinders) == 1 and len(self.contacts[body.name]) == 1:
+            width = self.number(cylinders[0].length)
         if kind.picture == "ball":
             yield from solids.ball(body.name, at, radius, colour)
         elif kind.picture == "blade":
@@ -166,19 +224,18 @@ class _Shaping:
         at = self.vector(contact.at) + (0.0 if contact.wheel.radius else 0.5 * radius) * up
         return solids.solid(body, "box", size, at, axes, solids.TYRE)
 
-    def _shape(self, body: Body, colour: Colour) -> Solid:
+    def _shape(self, body: str, shape: Box | Cylinder | Sphere, colour: Colour) -> Solid:
         """The shape that the description gives."""
-        shape = _drawn(body)
-        assert shape is not None
-        at = self.vector(shape.at)
+        at, colour = self.vector(shape.at), self._colour(shape, colour)
         if isinstance(shape, Box):
-            return solids.solid(body.name, "box", self.vector(shape.size), at, np.eye(3), colour)
+            axes = self.matrix(shape.rotation)
+            return solids.solid(body, "box", self.vector(shape.size), at, axes, colour)
         if isinstance(shape, Cylinder):
             size = (self.number(shape.radius), self.number(shape.length), 0.0)
             axes = solids.axes_along(self.vector(shape.axis))
-            return solids.solid(body.name, "cylinder", size, at, axes, colour)
+            return solids.solid(body, "cylinder", size, at, axes, colour)
         size = (self.number(shape.radius), 0.0, 0.0)
-        return solids.solid(body.name, "sphere", size, at, np.eye(3), colour)
+        return solids.solid(body, "sphere", size, at, np.eye(3), colour)
 
     def _from_joints(self, body: Body, colour: Colour) -> Iterator[Solid]:
         """Rods between the joints that hold a body, a box of its inertia where there are none."""
@@ -253,7 +310,7 @@ class _Shaping:
         for strut in self.mechanism.struts:
             ends = solids.triple(self.vector(strut.at)), solids.triple(self.vector(strut.child_at))
             yield Cord((strut.parent, strut.child), ends)
-        for coupling in self.mechanism.couplings:
+        for coupling in self.mechanism.couplings if not self.meshes else ():
             yield from self._belts(coupling)
 
     def _belts(self, coupling: Coupling) -> Iterator[Cord]:
@@ -274,9 +331,9 @@ class _Shaping:
                 )
 
 
-def _drawn(body: Body) -> Box | Cylinder | Sphere | None:
-    """The shape to draw: meshes are references to files that need not be there."""
-    return None if isinstance(body.shape, Mesh) else body.shape
+def _simple(body: Body) -> list[Box | Cylinder | Sphere]:
+    """The shapes that are no files."""
+    return [shape for shape in body.shapes if not isinstance(shape, Mesh)]
 
 
 def _distinct(points: list[Array], near: float) -> list[Array]:

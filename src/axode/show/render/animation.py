@@ -14,6 +14,7 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.scene.scene import touch_points
 from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
+from axode.show.render.meshes import meshes
 from axode.show.render.picture import camera_of, picture
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ def animate(
     frames_of = run.resample(np.linspace(run.time[0], end, count))
     poses = RunPoses(frames_of, model).all_poses(count)[1]
     scene = scene_with(model, run.parameters)
-    view = camera or camera_of(scene, poses[:: max(1, count // LOOKED_AT)], width / height)
+    drawn = meshes(scene)
+    some = poses[:: max(1, count // LOOKED_AT)]
+    view = camera or camera_of(scene, some, width / height, drawn=drawn)
     tracks = touch_points(scene, poses) if scene.touches else None
     image = _image()
     frames = [
@@ -69,6 +72,7 @@ def animate(
                 width=width,
                 height=height,
                 tracks=None if tracks is None else tracks[: k + 1],
+                drawn=drawn,
             )
         )
         for k, p in enumerate(poses)

@@ -1,7 +1,8 @@
-"""Triangles of the solids."""
+"""Triangles of the solids, and of the surfaces in files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from axode.mechanism.scene.scene import Array, Colour, Scene, Solid
 
 AROUND = 28  # sides of a cylinder
+MAX_SURFACE = 60_000  # triangles of all surfaces in files
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class TriangleMesh:
         colour: Red, green, blue, 0 to 255.
         vertices, normals: In the body's frame: (n, 3).
         triangles: Indices of vertices: (m, 3).
+        two_sided: Whether it may be open, or its triangles may go round either way.
     """
 
     body: str
@@ -29,12 +32,35 @@ class TriangleMesh:
     vertices: Array
     normals: Array
     triangles: npt.NDArray[np.int32]
+    two_sided: bool = False
 
 
-def meshes(scene: Scene) -> list[TriangleMesh]:
-    """One mesh for all solids of a body that share a colour."""
+def meshes(scene: Scene, limit: int = MAX_SURFACE) -> list[TriangleMesh]:
+    """One mesh for all solids of a body that share a colour, and one for its surfaces.
+
+    Args:
+        scene: What is drawn.
+        limit: How many triangles the surfaces in files may have in all; they are simplified.
+    """
+    if not scene.surfaces:
+        return _of_solids((*scene.solids, *scene.stand_ins))
+    # only those who have such files wait for what reads them
+    from axode.show.surfaces.mesh_arrays import with_normals
+    from axode.show.surfaces.mesh_library import surface_parts
+
+    surfaces = [
+        TriangleMesh(item.body, item.colour, *with_normals(item.part), two_sided=True)
+        for item in surface_parts(scene, limit)
+    ]
+    seen = {mesh.body for mesh in surfaces}
+    have = {surface.body for surface in scene.surfaces}
+    stand_ins = [s for s in scene.stand_ins if s.body not in seen and (s.body in have or not seen)]
+    return [*_of_solids((*scene.solids, *stand_ins)), *surfaces]
+
+
+def _of_solids(solids: Iterable[Solid]) -> list[TriangleMesh]:
     groups: dict[tuple[str, Colour], list[Solid]] = {}
-    for solid in scene.solids:
+    for solid in solids:
         groups.setdefault((solid.body, solid.colour), []).append(solid)
     return [_merge(body, colour, group) for (body, colour), group in groups.items()]
 

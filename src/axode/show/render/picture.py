@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -18,10 +19,11 @@ LINE = np.array([205.0, 209.0, 214.0])
 SUN = np.array([-0.42, -0.40, 0.82]) / np.linalg.norm([-0.42, -0.40, 0.82])
 TRACKS = (np.array([60.0, 105.0, 220.0]), np.array([235.0, 120.0, 50.0]))
 FINE = 2  # pixels drawn per pixel shown, in each direction
+TOGETHER = 1 << 20  # pixels that are computed at a time
 
 Image = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.int32]
-Covered: TypeAlias = tuple[tuple[slice, slice], Array, Array]
+Covered: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array]
 
 
 def picture(
@@ -32,6 +34,7 @@ def picture(
     width: int = 640,
     height: int = 480,
     tracks: Array | None = None,
+    drawn: list[TriangleMesh] | None = None,
 ) -> Image:
     """A picture of a mechanism whose bodies have the given poses: (height, width, 3), 0 to 255.
 
@@ -41,9 +44,11 @@ def picture(
         camera: Viewpoint; by default one that sees the whole mechanism.
         width, height: In pixels.
         tracks: Points that wheels have touched so far, in the world [m]: (times, touches, 3).
+        drawn: The scene's triangles, for those who draw many pictures of it.
     """
-    placed = [(mesh, *_place(scene, mesh, poses)) for mesh in meshes(scene)]
-    view = camera or camera_of(scene, poses, width / height)
+    drawn = meshes(scene) if drawn is None else drawn
+    placed = [(mesh, *_place(scene, mesh, poses)) for mesh in drawn]
+    view = camera or camera_of(scene, poses, width / height, drawn=drawn)
     canvas = _Canvas(view, width * FINE, height * FINE)
     if scene.floors:
         floor = scene.floors[0]
@@ -61,7 +66,8 @@ def picture(
         points, triangles = _ribbon(tracks[:, k], normal, 0.012 * scene.size)  # type: ignore[index]
         canvas.draw(points, np.broadcast_to(normal, points.shape), triangles, TRACKS[k % 2])
     for mesh, points, directions in placed:
-        canvas.draw(points, directions, mesh.triangles, np.array(mesh.colour, float))
+        colour = np.array(mesh.colour, float)
+        canvas.draw(points, directions, mesh.triangles, colour, two_sided=mesh.two_sided)
     return canvas.image()
 
 
@@ -72,10 +78,12 @@ def camera_of(
     *,
     azimuth: float | None = None,
     elevation: float | None = None,
+    drawn: list[TriangleMesh] | None = None,
 ) -> Camera:
     """Return a camera that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
     every = poses.reshape(-1, *poses.shape[-3:])
-    points = [_place(scene, mesh, pose)[0] for mesh in meshes(scene) for pose in every]
+    drawn = meshes(scene) if drawn is None else drawn
+    points = [_place(scene, mesh, pose)[0] for mesh in drawn for pose in every]
     return Camera.around(np.concatenate(points), azimuth, elevation, aspect)
 
 
@@ -152,9 +160,8 @@ class _Canvas:
             return
         flat = points - np.outer((points - point) @ normal / rise, SUN)
         pixels, nearness = self.project(flat)
-        for corners in triangles:
-            for window, _, inside in self._covered(pixels[corners], nearness[corners]):
-                self.shade[window] |= inside
+        for covered, _, _ in self._covered(pixels[triangles], nearness[triangles]):
+            self.shade.reshape(-1)[covered] = True
 
     def lay_shadow(self) -> None:
         """Darken the marked floor, softly at the rim."""
@@ -164,50 +171,92 @@ class _Canvas:
         floor = self.near_floor > 0
         self.colour *= 1.0 - 0.28 * (soft * floor)[..., None]
 
-    def draw(self, points: Array, normals: Array, triangles: Indices, colour: Array) -> None:
+    def draw(
+        self,
+        points: Array,
+        normals: Array,
+        triangles: Indices,
+        colour: Array,
+        *,
+        two_sided: bool = False,
+    ) -> None:
         """Draw triangles of one colour, lit by the sun, hidden by what is nearer."""
         pixels, nearness = self.project(points)
         towards = self.camera.eye - points
         towards /= np.linalg.norm(towards, axis=1, keepdims=True)
+        if two_sided:
+            away = np.einsum("ij,ij->i", normals, towards) < 0
+            normals = np.where(away[:, None], -normals, normals)
+        else:
+            faced = normals[triangles].sum(1), towards[triangles].sum(1)
+            triangles = triangles[np.einsum("ij,ij->i", *faced) > 0]
+        shades = self._shades(normals, towards, colour)[triangles]
+        corners = nearness[triangles]
+        all_nearness, all_colours = self.nearness.reshape(-1), self.colour.reshape(-1, 3)
+        for covered, which, weights in self._covered(pixels[triangles], corners):
+            depth = np.einsum("ij,ij->i", weights, corners[which])
+            seen = np.flatnonzero(depth > all_nearness[covered])
+            order = seen[np.argsort(depth[seen])]  # the nearest is written last, and stays
+            all_nearness[covered[order]] = depth[order]
+            tint = np.einsum("ij,ijk->ik", weights[order], shades[which[order]])
+            all_colours[covered[order]] = tint
+
+    @staticmethod
+    def _shades(normals: Array, towards: Array, colour: Array) -> Array:
+        """Colours of points in the light."""
         halfway = towards + SUN
         halfway /= np.linalg.norm(halfway, axis=1, keepdims=True)
         lit = np.maximum(normals @ SUN, 0.0)
         light = 0.52 + 0.14 * normals[:, 2] + 0.42 * lit
         gloss = 38.0 * np.maximum(np.sum(normals * halfway, axis=1), 0.0) ** 24
-        shades = np.clip(light[:, None] * colour + gloss[:, None], 0.0, 255.0)
-        facing = np.einsum("ij,ij->i", normals[triangles].sum(1), towards[triangles].sum(1)) > 0
-        for corners in triangles[facing]:
-            for window, weights, inside in self._covered(pixels[corners], nearness[corners]):
-                depth = weights @ nearness[corners]
-                seen = inside & (depth > self.nearness[window])
-                self.nearness[window] = np.where(seen, depth, self.nearness[window])
-                tint = weights @ shades[corners]
-                self.colour[window] = np.where(seen[..., None], tint, self.colour[window])
+        shades: Array = np.clip(light[:, None] * colour + gloss[:, None], 0.0, 255.0)
+        return shades
 
-    def _covered(
-        self, xy: Array, nearness: Array
-    ) -> list[tuple[tuple[slice, slice], Array, Array]]:
-        """The pixels a triangle may cover: window, weights of its corners, which are inside."""
-        if nearness.max() > 1e6:  # behind the eye
-            return []
-        low = np.maximum(np.floor(xy.min(0)), 0).astype(int)
-        high = np.minimum(np.ceil(xy.max(0)) + 1, (self.width, self.height)).astype(int)
-        if np.any(low >= high):
-            return []
-        (ax, ay), (bx, by), (cx, cy) = xy
-        area = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
-        if abs(area) < 1e-12:
-            return []
-        x = np.arange(low[0], high[0]) + 0.5
-        y = (np.arange(low[1], high[1]) + 0.5)[:, None]
-        wb = ((x - ax) * (cy - ay) - (cx - ax) * (y - ay)) / area
-        wc = ((bx - ax) * (y - ay) - (x - ax) * (by - ay)) / area
-        wa = 1.0 - wb - wc
-        inside = (wa >= -1e-9) & (wb >= -1e-9) & (wc >= -1e-9)
-        if not inside.any():
-            return []
-        window = (slice(low[1], high[1]), slice(low[0], high[0]))
-        return [(window, np.stack([wa, wb, wc], -1), inside)]
+    def _covered(self, xy: Array, nearness: Array) -> Iterator[Covered]:
+        """Pixels that triangles cover: their numbers, those of their triangles, the weights of
+        the corners there.
+
+        Triangles whose windows are about as large are computed together.
+
+        Args:
+            xy: Corners on the canvas: (triangles, 3, 2).
+            nearness: One over the depth of the corners: (triangles, 3).
+        """
+        low = np.maximum(np.floor(xy.min(1)), 0.0)
+        high = np.minimum(np.ceil(xy.max(1)) + 1, (self.width, self.height))
+        (bx, by), (cx, cy) = ((xy[:, k] - xy[:, 0]).T for k in (1, 2))
+        area = bx * cy - cx * by
+        ahead = nearness.max(1) <= 1e6  # else behind the eye
+        visible = np.flatnonzero(ahead & (low < high).all(1) & (np.abs(area) >= 1e-12))
+        low, high = low[visible].astype(np.int64), high[visible].astype(np.int64)
+        sides = np.ceil(np.log2(high - low)).astype(np.int64)
+        kinds, kind = np.unique(sides[:, 0] * 64 + sides[:, 1], return_inverse=True)
+        for k, code in enumerate(kinds.tolist()):
+            wide, tall = 1 << (code // 64), 1 << (code % 64)
+            alike = np.flatnonzero(kind == k)
+            step = max(1, TOGETHER // (wide * tall))
+            for start in range(0, len(alike), step):
+                some = alike[start : start + step]
+                which = visible[some]
+                x = low[some, 0, None] + np.arange(wide)
+                y = low[some, 1, None] + np.arange(tall)
+                dx, dy = x + 0.5 - xy[which, 0, :1], y + 0.5 - xy[which, 0, 1:]
+                full = area[which, None]
+                wb = (dx * (cy[which, None] / full))[:, None] - (dy * (cx[which, None] / full))[
+                    ..., None
+                ]
+                wc = (dy * (bx[which, None] / full))[..., None] - (dx * (by[which, None] / full))[
+                    :, None
+                ]
+                inside = (wb >= -1e-9) & (wc >= -1e-9) & (wb + wc <= 1.0 + 1e-9)
+                inside &= (x < high[some, :1])[:, None] & (y < high[some, 1:])[..., None]
+                n, row, column = np.nonzero(inside)
+                b, c = wb[inside], wc[inside]
+                yield (
+                    y[n, row] * self.width + x[n, column],
+                    which[n],
+                    np.stack([1.0 - b - c, b, c], -1),
+                )
 
     def image(self) -> Image:
         """The picture at its own size."""

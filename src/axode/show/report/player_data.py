@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from axode.mechanism.scene.scene import Array, Scene, touch_points
+from axode.mechanism.scene.scene import Array, touch_points
 from axode.show.motion import RunPoses, scene_with
-from axode.show.render.meshes import meshes
+from axode.show.web.scene_data import pack_arrays, scene_data
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -30,49 +28,17 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
         scene = scene_with(model, run.parameters)
         times, poses = RunPoses(frames, model).all_poses(len(frames))
     tracks = touch_points(scene, poses)
-    stance = scene.stance  # anything but one only where there are no floors
-    poses = stance @ poses
     return {
-        "name": scene.name,
-        "size": scene.size,
-        "spacing": scene.spacing,
+        **scene_data(scene),
         "time": pack_arrays(times),
-        "meshes": [
-            {
-                "body": _index(scene, m.body),
-                "colour": list(m.colour),
-                "vertices": pack_arrays(m.vertices),
-                "normals": pack_arrays(m.normals),
-                "triangles": pack_arrays(m.triangles, "<u2"),
-            }
-            for m in meshes(scene)
-        ],
-        "bodies": len(scene.bodies),
-        "ground": stance.T.ravel().tolist(),
-        "poses": pack_arrays(_vectors(poses)),
-        "floors": [
-            {"body": _index(scene, f.body), "point": list(f.point), "normal": list(f.normal)}
-            for f in scene.floors
-        ],
+        "poses": pack_arrays(_vectors(scene.stance @ poses)),
         "tracks": [
             {"name": touch.name, "points": pack_arrays(tracks[:, k])}
             for k, touch in enumerate(scene.touches)
             if frames is not None
         ],
-        "cords": [
-            {
-                "bodies": [_index(scene, b) for b in cord.bodies],
-                "ends": [list(end) for end in cord.ends],
-            }
-            for cord in scene.cords
-        ],
         "signals": [] if frames is None else _signals(frames),
     }
-
-
-def pack_arrays(values: npt.ArrayLike, kind: str = "<f4") -> str:
-    """Numbers as text, four bytes each (two for indices), lowest byte first."""
-    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
 def _times(run: Trajectory) -> Array:
@@ -88,11 +54,6 @@ def _vectors(poses: Array) -> Array:
     flat = poses.reshape(-1, 4, 4)
     turns = Rotation.from_matrix(flat[:, :3, :3]).as_quat()
     return np.concatenate([flat[:, :3, 3], turns], axis=-1)
-
-
-def _index(scene: Scene, body: str) -> int:
-    """Index of a body among the poses; -1 is the ground."""
-    return scene.bodies.index(body) if body in scene.bodies else -1
 
 
 def _signals(run: Trajectory) -> list[dict[str, Any]]:

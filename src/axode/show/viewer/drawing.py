@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from axode.mechanism.scene.scene import GROUND, Array, Cord, Floor, Scene
 from axode.mechanism.scene.solids import axes_along
-from axode.show.render.meshes import meshes
+from axode.show.render.meshes import TriangleMesh, meshes
 
 PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
 SPRING = (120, 80, 50)
@@ -18,6 +18,7 @@ TRAILS = ((26, 71, 186), (208, 95, 22), (19, 143, 97), (170, 75, 150), (102, 77,
 FORCES = ((26, 71, 186), (208, 95, 22), (19, 143, 97))  # longitudinal, lateral, normal
 SURFACE = (134, 174, 255)
 COILS = 7
+MAX_SURFACE_TRIANGLES = 300_000  # of surfaces in files
 
 
 class Drawing:
@@ -55,17 +56,20 @@ class Drawing:
         for k, body in enumerate(self.scene.bodies):
             names[body] = f"/world/body{k}"
             self._bodies.append(add.add_frame(names[body], show_axes=False))
-        for k, mesh in enumerate(meshes(self.scene)):
+        drawn = meshes(self.scene, MAX_SURFACE_TRIANGLES)
+        for k, mesh in enumerate(drawn):
             add.add_mesh_simple(
                 f"{names[mesh.body]}/mesh{k}",
                 mesh.vertices.astype(np.float32),
                 mesh.triangles.astype(np.uint32),
                 color=mesh.colour,
+                side="double" if mesh.two_sided else "front",
             )
         grounded = any(floor.body == GROUND for floor in self.scene.floors)
-        below = () if grounded else (self._lowest(poses),)
+        below = () if grounded else (self._lowest(drawn, poses),)
+        reach = max(self.scene.size, float(np.linalg.norm(np.ptp(poses[:, :3, 3], axis=0))))
         for k, floor in enumerate((*self.scene.floors, *below)):
-            grid = self._grid(f"{names[floor.body]}/floor{k}", floor)
+            grid = self._grid(f"{names[floor.body]}/floor{k}", floor, reach)
             self._floors.append((floor, grid))
         if self.scene.cords:
             self._cords = add.add_line_segments(
@@ -73,17 +77,18 @@ class Drawing:
             )
         self.show(poses)
 
-    def _lowest(self, poses: Array) -> Floor:
+    def _lowest(self, drawn: list[TriangleMesh], poses: Array) -> Floor:
         """Return the lowest height, for a mechanism without a floor."""
         low, up = 0.0, np.array(self.scene.up)
-        for mesh in meshes(self.scene):
+        for mesh in drawn:
             pose = self.scene.pose_of(mesh.body, poses)
             height = mesh.vertices @ (up @ pose[:3, :3]) + up @ pose[:3, 3]
             low = min(low, float(height.min()))
         x, y, z = (low - 0.001 * self.scene.size) * up
         return Floor(GROUND, (float(x), float(y), float(z)), self.scene.up)
 
-    def _grid(self, name: str, floor: Floor) -> Any:
+    def _grid(self, name: str, floor: Floor, reach: float) -> Any:
+        """Add a floor that fades far from a mechanism of this extent."""
         size, cell = self.scene.size, self.scene.spacing
         moving = floor.body != GROUND
         return self._server.scene.add_grid(
@@ -100,7 +105,7 @@ class Drawing:
             plane_color=PLANE,
             plane_opacity=0.0 if moving else 1.0,
             shadow_opacity=0.3,
-            fade_distance=40 * size,
+            fade_distance=40 * reach,
             fade_strength=1.5,
             position=floor.point,
             wxyz=_wxyz(axes_along(floor.normal)),

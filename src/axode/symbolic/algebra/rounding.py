@@ -6,10 +6,9 @@ nanometre is a length, and what is small because a frame stands far away is not 
 
 from __future__ import annotations
 
-import casadi as ca
 import numpy as np
 
-from axode.symbolic.algebra.spatial import SX, Rotation, is_constant
+from axode.symbolic.algebra.spatial import SX, Rotation, constant_values, is_constant
 
 ROUNDING = 16 * np.finfo(float).eps  # of the terms of a sum: what a few operations leave
 SNAPPED = 1e-14  # from 0, 1 or -1: an entry of a rotation matrix that is meant to be that
@@ -17,10 +16,9 @@ SNAPPED = 1e-14  # from 0, 1 or -1: an entry of a rotation matrix that is meant 
 
 def snap_rotation(R: SX) -> SX:
     """Make entries of a rotation within rounding of 0, 1 and -1 exact."""
-    R = SX(R)
     if not is_constant(R):
         return R
-    entries = np.array(ca.DM(R))
+    entries = constant_values(R)
     nearest = np.round(entries)
     return SX(np.where(np.abs(entries - nearest) < SNAPPED, nearest, entries))
 
@@ -30,8 +28,8 @@ def place(R: SX, x: SX, p: SX) -> SX:
     placed = R @ x + p
     if not (is_constant(R) and is_constant(x) and is_constant(p)):
         return placed
-    pattern = np.array(ca.DM(R)) != 0  # a rotation's entries are off by rounding, not its zeros
-    terms = pattern @ np.abs(np.array(ca.DM(x))) + np.abs(np.array(ca.DM(p)))
+    pattern = constant_values(R) != 0  # a rotation's entries are off by rounding, not its zeros
+    terms = pattern @ np.abs(constant_values(x)) + np.abs(constant_values(p))
     return _without_rounding(placed, terms)
 
 
@@ -44,8 +42,8 @@ def turn_tensor(R: SX, tensor: SX, *, ideal: bool) -> SX:
     turned = Rotation.from_matrix(R).outward_symmetric(tensor)
     if not (is_constant(R) and is_constant(tensor)):
         return turned
-    pattern = np.array(ca.DM(R)) != 0
-    terms = pattern @ np.abs(np.array(ca.DM(tensor))) @ pattern.T
+    pattern = constant_values(R) != 0
+    terms = pattern @ np.abs(constant_values(tensor)) @ pattern.T
     if not ideal:
         np.fill_diagonal(terms, 0.0)
     return _without_rounding(turned, terms)
@@ -55,9 +53,11 @@ def add_up(parts: list[SX], total: SX) -> SX:
     """Return a total, or zero where its parts cancel but for rounding."""
     if not all(map(is_constant, parts)) or len(parts) < 2:
         return total
-    return _without_rounding(total, np.sum([np.abs(ca.DM(part).full()) for part in parts], axis=0))
+    return _without_rounding(
+        total, np.sum([np.abs(constant_values(part)) for part in parts], axis=0)
+    )
 
 
 def _without_rounding(x: SX, terms: np.ndarray) -> SX:
-    values = np.array(ca.DM(x))
+    values = constant_values(x)
     return SX(np.where(np.abs(values) < ROUNDING * terms, 0.0, values))

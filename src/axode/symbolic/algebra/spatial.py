@@ -41,12 +41,17 @@ def vector(values: Iterable[Any]) -> SX:
 
 def is_constant(x: SX) -> bool:
     """Return whether no symbol is left in an expression."""
-    return bool(SX(x).is_constant())
+    return bool((x if isinstance(x, SX) else SX(x)).is_constant())
+
+
+def constant_values(x: SX) -> Array:
+    """Return the numbers of an expression without symbols."""
+    return np.asarray(ca.evalf(x).full())
 
 
 def is_zero(x: SX) -> bool:
     """Return whether an expression is the constant zero, entry by entry."""
-    return bool(SX(x).is_zero())
+    return bool((x if isinstance(x, SX) else SX(x)).is_zero())
 
 
 def symmetric(x: SX) -> SX:

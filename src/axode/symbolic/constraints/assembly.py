@@ -21,7 +21,7 @@ from axode.symbolic.algebra.newton import (
     truncated_step,
     unit_length,
 )
-from axode.symbolic.algebra.rank import rank
+from axode.symbolic.algebra.rank import has_singular_values_between
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.open_loops import NEARLY, not_closed
 from axode.symbolic.constraints.rows import Row, column_of
@@ -207,7 +207,7 @@ class Assembly:
             columns = self._extents_of_columns / self.coordinate_lengths
             relative = J * columns * rows[:, np.newaxis]
             least = NEARLY * cut
-            if rank(relative, least) < rank(relative, ROUNDED):  # some rows nearly follow
+            if has_singular_values_between(relative, ROUNDED, least):  # some rows nearly follow
                 return np.asarray(columns * truncated_step(relative, r * rows, damping, least))
         return truncated_step(J, r, damping)
 

@@ -12,7 +12,7 @@ from axode.mechanism.values.expressions import Scalar, numeric
 from axode.mechanism.values.geometry import UNIT_ROUNDING, Vector, rotation_matrix
 from axode.symbolic.algebra.formula_symbols import symbolic_value
 from axode.symbolic.algebra.rounding import place, snap_rotation
-from axode.symbolic.algebra.spatial import SX, Turn, is_constant, vector
+from axode.symbolic.algebra.spatial import SX, Turn, constant_values, is_constant, vector
 
 Values = dict[str, SX]
 ROOT = -1  # the ground's link index
@@ -61,7 +61,7 @@ def unit_vector(v: Vector, values: Values) -> SX:
     """
     x = symbolic_vector(v, values)
     if is_constant(x):
-        n = np.array(ca.DM(x)).ravel()
+        n = constant_values(x).ravel()
         return snap_rotation(SX(n / np.linalg.norm(n)))
     length = math.hypot(*(numeric(entry) for entry in v))
     return x if abs(length - 1) <= UNIT_ROUNDING else x / ca.norm_2(x)
@@ -77,7 +77,7 @@ def placement(at: Vector, rotation: object, values: Values) -> Pose:
 def align(axis: SX) -> SX:
     """A rotation matrix whose z column is the axis: the shortest turn from z.  (K1)"""
     if is_constant(axis):
-        a = np.array(ca.DM(axis)).ravel()
+        a = constant_values(axis).ravel()
         sine = math.hypot(a[0], a[1])
         if sine == 0.0:  # z itself, or half a turn about x
             return SX(np.diag([1.0, *(2 * [math.copysign(1.0, a[2])])]))
@@ -105,15 +105,15 @@ def constant_turns(R: SX) -> list[Turn]:
     """
     if not is_constant(R):
         return [Turn("matrix", R)]
-    M = np.array(ca.DM(R))
+    M = constant_values(R)
     sine = np.hypot(M[0, 2], M[1, 2])
     first = _right_angle(np.arctan2(M[0, 2], -M[1, 2]), ANGLE_ROUNDING / max(sine, ANGLE_ROUNDING))
     if abs(first) == np.pi or sine == 0.0:  # x may turn either way: no turn, not half a one
         first = 0.0
     about_z = Turn.about("z", first)
-    M = np.array(ca.DM(about_z.matrix)).T @ M
+    M = constant_values(about_z.matrix).T @ M
     about_x = Turn.about("x", np.arctan2(-M[1, 2], M[2, 2]))
-    M = np.array(ca.DM(about_x.matrix)).T @ M
+    M = constant_values(about_x.matrix).T @ M
     turns = [about_z, about_x, Turn.about("z", np.arctan2(M[1, 0], M[0, 0]))]
     return [turn for turn in turns if not turn.is_identity]
 

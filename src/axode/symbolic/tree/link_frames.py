@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-import casadi as ca
 import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import tree_order
 from axode.symbolic.algebra.rounding import snap_rotation
-from axode.symbolic.algebra.spatial import SX, is_constant
+from axode.symbolic.algebra.spatial import SX, constant_values, is_constant
 from axode.symbolic.joints import symbolic_joint
 from axode.symbolic.joints.base import SymbolicJoint
 from axode.symbolic.tree.frames import ROOT, Pose, Values, placement
@@ -119,8 +118,8 @@ def _towards(child: Frame) -> tuple[float, float]:
     """
     if not child.joint.turns_only or not is_constant(child.base.R):
         return 0.0, 0.0
-    z = np.array(ca.DM(child.base.R[:, 2])).ravel()
-    p = np.array(ca.DM(child.base.p)).ravel() if is_constant(child.base.p) else None
+    z = constant_values(child.base.R[:, 2]).ravel()
+    p = constant_values(child.base.p).ravel() if is_constant(child.base.p) else None
     sine = math.hypot(z[0], z[1])
     if sine == 0.0:  # parallel axes: x towards the other axis
         return (0.0, 0.0) if p is None else (math.atan2(p[1], p[0]), float(p[2]))

@@ -1,0 +1,1 @@
+"""Surfaces in files: found, read within limits, simplified and made ready for pictures."""

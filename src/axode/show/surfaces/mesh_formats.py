@@ -1,0 +1,225 @@
+"""Triangles from the bytes of STL, OBJ, COLLADA, glTF and PLY files, which nobody has checked."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from axode.errors import FileError
+from axode.mechanism.scene.scene import Colour
+from axode.show.surfaces.collada import read_collada
+from axode.show.surfaces.mesh_arrays import Part, fans
+
+Neighbour: TypeAlias = Callable[[str], bytes | None]
+
+MAX_TRIANGLES = 3_000_000
+MAX_NODES = 10_000  # of a glTF file
+TRIMESH = ("glb", "gltf", "ply")
+
+
+def read_parts(data: bytes, suffix: str, neighbour: Neighbour) -> list[Part]:
+    """Read the triangles of a file.
+
+    Args:
+        data: What the file holds.
+        suffix: How its name ends, in small letters.
+        neighbour: Reads a file beside it, or returns None.
+
+    Raises:
+        FileError: if it is none of these formats, damaged or too large.
+    """
+    if suffix not in FORMATS:
+        raise FileError(f"'.{suffix}' files are not read, only {', '.join(FORMATS)}")
+    try:
+        parts = FORMATS[suffix](data, neighbour)
+    except FileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError) as error:
+        raise FileError(_damaged(suffix, error)) from None
+    except (MemoryError, OSError, ValueError, struct.error) as error:
+        raise FileError(_damaged(suffix, error)) from None
+    count = sum(len(part.faces) for part in parts)
+    if not 0 < count <= MAX_TRIANGLES:
+        many = f"has {count} triangles, more than {MAX_TRIANGLES}"
+        raise FileError(many if count else "holds no triangles")
+    return parts
+
+
+def _damaged(suffix: str, error: Exception) -> str:
+    reason = " ".join(str(error).split())[:120] or type(error).__name__
+    return f"is damaged, or no {suffix.upper()} file: {reason}"
+
+
+# STL ---------------------------------------------------------------------------------------------
+
+_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+def _stl(data: bytes, _: Neighbour) -> list[Part]:
+    count = int.from_bytes(data[80:84], "little")
+    if len(data) >= 84 and len(data) == 84 + count * _FACET.itemsize:
+        return [_soup(np.frombuffer(data, _FACET, count, 84)["corners"])]
+    if data[:256].lstrip()[:5].lower() == b"solid" and b"vertex" in data:
+        return [_soup(_ascii_corners(data))]
+    whole = (len(data) - 84) // _FACET.itemsize
+    if whole > 0 and whole < count:
+        raise FileError(f"ends after {whole} of {count} triangles")
+    if whole >= count > 0:  # something follows the triangles
+        return [_soup(np.frombuffer(data, _FACET, count, 84)["corners"])]
+    return []
+
+
+def _ascii_corners(data: bytes) -> np.ndarray:
+    words = data.lower().split()
+    at = np.flatnonzero(np.array(words, dtype=object) == b"vertex")
+    numbers = np.array([words[k + 1 : k + 4] for k in at.tolist()], dtype="S32")
+    return numbers[: len(numbers) // 3 * 3].astype(float)
+
+
+def _soup(corners: np.ndarray) -> Part:
+    """Triangles that share no points yet."""
+    points = np.asarray(corners, float).reshape(-1, 3)
+    return Part(points, np.arange(len(points)).reshape(-1, 3))
+
+
+# OBJ ---------------------------------------------------------------------------------------------
+
+
+def _obj(data: bytes, neighbour: Neighbour) -> list[Part]:
+    """Faces by material; polygons become fans of triangles."""
+    points: list[list[bytes]] = []
+    groups: dict[bytes, list[list[bytes]]] = {}
+    colours: dict[bytes, Colour] = {}
+    material = b""
+    for line in data.replace(b"\\\n", b" ").splitlines():
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == b"v":
+            points.append(words[1:4])
+        elif words[0] == b"f":
+            groups.setdefault(material, []).append(words[1:])
+        elif words[0] == b"usemtl":
+            material = b" ".join(words[1:])
+        elif words[0] == b"mtllib":
+            for name in dict.fromkeys([b" ".join(words[1:]), *words[1:]]):
+                colours |= _materials(neighbour(name.decode(errors="replace")) or b"")
+    places = np.array(points, dtype="S32").astype(float).reshape(-1, 3)
+    return [
+        Part(places, _fans(faces, len(places)), colours.get(name)) for name, faces in groups.items()
+    ]
+
+
+def _fans(polygons: list[list[bytes]], count: int) -> np.ndarray:
+    """Triangles of polygons; negative numbers count from the end of all points."""
+    sizes = np.array([len(polygon) for polygon in polygons])
+    flat = np.array([int(word.split(b"/", 1)[0]) for polygon in polygons for word in polygon])
+    corners = np.where(flat > 0, flat - 1, flat + count)
+    return fans(corners, sizes)
+
+
+def _materials(data: bytes) -> dict[bytes, Colour]:
+    """Diffuse colours of a material file."""
+    found: dict[bytes, Colour] = {}
+    name = b""
+    for line in data.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] == b"newmtl":
+            name = b" ".join(words[1:])
+        elif len(words) > 3 and words[0] == b"Kd":
+            found[name] = as_colour([float(word) for word in words[1:4]])
+    return found
+
+
+def as_colour(rgb: Any) -> Colour:
+    """Red, green and blue from 0 to 1 as whole numbers up to 255."""
+    red, green, blue = np.rint(255 * np.clip(np.nan_to_num(np.asarray(rgb, float)[:3]), 0, 1))
+    return int(red), int(green), int(blue)
+
+
+# by trimesh --------------------------------------------------------------------------------------
+
+
+def _by_trimesh(suffix: str) -> Callable[[bytes, Neighbour], list[Part]]:
+    def read(data: bytes, neighbour: Neighbour) -> list[Part]:
+        try:
+            import trimesh
+        except ImportError:
+            raise FileError("reading it needs trimesh: pip install axode[view]") from None
+        if suffix != "ply":
+            _check_gltf(data, suffix)
+        scene = trimesh.load_scene(
+            io.BytesIO(data),
+            file_type=suffix,
+            resolver=_untyped(_Resolver(neighbour)),
+            process=False,
+        )
+        # glTF's y is up, and robots' z: programs that load such files for robots do not turn them
+        made = []
+        for mesh in map(_untyped, scene.dump()):
+            if hasattr(mesh, "faces"):
+                part = Part(np.array(mesh.vertices, float), np.asarray(mesh.faces), _tint(mesh))
+                made.append(part)
+        return made
+
+    return read
+
+
+def _untyped(value: Any) -> Any:
+    return value
+
+
+class _Resolver:
+    """What trimesh may read besides: buffers, and no pictures."""
+
+    def __init__(self, neighbour: Neighbour) -> None:
+        self._neighbour = neighbour
+
+    def get(self, name: str) -> bytes:
+        data = self._neighbour(name) if name.endswith(".bin") else None
+        if data is None:
+            raise FileError(f"needs {name[:80]}, which is not read")
+        return data
+
+    __getitem__ = get
+
+
+def _check_gltf(data: bytes, suffix: str) -> None:
+    """Raise an error for files that ask for more memory or time than they have bytes."""
+    text = data
+    if suffix == "glb":
+        length = int.from_bytes(data[12:16], "little")
+        text = data[20 : 20 + length]
+    try:
+        tree = json.loads(text)
+    except RecursionError:
+        raise FileError("is nested too deeply") from None
+    nodes = tree.get("nodes", [])
+    children = [child for node in nodes for child in node.get("children", [])]
+    if len(nodes) > MAX_NODES or len(set(children)) < len(children):
+        raise FileError("its nodes are too many, or no tree")
+    if not all("bufferView" in accessor for accessor in tree.get("accessors", [])):
+        raise FileError("announces numbers without their bytes, or compressed ones")
+
+
+def _tint(mesh: Any) -> Colour | None:
+    material = getattr(mesh.visual, "material", None)
+    for name in ("baseColorFactor", "diffuse"):
+        value = getattr(material, name, None)
+        if value is not None:
+            values = np.asarray(value, float)
+            return as_colour(values / 255.0 if np.asarray(value).dtype == np.uint8 else values)
+    return None
+
+
+FORMATS: dict[str, Callable[[bytes, Neighbour], list[Part]]] = {
+    "stl": _stl,
+    "obj": _obj,
+    "dae": read_collada,
+    **{suffix: _by_trimesh(suffix) for suffix in TRIMESH},
+}
