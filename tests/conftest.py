@@ -76,7 +76,7 @@ def keep_mechanisms_together(items: list[pytest.Item]) -> None:
     for item in items:
         arguments = re.findall(r"\w+", item.nodeid.partition("[")[2])
         known = (name for name in arguments if name in MECHANISMS or name in NAMES)
-        judged = item.path.parent.name in ("gallery", "laws")
+        judged = item.path.parent.name in ("gallery", "laws", "oracle")
         group = next(known, str(item.path)) if judged else str(item.path)
         groups.setdefault(group, []).append(item)
     items[:] = [item for group in groups.values() for item in group]

@@ -9,6 +9,7 @@ text of each fault is kept.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import random
 import resource
@@ -27,13 +28,16 @@ from tests.spoiled_texts import corpora, spoil
 
 MEMORY = 1 << 30  # [bytes] that a reader may take
 PATIENCE = 20  # [s] of processor time for one text
-SILENCE = 300  # [s] after which a process that cannot be interrupted is ended
+SILENCE = 300  # [s] after which a process that no signal interrupts is ended
 
 
 def read_for(name: str, folder: Path, end: float, seed: int) -> None:
     """Read spoiled texts until a time; print one line of counts as JSON at the end."""
     dice, counts = random.Random(seed), Counter[str]()
-    texts, suffix = corpora()[name]
+    corpus = corpora()[name]
+    texts, suffix = corpus.texts, corpus.suffix
+    for file, text in corpus.beside.items():
+        (folder / file).write_text(text)
     path = folder / f"robot{suffix}"
     while time.time() < end:
         data = spoil(dice, dice.choice(texts), dice.choice(texts))
@@ -51,6 +55,7 @@ def read_for(name: str, folder: Path, end: float, seed: int) -> None:
 def attempt(path: Path) -> str:
     """Read one text; return what came of it."""
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    faulthandler.dump_traceback_later(SILENCE, exit=True)
     try:
         ax.load(path)
     except ax.AxodeError as error:
@@ -63,6 +68,7 @@ def attempt(path: Path) -> str:
         return f"fault: {type(error).__name__} in {place}: {str(error)[:200]}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        faulthandler.cancel_dump_traceback_later()
     return "read"
 
 

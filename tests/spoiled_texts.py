@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
+import axode as ax
 from axode.mechanism.files.toml_writer import text_of
 from tests.mechanism import mjcf_models, test_urdf_loops
 from tests.mechanism.random_urdf import random_robot, rounded_robot
@@ -96,8 +99,9 @@ PIECES = (
     '<include file="/dev/zero"/>',
     "\x00",
     "\ufeff",
-    'extends = "robot.toml"\n',
-    'extends = "/dev/zero"\n',
+    '[extends]\nfile = "robot.toml"\n',
+    '[extends]\nfile = "/dev/zero"\n',
+    '[extends]\nfile = "../robot.urdf"\nfolder = "/"\n',
     "a.a.a.a = 1\n",
     "[[a]]\n",
     '"""',
@@ -106,23 +110,76 @@ PIECES = (
 MOST_CHARACTERS = 3 << 20
 Change: TypeAlias = Callable[[random.Random, str, str], str]
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
-_VALUE = re.compile(r'"[^"\n]*"')
-_ELEMENT = re.compile(r"<(\w[\w:]*)\b[^<>]*(?:/>|>(?:[^<]*</\1>)?)")
+_VALUE = re.compile(r'"[^"\n]*+"')
+_ELEMENT = re.compile(r"<(\w[\w:]*+)[^<>]*+>(?:[^<]*+</\1>)?")
 _TAG = re.compile(r"(?<=<)\w[\w:]*|(?<=</)\w[\w:]*")
-_LINE = re.compile(r"[^\n]*\n")
+_LINE = re.compile(r"[^\n]*+(?:\n|\Z)")
+
+
+EXTENSIONS = (
+    '[contact.slider]\ntype = "ball"\nbody = "slider"\nradius = 0.03\nlateral = "free"\n',
+    '[contact.left]\ntype = "rolling"\nbody = "left_wheel"\nradius = 0.08\naxis = "z"\n',
+    '[motor.extra]\njoint = "left_wheel_joint"\nlimit = 2.0\n[home]\nleft_wheel_joint = 0.1\n',
+    '[loop.rod]\ntype = "spherical"\nparent = "left_wheel"\nchild = "right_wheel"\n',
+    '[damper.left]\njoint = "left_wheel_joint"\ncoefficient = 0.1\n',
+)
+NESTED = """<sdf version="1.9"><model name="m" canonical_link="a">
+  <frame name="f"><pose relative_to="arm::tip">1 0 0 0 0 0.5</pose></frame>
+  <link name="a"><pose relative_to="f" degrees="true">0 0 1 90 0 0</pose>
+    <inertial><mass>2</mass><pose>0 0 0.1 0 0 0</pose>
+      <inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia></inertial></link>
+  <model name="arm" placement_frame="tip"><pose>0 1 0 0 0 0</pose>
+    <link name="tip"><inertial><mass>1</mass></inertial></link></model>
+  <joint name="j" type="revolute"><parent>a</parent><child>arm::tip</child>
+    <axis><xyz expressed_in="__model__">0 1 0</xyz><limit><effort>3</effort></limit>
+      <dynamics><damping>0.1</damping><spring_stiffness>2</spring_stiffness></dynamics></axis>
+  </joint>
+  <joint name="k" type="universal"><parent>world</parent><child>a</child>
+    <axis><xyz>1 0 0</xyz></axis><axis2><xyz>0 1 0</xyz></axis2></joint>
+</model></sdf>
+"""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Valid texts for one reader, the ending of their files, and the files beside them."""
+
+    texts: list[str]
+    suffix: str
+    beside: dict[str, str] = field(default_factory=dict)
 
 
 @cache
-def corpora() -> dict[str, tuple[list[str], str]]:
-    """Valid texts, and the ending of their files, by reader."""
-    toml = [path.read_text() for path in sorted(EXAMPLES.glob("*.toml"))]
+def corpora() -> dict[str, Corpus]:
+    """Valid texts by reader."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # files that are written cannot hold everything
+        return _corpora()
+
+
+def _corpora() -> dict[str, Corpus]:
+    paths = sorted(EXAMPLES.glob("*.toml"))
+    described = [ax.load(path) for path in paths]
+    toml = [path.read_text() for path in paths]
     toml += [text_of(random_description(seed)) for seed in range(12)]
+    drive = (EXAMPLES / "diffdrive.urdf").read_text()
+    head = '[extends]\nfile = "diffdrive.urdf"\nbase = "floating"\n'
+    bare = head + 'remove = ["motor.*", "damper.*"]\n'
+    extended = [head, head + "strict = true\n", bare, bare + "".join(EXTENSIONS)]
+    extended += [bare + extension for extension in EXTENSIONS]
     closures = {**test_urdf_loops.SPHERICAL, **test_urdf_loops.REVOLUTE, **test_urdf_loops.WELDED}
     urdf = [test_urdf_loops.TREE.replace("CLOSURE", text) for text in closures.values()]
-    urdf += [(EXAMPLES / "diffdrive.urdf").read_text()]
+    urdf += [drive, *(str(robot.to_urdf()) for robot in described)]
     urdf += [make(seed) for make in (random_robot, rounded_robot) for seed in range(6)]
     mjcf = [*mjcf_models.TREES.values(), *mjcf_models.LOOPS.values(), mjcf_models.CART]
-    return {"toml": (toml, ".toml"), "urdf": (urdf, ".urdf"), "mjcf": (mjcf, ".xml")}
+    mjcf += [str(robot.to_mjcf()) for robot in described]
+    return {
+        "toml": Corpus(toml, ".toml"),
+        "extends": Corpus(extended, ".toml", {"diffdrive.urdf": drive}),
+        "urdf": Corpus(urdf, ".urdf"),
+        "mjcf": Corpus(mjcf, ".xml"),
+        "sdf": Corpus([NESTED, *(str(robot.to_sdf()) for robot in described)], ".sdf"),
+    }
 
 
 def spoil(dice: random.Random, text: str, other: str) -> bytes:

@@ -1,7 +1,6 @@
 """Gallery mechanisms of Angeles's chapter 12 and of Saha and Angeles."""
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ import axode as ax
 from axode.gallery import NAMES, build
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.constraints.twist_constraints import TwistConstraints
+from axode.symbolic.equations import Equations
+from laws.cases import gallery_case
 from variants import further, some
 
 LEGS = ("I", "II", "III", "IV", "V", "VI")
@@ -125,10 +126,9 @@ ENTRIES = {
 }
 
 
-@cache
 def derived(name: str) -> ax.Equations:
     """Return the equations of a mechanism, derived once for all tests."""
-    return build(name).derive()
+    return gallery_case(name).equations
 
 
 def state(model: ax.Model, entry: Entry) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -170,7 +170,7 @@ def test_formulations_agree(name: str):
     q, nu, u = state(model, entry)
     wanted = model.forward_dynamics(q, nu, u)
     for formulation in set(ax.FORMULATIONS) & {"complement", "multipliers", "lagrange"}:
-        other = build(name).derive(formulation, independent=equations.independent)
+        other = Equations(equations.system, formulation, equations.self_check)
         found = other.compile("interpreter").forward_dynamics(q, nu, u)
         assert np.abs(found - wanted).max() <= AGREE * np.abs(wanted).max(), formulation
 
@@ -212,7 +212,7 @@ def test_the_six_legged_platform_falls():
 
 
 def test_parameters_by_keyword():
-    defaults = build("caster_robot").derive().parameters
+    defaults = derived("caster_robot").parameters
     assert build("caster_robot", l=0.7).derive().parameters == {**defaults, "l": 0.7}
     with pytest.raises(
         ax.UnknownName, match="'caster_robot' of the gallery has no parameter 'lenght'"
@@ -267,7 +267,7 @@ def test_unlike_wheels():
 
 def test_signs_of_the_caster_robot():
     """Equal rates drive along +y; a faster wheel 1 turns to the left; the caster trails behind."""
-    model = build("caster_robot").derive().compile("interpreter")
+    model = derived("caster_robot").compile("interpreter")
     speeds = dict(zip(model.speed_names, model.joint_speeds(None, [2.0, 2.0]), strict=True))
     assert speeds["v_j"] == pytest.approx(0.2) and speeds["omega"] == pytest.approx(0.0)
     assert speeds["theta3_dot"] == pytest.approx(2.0) and speeds["psi_dot"] == pytest.approx(0.0)

@@ -17,6 +17,7 @@ from gallery.known import (
     derived,
     each_check,
 )
+from laws.cases import gallery_case
 from variants import further
 
 LOW = 1.9  # angle of the delta's arms near where it hangs [rad]
@@ -185,7 +186,7 @@ def test_snakeboard_drives_itself():
 
 def test_ballbot_falls_and_the_drive_catches_it():
     """Leaning it falls; the torque that would hold the body drives the ball under it."""
-    model = build("ballbot").derive().compile("interpreter")
+    model = gallery_case("ballbot").equations.compile("interpreter")
     lean = 0.1
     state = ax.assemble(model, {"drive.qw": np.cos(lean / 2), "drive.qy": np.sin(lean / 2)})
     falling = dict(zip(model.independent, model.forward_dynamics(state.q, state.nu), strict=True))
@@ -199,7 +200,7 @@ def test_ballbot_falls_and_the_drive_catches_it():
 
 def test_five_bar_is_symmetric():
     """Mirrored cranks: the tip is on the middle line, and equal torques keep it there."""
-    model = build("five_bar").derive().compile("interpreter")
+    model = gallery_case("five_bar").equations.compile("interpreter")
     measures = dict(zip(model.measure_names, model.measures(model.home, np.zeros(2)), strict=True))
     assert abs(measures["tip.x"]) < 1e-12 and measures["tip.y"] > 0.3
     found = model.forward_dynamics(model.home, np.zeros(2), [0.1, -0.1])
@@ -214,7 +215,7 @@ def test_rover_moves_sideways():
 
 
 def test_tricycle_turns_about_the_point_where_its_axles_meet():
-    model = build("tricycle").derive().compile("interpreter")
+    model = gallery_case("tricycle").equations.compile("interpreter")
     q, delta = {"delta": 0.5}, 0.5
     speeds = model.joint_speeds(q, {"phi_F_dot": 2.0})
     named = dict(zip(model.speed_names, speeds, strict=True))
@@ -247,7 +248,7 @@ def test_seven_axis_arm_moves_its_elbow_alone():
 
 
 def test_delta_keeps_its_platform_level():
-    model = build("delta_robot").derive().compile("interpreter")
+    model = gallery_case("delta_robot").equations.compile("interpreter")
     platform = model.bodies.index("platform")
     assert np.abs(model.poses(model.home)[platform, :2, 3]).max() < 1e-12
     for nu in np.eye(3):
@@ -255,14 +256,14 @@ def test_delta_keeps_its_platform_level():
 
 
 def test_delta_reports_what_revolutes_alone_leave_open():
-    report = build("delta_robot").derive().mobility
+    report = gallery_case("delta_robot").equations.mobility
     loops = ("foot1b", "foot2b", "foot3b", "hinge2", "hinge3")
     assert {name.split(".")[0] for name in report.dropped} == set(loops)
     assert report.indeterminate
 
 
 def test_parameters_by_keyword():
-    defaults = build("unicycle").derive().parameters
+    defaults = gallery_case("unicycle").equations.parameters
     assert build("unicycle", r=0.3).derive().parameters == {**defaults, "r": 0.3}
     with pytest.raises(UnknownName, match="radius"):
         build("unicycle", radius=0.3)

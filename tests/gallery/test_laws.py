@@ -1,13 +1,12 @@
 """The laws that hold for random mechanisms hold for those of the gallery."""
 
-from functools import cache
 from types import ModuleType
 
 import pytest
 
-from axode.gallery import NAMES, build
+from axode.gallery import NAMES
 from laws import test_constraint_forces, test_constraints, test_dynamics
-from laws.cases import Case
+from laws.cases import gallery_case
 from variants import some
 
 FOR_ALL = {
@@ -30,12 +29,6 @@ FOR_CONSTRAINED = {
 }
 OPEN_CHAINS = ("five_axis_arm", "seven_axis_arm")  # nothing constrains them
 ALIKE = ("dietmaier_platform",)  # another robot has the same joints
-
-
-@cache
-def gallery_case(name: str) -> Case:
-    """A gallery mechanism to be judged, derived once a process."""
-    return Case(build(name))
 
 
 def judge(name: str, laws: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:

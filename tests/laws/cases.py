@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 import axode as ax
+from axode import gallery
 from axode.symbolic.equations import Equations
 from random_mechanisms import MECHANISMS
 
@@ -142,6 +143,12 @@ class Case:
 def case_of(name: str) -> Case:
     """A case of the registry, derived once a process."""
     return Case(MECHANISMS[name]())
+
+
+@cache
+def gallery_case(name: str) -> Case:
+    """A case of the gallery, derived once a process."""
+    return Case(gallery.build(name))
 
 
 def agree(actual: Any, expected: Any, tolerance: float = ROUNDING, what: str = "") -> None:

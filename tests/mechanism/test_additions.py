@@ -539,6 +539,26 @@ def test_wheels_of_mjcf_files(plane, place):
     )
 
 
+@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
+def test_wheels_of_sdf_files_with_angles_of_three_digits(place):
+    link = """<link name="{0}"><pose>0 {1} 0.1 -1.57 0 0</pose>
+      <inertial><mass>1</mass><inertia><ixx>.1</ixx><iyy>.1</iyy><izz>.1</izz></inertia></inertial>
+      <collision name="c"><pose>0 0 0 {2} 0 0</pose><geometry>{3}</geometry></collision></link>"""
+    wheel = "<cylinder><radius>0.1</radius><length>0.02</length></cylinder>"
+    joint = """<joint name="{0}_joint" type="revolute"><parent>base</parent><child>{0}</child>
+      <axis><xyz expressed_in="__model__">0 1 0</xyz></axis></joint>"""
+    sides = (("left", 0.2, 0), ("right", -0.2, 3.14))
+    parts = [link.format("base", 0, 0, "<box><size>.1 .1 .1</size></box>")]
+    parts += [link.format(*side, wheel) + joint.format(side[0]) for side in sides]
+    text = f'<sdf version="1.9"><model name="cart">{"".join(parts)}</model></sdf>'
+    write(place, text, "cart.sdf")
+    robot = load(place, '[extends]\nfile = "cart.sdf"\nbase = "planar"\nwheels = "proposed"\n')
+    assert [(c.name, c.wheel) for c in robot.contacts] == [
+        (side, ax.Rolling(0.1)) for side in ("left", "right")
+    ]
+    np.testing.assert_allclose([c.plane.point[2] for c in robot.contacts], 0, atol=1e-9)
+
+
 def test_lengths_without_measure_are_no_wheels(place):
     text = CART.format(**ROUND).replace("0.4 0.2 0.1", "1e308 1e308 1e308")
     write(place, text.replace("0 0.2 0", "1e308 1e308 1e308"), "cart.urdf")

@@ -290,9 +290,10 @@ def test_elements_of_drake(read):
         "<drake:child>a</drake:child><drake:damping>1 1 1</drake:damping></drake:joint>"
     )
     frame = '<frame name="on_b" attached_to="b"><pose>0 2 0 0 0 0</pose></frame>'
-    parts = [link("a"), link("b"), frame, flat, joint("j", "a", "b")]
+    parts = [link("a", "1 2 3 0 0 0"), link("b", "1 2 3 0 0 0"), frame, flat, joint("j", "a", "b")]
     robot = read(model(*parts, f"<drake:ball_constraint>{ball}</drake:ball_constraint>"))
-    assert robot.connections[0].joint == ax.Planar()
+    planar = robot.connections[0]
+    assert (planar.joint, planar.at, planar.child_at) == (ax.Planar(), (0, 0, 0), (0, 0, 0))
     (loop,) = robot.loops
     assert (loop.joint, loop.at, loop.child_at) == (ax.Spherical(), (1, 0, 0), (0, 2, 1))
     assert "damping of joints with several speeds" in read.told[0]
@@ -365,6 +366,8 @@ def test_shapes_for_pictures(read):
     assert rod == ax.Cylinder(2, 3, (0, -1, 0), (0, 0, 1))
     assert drawn("<mesh><uri>model://a.dae</uri></mesh>") == Mesh("model://a.dae", at=(0, 0, 1))
     assert drawn("<plane/>") is None
+    assert drawn("<sphere><radius>1</radius></sphere>", "0 0 0") is None
+    assert "pose: expected six numbers, got '0 0 0' -> not drawn" in read.told[0]
     assert drawn("<sphere><radius>x</radius></sphere>") is None
     assert "radius: expected a number, got 'x' -> not drawn" in read.told[0]
 
@@ -641,6 +644,20 @@ def test_versions_and_quaternions_that_are_not_as_they_should_be(read):
     assert "pose: must be finite" in found[0]
 
 
+def test_numbers_that_are_too_large(read):
+    large = "1.7e308 1.7e308 1.7e308"
+    parts = [
+        f'<link name="a"><pose>{large} 1 1 1</pose><inertial><pose>{large} 1 1 1</pose>'
+        "<inertia><ixx>1.7e308</ixx><ixy>1.7e308</ixy><iyz>1.7e308</iyz></inertia></inertial></link>",
+        f'<link name="b"><pose relative_to="a">{large} 1 1 1</pose>{INERTIAL}</link>',
+        joint("j", "a", "b", f"<axis><xyz>{large}</xyz></axis>"),
+    ]
+    with np.errstate(all="raise"):
+        found = faults(read, model(*parts))
+    assert any("[link.a] inertia: must be finite" in line for line in found)
+    assert any("axis xyz: points nowhere" in line for line in found)
+
+
 def test_numbers_that_are_doubtful(read):
     limit = '<limit><velocity>2"</velocity></limit>'
     bad = f"<axis><dynamics><damping>-1</damping></dynamics>{limit}</axis>"
@@ -657,3 +674,22 @@ def test_numbers_that_are_doubtful(read):
     parallel = Z + Z.replace("axis", "axis2")
     found = faults(read, model(link("a"), joint("j", "world", "a", parallel, "universal")))
     assert found == ["line   4  [joint.j] second: must not be parallel to the first axis"]
+
+
+@pytest.mark.parametrize("name", ["four_bar", "agile_eye"])
+def test_what_is_written_is_read_back(name, read):
+    robot = ax.gallery.build(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        text = str(robot.to_sdf())
+    again = read(text)
+    assert {loop.name for loop in again.loops} == {loop.name for loop in robot.loops}
+    first = robot.derive(self_check=False).compile("interpreter")
+    names = {c.speeds[0]: f"{c.name}.rate" for c in robot.connections}
+    chosen = [names[speed] for speed in first.independent]
+    second = again.derive(independent=chosen, self_check=False).compile("interpreter")
+    still = np.zeros(len(first.independent))
+    # the file is written where the loops are closed, and counts coordinates from there
+    wanted = first.forward_dynamics(first.home, still)
+    found = second.forward_dynamics(np.zeros(len(second.coordinates)), still)
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from tests.mechanism.sdf_models import RandomModel
+from tests.mechanism.sdf_models import RandomModel, rotation, transform
 
 TOLERANCE = 1e-11
 SINGLE = {"revolute": ax.Revolute, "continuous": ax.Revolute, "prismatic": ax.Prismatic}
@@ -66,6 +66,41 @@ def quantities(robot, seed):
         model.mass_matrix(q)[np.ix_(speeds, speeds)],
         model.forward_dynamics(q, v)[speeds],
     ]
+
+
+CLOSING = {"ball": ax.Spherical(), "screw": ax.Screw((0.6, 0, 0.8), 0.2 / (2 * np.pi))}
+
+
+@pytest.mark.parametrize("kind", CLOSING)
+def test_a_joint_that_closes_a_loop_is_where_its_frame_is(kind, tmp_path):
+    model = RandomModel(7, count=4, types=("universal", "revolute"))
+    names = [name for name, *_ in model.links]
+    wanted = by_hand(model)
+    poses = {name: X for name, X, *_ in model.links}
+    X = poses[names[1]] @ transform(rotation(0.1, 1.5708, -0.4), (0.3, -0.2, 0.1))
+    on = [np.linalg.inv(poses[end]) @ X for end in (names[-1], names[0])]
+    places = {"at": on[0][:3, 3], "rotation": on[0][:3, :3]}
+    places |= {"child_at": on[1][:3, 3], "child_rotation": on[1][:3, :3]}
+    wanted.add_loop("closing", CLOSING[kind], parent=names[-1], child=names[0], **places)
+    # the same joint in the file, against the direction of the tree's joints
+    closing = (
+        f'<joint name="closing" type="{kind}"><parent>{names[-1]}</parent><child>{names[0]}</child>'
+        f'<pose relative_to="{names[1]}">0.3 -0.2 0.1 0.1 1.5708 -0.4</pose>'
+        "<axis><xyz>3 0 4</xyz></axis><screw_thread_pitch>0.2</screw_thread_pitch></joint>"
+    )
+    path = tmp_path / "robot.sdf"
+    path.write_text(model.text.replace("</model></sdf>", closing + "</model></sdf>"))
+    robot = ax.load(path)
+    assert [loop.name for loop in robot.loops] == ["closing"]
+    found = []
+    for mechanism in (robot, wanted):
+        equations = mechanism.derive(self_check=False)
+        compiled = equations.compile("interpreter")
+        q = np.zeros(len(compiled.coordinates))
+        v = np.zeros(len(compiled.independent))
+        found.append((compiled.independent, compiled.forward_dynamics(q, v)))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("special", [False, True], ids=["generic", "near right angles"])

@@ -18,7 +18,7 @@ from axode.show.render.meshes import meshes
 from logged_runs import balancer_run
 
 rerun = pytest.importorskip("rerun", reason="pip install axode[rerun]")
-from rerun.chunk import RrdReader  # noqa: E402
+from rerun.chunk import McapReader, RrdReader  # noqa: E402
 
 SINGLE = 1e-6  # rounding of positions in single precision, times their size
 
@@ -114,6 +114,26 @@ def test_rate_and_choice(tmp_path):
     assert {entity for entity in moving if "signals" in entity} == {"/signals/base/pitch"}
     assert len(moving["/signals/base/pitch"]["time"]) == 11
     assert "/world/contact_forces" not in moving
+
+
+def test_rerun_reads_the_mcap_log_of_the_run(tmp_path):
+    """Its decoder of ROS 2 messages, in Rust, shares nothing with the one of the other tests."""
+    run = balancer_run()
+    run.to_mcap(tmp_path / "run.mcap")
+    moving = {}
+    for chunk in McapReader(str(tmp_path / "run.mcap")).stream():
+        batch = chunk.to_record_batch()
+        if "message_log_time" in batch.schema.names:
+            named = dict(zip(batch.schema.names, batch.columns, strict=True))
+            moving.setdefault(str(chunk.entity_path), {}).update(named)
+    joints = ("left", "right", "shoulder")
+    for field, ending in (("position", ""), ("velocity", ".rate")):
+        found = values(moving[f"/joint_states/{field}"]["Scalars:scalars"], (3,))
+        wanted = np.stack([run[joint + ending] for joint in joints], axis=-1)
+        np.testing.assert_allclose(found, wanted, rtol=1e-15, atol=1e-15)
+    places = values(moving["/tf"]["Transform3D:translation"], (3,))
+    at = np.stack([run[f"base.{c}"] for c in "xyz"], axis=-1)
+    np.testing.assert_allclose(places.reshape(len(run), -1, 3)[:, 0], at, atol=SINGLE)
 
 
 def test_a_window_opens_without_a_path(monkeypatch):

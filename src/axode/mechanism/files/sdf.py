@@ -86,7 +86,8 @@ def mechanism_from_sdf(
     home = Folder(path.parent, path.parent if folder is None else folder)
     world = ModelFiles(source, home, findings).world(root)
     reader = WorldReader(world, findings, source, Geometry() if geometry is None else geometry)
-    mechanism = reader.build(base, path.stem)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported
+        mechanism = reader.build(base, path.stem)
     found = findings.strict_faults() if strict else findings.only_faults()
     if found:
         raise MechanismError(source, found)

@@ -23,6 +23,7 @@ from axode.mechanism.files.sdf_scopes import SELF, WORLD, FrameResolver, ModelSc
 from axode.mechanism.files.sdf_values import UNLIMITED, SdfOwner, SdfPose, cleaned
 from axode.mechanism.files.urdf_values import Numbers
 from axode.mechanism.files.xml_tree import Element
+from axode.mechanism.values.geometry import UNIT_ROUNDING
 
 AXES = {  # how many axes a joint of a type has
     "revolute": 1,
@@ -148,12 +149,16 @@ class SdfJointReader:
         kind = self._type()
         ends = [self._end(tag) for tag in ("parent", "child")]
         if not kind or any(end is None for end in ends):
+            for axis in (*element.all("axis"), *element.all("axis2")):
+                self._unit_vector(axis)
             return None
         parent, child = (self.frames.link_of(end) for end in ends if end)
         if parent is child:
             owner.report(element, "child", "a joint needs two different links")
             return None
-        world = self.frames.in_world(self.frame)
+        # Drake puts its own joints between the two frames, wherever these are
+        own = [end for end in ends if end] if kind == PLANAR else [self.frame] * 2
+        worlds = [self.frames.in_world(frame) for frame in own]
         axes = self._axes(kind)
         if any(axis.is_locked for axis in axes):
             kind, axes = "fixed", []
@@ -163,9 +168,9 @@ class SdfJointReader:
             kind,
             parent,
             child,
-            self._in(parent, world),
-            self._in(child, world),
-            world,
+            self._in(parent, worlds[0]),
+            self._in(child, worlds[1]),
+            worlds[0],
             axes,
         )
         self._read_more(joint)
@@ -286,21 +291,25 @@ class SdfJointReader:
 
     def _direction(self, axis: Element) -> Numbers:
         """Unit vector in the joint's frame."""
-        element = axis.first("xyz")
-        values = np.array(
-            Z if element is None else self.owner.finite(element, Z, f"{axis.tag} xyz")
-        )
-        length = float(np.linalg.norm(values))
-        if element is not None and not 0.0 < length < math.inf:
-            message = "points nowhere; give a direction such as 0 0 1"
-            self.owner.report(element, f"{axis.tag} xyz", message)
-            return Z
-        values = values / length if abs(length - 1.0) > 4e-16 else values
-        base = self._expressed_in(axis, element)
+        values = self._unit_vector(axis)
+        base = self._expressed_in(axis, axis.first("xyz"))
         if base is not None:
             R = self.frames.in_world(self.frame).R.T @ self.frames.in_world(base).R
             values = R @ values
         return cleaned(values + 0.0)
+
+    def _unit_vector(self, axis: Element) -> np.ndarray:
+        """Unit vector as the file gives it."""
+        element = axis.first("xyz")
+        if element is None:
+            return np.array(Z)
+        values = np.array(self.owner.finite(element, Z, f"{axis.tag} xyz"))
+        length = math.hypot(*values)
+        if not 0.0 < length < math.inf:
+            message = "points nowhere; give a direction such as 0 0 1"
+            self.owner.report(element, f"{axis.tag} xyz", message)
+            return np.array(Z)
+        return values / length if abs(length - 1.0) > UNIT_ROUNDING else values
 
     def _expressed_in(self, axis: Element, xyz: Element | None) -> SdfFrame | None:
         """The frame whose axes a direction is in; None for the joint's own.

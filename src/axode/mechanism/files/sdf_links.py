@@ -93,7 +93,10 @@ class LinkReader:
         entries = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if not np.array_equal(pose.R, np.eye(3)):
             entries = pose.R @ entries @ pose.R.T
-            entries = (entries + entries.T) / 2
+            entries = entries / 2 + entries.T / 2
+        if not np.isfinite(entries).all():
+            self.owner.report(tensor, "inertia", "must be finite")
+            return Inertia.point()
         ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = (entries + 0.0).tolist()
         inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal)
@@ -228,8 +231,8 @@ class LinkReader:
                 pose = self.frames.in_world(self.frame) @ pose
             if solid.tag == "plane":
                 normal = np.array(reader.owner.vector(solid, "normal", (0.0, 0.0, 1.0)))
-                length = float(np.linalg.norm(normal))
-                if length > 0:
+                length = math.hypot(*normal)
+                if 0 < length < math.inf:
                     up = cleaned(pose.R @ normal / length)
                     geometry.planes.append((body, pose.at, up))
             elif body != GROUND.name:

@@ -147,12 +147,12 @@ class SdfOwner(Owner):
         form = element.attributes.get("rotation_format", "euler_rpy")
         degrees = element.attributes.get("degrees", "false").lower()
         if form not in ("euler_rpy", "quat_xyzw") or degrees not in _SWITCHED:
-            known = "rotation_format is euler_rpy or quat_xyzw, and degrees is true or false"
-            self.report(element, "pose", known)
+            message = "rotation_format is euler_rpy or quat_xyzw, and degrees is true or false"
+            self.report(element, "pose", message)
             return IDENTITY
-        faults = len(self.findings.faults)
+        known = self.count()
         values = self.finite(element, (0.0,) * (6 if form == "euler_rpy" else 7), "pose")
-        if len(self.findings.faults) > faults:
+        if self.count() > known:
             return IDENTITY
         turn = self._quaternion(element, values) if form == "quat_xyzw" else values[3:]
         if form == "euler_rpy":

@@ -91,6 +91,8 @@ class SdfWriter:
         for name, wheel in wheels(self.tree):
             if name in self.links:
                 self._add_solid(self.links[name], "collision", wheel)
+            else:
+                self.tree.left_out.append(f"the {wheel.kind} of wheel '{wheel.name}' in the world")
         for joint in self.tree.joints:
             self._add_joint(joint)
         for loop in self.tree.loops:
@@ -255,6 +257,7 @@ class SdfWriter:
 
     def _note(self) -> None:
         mechanism, lost = self.mechanism, self.tree.left_out
+        lost += [f"armature of joint '{c.name}'" for c in mechanism.connections if c.armature]
         home = {c: v for j in self.tree.joints for c, v in zip(j.coordinates, j.home, strict=False)}
         if self.at_home:
             moved = [f"{name} = {value:.9g}" for name, value in home.items() if value]
@@ -284,6 +287,6 @@ def _add_axes(joint: XmlElement, directions: list[Array]) -> list[XmlElement]:
 def _add_pose(element: XmlElement, place: FramePose, relative_to: str = "") -> None:
     if place.is_identity and not relative_to:
         return
-    pose = add(element, "pose", f"{row(cleaned_numbers(place.p))} {row(place.angles)}")
+    pose = add(element, "pose", f"{row(place.p)} {row(place.angles)}")
     if relative_to:
         pose.set("relative_to", relative_to)

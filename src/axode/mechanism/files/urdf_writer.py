@@ -42,7 +42,7 @@ LOOP_TYPES = {**TYPES, "hinge": "revolute", "ball": "spherical"}
 USUAL_GRAVITY = (0.0, 0.0, -9.81)
 FAR = 1e9  # [m, m/s, N]: slides of URDF have limits, which those of a mechanism have not
 WORLD = "world"
-SPRING = "drake:linear_spring_damper"
+SPRING, NAMESPACE = "drake:linear_spring_damper", "http://drake.mit.edu"
 
 
 def urdf_text(
@@ -203,6 +203,7 @@ class UrdfWriter:
 
     def _add_struts(self) -> None:
         for strut in self.mechanism.struts:
+            self.robot.set("xmlns:drake", NAMESPACE)
             element = add(self.robot, SPRING)
             for body, letter in ((strut.parent, "A"), (strut.child, "B")):
                 link = self.tree.frames[body][0]
@@ -233,6 +234,7 @@ class UrdfWriter:
             lost.append(f"gravity ({row(gravity)}): programs that read URDF have their own")
         if any(mechanism.home_coordinates.values()):
             lost.append("the home configuration")
+        lost += [f"armature of joint '{c.name}'" for c in mechanism.connections if c.armature]
         lost += [f"spring '{spring.name}'" for spring in mechanism.springs]
         lost += [
             f"coordinate '{p.coordinate}' is held at {numeric(p.motion):.9g} here"
@@ -249,5 +251,5 @@ def _add_origin(element: XmlElement, place: FramePose) -> None:
 
 
 def _pose(place: FramePose) -> dict[str, str]:
-    attributes = {"xyz": row(cleaned_numbers(place.p)), "rpy": row(place.angles)}
+    attributes = {"xyz": row(place.p), "rpy": row(place.angles)}
     return {name: value for name, value in attributes.items() if value != "0 0 0"}

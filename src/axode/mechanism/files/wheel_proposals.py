@@ -19,15 +19,15 @@ from axode.errors import suggest
 from axode.mechanism.elements.bodies import Box, Cylinder, Shape, Sphere
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import AbstractWheel, Ball, Plane, Rolling
-from axode.mechanism.home_poses import HomeFrame, HomePoses, home_poses, vector
+from axode.mechanism.home_poses import HomeFrame, HomePoses, home_poses, matrix, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
-from axode.mechanism.values.geometry import rotation_matrix, unit
+from axode.mechanism.values.geometry import unit
 
 Numbers: TypeAlias = tuple[float, ...]
 Choice: TypeAlias = Literal["proposed"] | Sequence[str]
 
-PARALLEL = 1e-3  # [rad] between the axes of a wheel and of its joint
+PARALLEL = 1e-2  # [rad] between the axes of a wheel and of its joint; files say 1.57 for pi / 2
 NEAR = 0.1  # gap to the plane, and distance from the axle, in parts of the radius
 UPRIGHT = 0.5  # sine of the camber of a wheel, at most
 ROUNDING = 1e-12  # of numbers that were computed here, in parts of the largest
@@ -79,8 +79,7 @@ class LinkSolid:
             radius, length = numeric(shape.radius), numeric(shape.length)
             return cls.cylinder(body, vector(shape.at), radius, length, vector(unit(shape.axis)))
         if isinstance(shape, Box):
-            R = [vector(row) for row in rotation_matrix(shape.rotation)]
-            return cls.box(body, vector(shape.at), vector(shape.size), R)
+            return cls.box(body, vector(shape.at), vector(shape.size), matrix(shape.rotation))
         return None
 
     def depth(self, pose: HomeFrame, normal: np.ndarray) -> float:
