@@ -204,7 +204,11 @@ POLYGONS = (
         ("obj", b"v 1 2\nv 1 2 3\nf 1 2 3", "is damaged, or no OBJ file"),
         ("obj", b"v 1 2 3\nf a b c", "is damaged, or no OBJ file"),
         ("obj", b"v 1 2 3\nf 1 1 " + b"9" * 30, "is damaged, or no OBJ file"),
-        ("ply", b"ply\nformat ascii 1.0\nelement face 1\nend_header\n3 0 1 2", "holds no triangles"),
+        (
+            "ply",
+            b"ply\nformat ascii 1.0\nelement face 1\nend_header\n3 0 1 2",
+            "holds no triangles",
+        ),
         ("dae", b"\0\1", "is no XML"),
         ("dae", b"<COLLADA><asset>", "is no XML: "),
         ("dae", b'<!DOCTYPE a [<!ENTITY b "c">]><COLLADA/>', "declares entities"),
