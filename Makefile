@@ -88,6 +88,7 @@ soak: $(STAMP)  ## 10 000 random mechanisms against the oracle, long tests, fuzz
 	  --out benchmarks/results/$$(date -u +%F)-soak.json
 	$(BIN)/python -m pytest -n $(JOBS) --soak -m soak
 	$(BIN)/python -m tests.soak $(ARGS)
+	$(BIN)/python -m tests.fuzz_readers
 
 docs: $(STAMP)  ## the manual, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site

@@ -1,4 +1,4 @@
-"""Fuzzers for long runs: every reader, re-signed model files, command lines, arguments.
+"""Fuzzers for long runs: trajectories, re-signed model files, command lines, arguments.
 
 `make soak` runs each for ten minutes; whatever is not an error of Axode's own fails, endless trials
 and those that take all memory too, and the input that did it is kept.
@@ -29,7 +29,7 @@ import axode as ax
 from axode.cli import run as command
 from axode.cli.time_tables import load_columns
 from tests.targets import hostile
-from tests.users import hostile_arguments, test_any_file
+from tests.users import hostile_arguments
 
 MEMORY = 8 << 30  # [bytes] of address space for the whole process
 PATIENCE = 60.0  # [s] of processor time for one trial
@@ -63,13 +63,6 @@ WORDS = [
     "\x1b[2J",
     "",
 ]
-
-
-def toml_files(dice: random.Random, folder: Path) -> None:
-    """Read an example with a few lines spoiled."""
-    path = folder / "robot.toml"
-    path.write_text(test_any_file.spoiled(dice))
-    ax.load(path)
 
 
 def model_files(dice: random.Random, folder: Path) -> None:
@@ -132,8 +125,7 @@ def command_lines(dice: random.Random, folder: Path) -> None:
 
 
 FUZZERS: dict[str, Callable[[random.Random, Path], None]] = {
-    fuzzer.__name__: fuzzer
-    for fuzzer in (toml_files, model_files, trajectory_files, command_lines, arguments)
+    fuzzer.__name__: fuzzer for fuzzer in (model_files, trajectory_files, command_lines, arguments)
 }
 
 

@@ -93,6 +93,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.results.event import Event as Event
     from axode.results.sweep_result import Sweep as Sweep
     from axode.results.trajectory import Trajectory as Trajectory
+    from axode.show.live.live_page import page as page
     from axode.show.viewer.opening import view as view
     from axode.symbolic.equations import Equations as Equations
     from axode.symbolic.formulations import FORMULATIONS as FORMULATIONS
@@ -126,6 +127,7 @@ _LAZY = {
     "Uniform": "axode.problems.sweep.distributions",
     "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
+    "page": "axode.show.live.live_page",
     "resolved_motion": "axode.problems.inverse_kinematics.resolved_motion",
     "resolved_rates": "axode.problems.inverse_kinematics.resolved_motion",
     "verify": "axode.literature.acceptance",
@@ -192,6 +194,7 @@ __all__ = [
     "load",
     "load_model",
     "motions",
+    "page",
     "paths",
     "resolved_motion",
     "resolved_rates",

@@ -12,6 +12,7 @@ import pytest
 import axode as ax
 from axode.cli import run
 from axode.errors import LeftOut
+from axode.mechanism.home_poses import home_poses
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = '[extends]\nfile = "diffdrive.urdf"\nbase = "floating"\n'
@@ -309,7 +310,7 @@ def test_a_wrong_table_hides_no_other_fault(place):
 
 def test_files_that_cannot_be_extended(place):
     found = refusal(place, 'extends = "difdrive.urdf"\n', ax.FileError)
-    assert "robot.toml, line 1: cannot extend difdrive.urdf." in found
+    assert "robot.toml, line 1: cannot extend 'difdrive.urdf'." in found
     assert "Did you mean" in found and "diffdrive.urdf?" in found
     (place / "below").mkdir()
     for file in ("../diffdrive.urdf", str(place / "diffdrive.urdf")):
@@ -436,6 +437,26 @@ def test_wheels_in_rounded_numbers_are_round(base, tilt, place):
     assert mobility.mobility == (2 if base == "planar" else 3)
 
 
+def test_supports_that_slide_are_no_wheels(place):
+    """A sphere that is fixed to the chassis, and the round chassis itself."""
+    text = CART.format(**ROUND | {"axis": "0 1 0"})
+    ball = '<collision><origin xyz="0 0 -0.05"/><geometry><sphere radius="0.05"/></geometry>'
+    text = text.replace("<collision><geometry><box", ball + "</collision><collision><geometry><box")
+    support = '<link name="s"><visual><geometry><sphere radius="0.05"/></geometry></visual></link>'
+    joint = '<joint name="f" type="fixed"><origin xyz="0.2 0 -0.05"/><parent link="base"/>'
+    joint += '<child link="s"/></joint></robot>'
+    write(place, text.replace("</robot>", support + joint), "cart.urdf")
+    robot = ax.load(place / "cart.urdf", base="floating", wheels="proposed")
+    assert [c.name for c in robot.contacts] == ["left", "tyre"]
+
+
+def test_a_sphere_on_an_axle_is_a_wheel_and_a_ball_if_the_axle_is_inclined(place):
+    sphere = {"left": '<sphere radius="0.1"/>'}
+    assert cart(place, "floating", **sphere).contacts[0].wheel == ax.Rolling(0.1)
+    assert cart(place, "floating", **sphere, axis="0 1 1e-5").contacts[0].wheel == ax.Rolling(0.1)
+    assert cart(place, "floating", **sphere, axis="0 0.8 0.3").contacts[0].wheel == ax.Ball(0.1)
+
+
 NO_WHEELS = {
     "beside the axis": {"centre": '<origin xyz="0.02 0 0" rpy="1.5708 0 0"/>'},
     "across the axis": {"centre": ""},
@@ -516,3 +537,73 @@ def test_wheels_of_mjcf_files(plane, place):
     assert (
         "'up' is not proposed; a contact may still be written out. Proposed wheels: left" in found
     )
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
+def test_wheels_of_sdf_files_with_angles_of_three_digits(place):
+    link = """<link name="{0}"><pose>0 {1} 0.1 -1.57 0 0</pose>
+      <inertial><mass>1</mass><inertia><ixx>.1</ixx><iyy>.1</iyy><izz>.1</izz></inertia></inertial>
+      <collision name="c"><pose>0 0 0 {2} 0 0</pose><geometry>{3}</geometry></collision></link>"""
+    wheel = "<cylinder><radius>0.1</radius><length>0.02</length></cylinder>"
+    joint = """<joint name="{0}_joint" type="revolute"><parent>base</parent><child>{0}</child>
+      <axis><xyz expressed_in="__model__">0 1 0</xyz></axis></joint>"""
+    sides = (("left", 0.2, 0), ("right", -0.2, 3.14))
+    parts = [link.format("base", 0, 0, "<box><size>.1 .1 .1</size></box>")]
+    parts += [link.format(*side, wheel) + joint.format(side[0]) for side in sides]
+    text = f'<sdf version="1.9"><model name="cart">{"".join(parts)}</model></sdf>'
+    write(place, text, "cart.sdf")
+    robot = load(place, '[extends]\nfile = "cart.sdf"\nbase = "planar"\nwheels = "proposed"\n')
+    assert [(c.name, c.wheel) for c in robot.contacts] == [
+        (side, ax.Rolling(0.1)) for side in ("left", "right")
+    ]
+    np.testing.assert_allclose([c.plane.point[2] for c in robot.contacts], 0, atol=1e-9)
+
+
+def test_lengths_without_measure_are_no_wheels(place):
+    text = CART.format(**ROUND).replace("0.4 0.2 0.1", "1e308 1e308 1e308")
+    write(place, text.replace("0 0.2 0", "1e308 1e308 1e308"), "cart.urdf")
+    with pytest.raises(ax.errors.InvalidArgument, match="no link looks like a wheel"):
+        ax.load(place / "cart.urdf", base="floating", wheels="proposed")
+
+
+def test_joints_that_are_wrong_keep_wheels_from_being_looked_for(place):
+    text = HEAD + 'wheels = "proposed"\n[body.b]\nmass = 1\ninertia = "point"\n[joint.j]\n'
+    text += 'type = "fixed"\nparent = "base_link"\nchild = "b"\nrotation = [0, 0, 0, 0]\n'
+    assert "has 1 problem" in refusal(place, text)
+
+
+@pytest.mark.parametrize("file", ["a\\u0000b", "a" * 5000, "", "."])
+def test_addresses_that_are_none(file, place):
+    assert "cannot extend" in refusal(place, f'extends = "{file}"\n', ax.FileError)
+
+
+def test_links_are_where_the_model_has_them_at_home():
+    robot = ax.Mechanism("all joints")
+    home, parent = {}, robot.ground
+    joints = [
+        ax.Floating(),
+        ax.Revolute("y"),
+        ax.Prismatic("x"),
+        ax.Screw("z", 0.3),
+        ax.Cylindrical("y"),
+        ax.Universal("x", "z"),
+        ax.Spherical(),
+        ax.Planar((0.6, 0, 0.8)),
+        ax.Fixed(),
+    ]
+    for k, joint in enumerate(joints):
+        body = robot.add_body(f"b{k}", mass=1, inertia=(1, 1, 1))
+        placed = {"at": (0.1, k, 0.3), "rotation": (0.1 * k, 0.2, 0.3), "child_at": (0, 0.2, 0.1)}
+        robot.add_joint(
+            f"j{k}", joint, parent=parent, child=body, **placed, child_rotation=(0.3, 0.1 * k, 0)
+        )
+        for n, name in enumerate(robot.connections[-1].coordinates):
+            home[name] = 0.5 if joint.has_quaternion and n < 4 else 0.3 + 0.1 * n
+        parent = body
+    robot.set_home(home)
+    links = home_poses(robot).links
+    model = robot.derive(self_check=False).compile()
+    poses = model.poses(model.home)
+    for k, name in enumerate(model.bodies):
+        np.testing.assert_allclose(poses[k][:3, :3], links[name].R, atol=1e-13)
+        np.testing.assert_allclose(poses[k][:3, 3], links[name].p, atol=1e-13)

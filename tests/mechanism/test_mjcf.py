@@ -59,8 +59,8 @@ def test_motors_have_gears_limits_and_the_armature_of_their_joints(tmp_path):
         20,
         2,
     )
-    assert lift.motor.rotor_inertia == pytest.approx(0.02 / 400)
-    assert bend.motor.limit is None and bend.motor.rotor_inertia == 0.02
+    assert {c.armature for c in robot.connections if c.joint.dof} == {0.02}
+    assert bend.motor.limit is None and lift.motor.rotor_inertia == 0.0
     assert robot.gravity == (0.3, 0, -9.7)
     assert [b.name for b in robot.bodies] == ["upper", "lower", "tool"]
 
@@ -148,11 +148,10 @@ def test_names_that_a_mechanism_cannot_have_are_changed(tmp_path):
     )
 
 
-def test_armature_without_an_actuator_is_a_motor_that_the_warning_names(tmp_path):
+def test_armature_is_of_the_joint_and_needs_no_motor(tmp_path):
     robot, caught = read(tmp_path, model().replace('"turn"', '"turn" armature="0.1"'))
-    assert robot.drives[0].motor.rotor_inertia == 0.1
-    assert caught[0].category is DoubtfulFile
-    assert "has armature and no actuator -> motor 'turn' holds it" in str(caught[0].message)
+    assert robot.connections[0].armature == 0.1
+    assert not robot.drives and not caught
 
 
 def test_wheels_are_proposed_and_the_proposals_work(tmp_path):

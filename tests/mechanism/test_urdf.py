@@ -265,6 +265,11 @@ FAULTS = {
         "line  28  [link.stray] no joint holds it, and none holds 'base'; a robot has one root: "
         "make this link the child of a joint",
     ),
+    "an inertia without end": (
+        'ixx="0.03" ixy="0.001"',
+        'ixx="1e308" ixy="1e308"',
+        "line   7  [link.upper] inertia: no moment may be larger than 1e+150 kg m^2",
+    ),
     "a loop": (
         "</robot>",
         '<joint name="rod" type="fixed"><parent link="base"/><child link="fore"/></joint></robot>',
@@ -464,9 +469,10 @@ def test_a_ring_is_told(file):
             "robot.urdf",
         ),
         (
-            "<sdf/>",
-            "arm.urdf is SDF.\n  Mechanisms are read from TOML, from URDF, whose outermost "
-            "element is <robot>, and from MJCF, where it is <mujoco>.",
+            "<model/>",
+            "arm.urdf is XML of <model>.\n  Mechanisms are read from TOML, from URDF, whose "
+            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it "
+            "is <sdf>.",
         ),
     ],
 )

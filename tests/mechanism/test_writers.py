@@ -17,7 +17,10 @@ from axode.mechanism.files.frame_poses import FramePose
 from kinematics_by_hand import pose
 from variants import some
 
-SLOW = ("six_legged_platform", "dietmaier_platform", "flight_simulator", "delta_robot")
+SLOW = (
+    *("six_legged_platform", "dietmaier_platform", "flight_simulator", "delta_robot"),
+    *("gough_stewart", "planar_3rrr", "agile_eye"),
+)
 FORMATS = ("to_urdf", "to_mjcf", "to_sdf")
 
 
@@ -192,6 +195,43 @@ def test_wheels_touch_their_plane_and_nothing_else():
     touching = {tuple(sorted((c.geom1, c.geom2))) for c in data.contact}
     planes = {k for k in range(model.ngeom) if model.geom_type[k] == mujoco.mjtGeom.mjGEOM_PLANE}
     assert touching and all(len(planes & set(pair)) == 1 for pair in touching)
+
+
+def test_positions_are_written_as_they_are_beside_larger_ones():
+    bot = ax.Mechanism("far")
+    bot.add_body("body", mass=1.0, inertia=(1, 1, 1))
+    place = {"at": (1e6, 1e-11, 0), "rotation": (0.1, 0.2, 1.5708), "child_at": (0, 0, 0.1)}
+    bot.add_joint("pin", ax.Revolute(), parent="ground", child="body", **place)
+    for method in FORMATS:
+        text = written(bot, method).text
+        assert "1000000 1e-11 0" in text
+        assert method == "to_mjcf" or "0.1 0.2 1.5708" in text
+
+
+@pytest.mark.soak
+def test_very_long_chains_are_written():
+    bot, parent = ax.Mechanism("chain"), "ground"
+    for k in range(1200):
+        bot.add_body(f"body{k}", mass=1.0, inertia=(1, 1, 1))
+        bot.add_joint(f"joint{k}", ax.Revolute("y"), parent=parent, child=f"body{k}")
+        parent = f"body{k}"
+    assert bot.to_mjcf().text.count("<body") == 1200
+
+
+def test_equal_damping_of_all_speeds_is_one_number_for_mujoco():
+    bot = ax.Mechanism("ball")
+    bot.add_body("body", mass=1.0, inertia=(1, 1, 1))
+    bot.add_joint("ball", ax.Spherical(), parent="ground", child="body")
+    for axis, strength in (("wx", 0.3), ("wy", 0.3), ("wz", 0.1)):
+        bot.add_damper(axis, f"ball.{axis}", coefficient=strength)
+    assert written(bot, "to_mjcf").left_out == (
+        "damping of joint 'ball': one number damps all its speeds in MuJoCo",
+    )
+    bot.add_damper("more", "ball.wz", coefficient=0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = mujoco.MjModel.from_xml_string(bot.to_mjcf().text)
+    assert np.allclose(model.dof_damping, 0.3)
 
 
 @pytest.mark.parametrize("pitch", [0.0, 0.7, 1.5708, math.pi / 2, math.pi / 2 - 1e-9, -1.5707963])

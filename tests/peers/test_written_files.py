@@ -19,6 +19,7 @@ TOLERANCE = 1e-9
 IN_MJCF = {"spherical", "free in the world"}
 IN_URDF = {"planar", "floating"}
 ARMS = ("seven_axis_arm", "five_axis_arm")
+VEHICLES = ("caster_robot", "mobile_manipulator", "snakeboard", "ballbot", "rolling_disk")
 
 
 def quiet(write, *arguments, **options):
@@ -62,7 +63,16 @@ def trees() -> dict:
     }
     found |= {f"tree {s}": lambda s=s: random_tree(np.random.default_rng(s), 5) for s in (40, 41)}
     found |= {name: lambda name=name: ax.gallery.build(name) for name in ARMS}
+    found |= {name: lambda name=name: lifted(name) for name in VEHICLES}
     return {"rounded": rounded_arm, **found}
+
+
+def lifted(name: str) -> ax.Mechanism:
+    """A vehicle of the gallery that does not touch the ground: a tree."""
+    bot = ax.gallery.build(name)
+    bot.contacts.clear()
+    bot.measures.clear()
+    return bot
 
 
 TREES = trees()

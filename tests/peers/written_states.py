@@ -18,7 +18,7 @@ from axode.mechanism.values.expressions import numeric
 from kinematics_by_hand import pose, quaternion_turn, turn
 from random_mechanisms import random_coordinates
 
-STEP = 2e-3  # [s] of the five-point formula for rates of rates
+STEP = 5e-4  # [s] of the five-point formula for rates of rates
 Part = tuple[str, np.ndarray, np.ndarray]  # name of a joint in a file, its coordinates, its rates
 
 

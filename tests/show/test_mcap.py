@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 
 import numpy as np
@@ -12,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 import axode as ax
 from axode import errors
-from axode.cli import run as command
+from axode.cli.time_tables import save_columns
 from axode.show.logs import mcap_container
 from logged_runs import balancer_run
 
@@ -49,6 +51,7 @@ def numbers(messages, *fields):
 
 
 XYZ = ("x", "y", "z")
+TOPIC = re.compile(r"(/[A-Za-z_][A-Za-z0-9_]*)+")
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +75,19 @@ def test_joint_states(log):
         np.testing.assert_allclose(found, np.stack(columns, axis=-1), rtol=1e-15, atol=1e-15)
 
 
+def test_the_description_names_the_bodies_once(log):
+    ((message, text),) = log[0]["/robot_description"]
+    assert message.log_time == 0
+    robot = ElementTree.fromstring(text.data)
+    assert set(balancer_run().model.bodies) <= {link.get("name") for link in robot.iter("link")}
+
+
 def test_times(log):
     run = balancer_run()
     wanted = np.rint(run.time * 1e9).astype(int)
     for topic, messages in log[0].items():
+        if topic == "/robot_description":
+            continue
         assert [m.log_time for m, _ in messages] == wanted.tolist(), topic
         assert [m.publish_time for m, _ in messages] == wanted.tolist(), topic
         assert [m.sequence for m, _ in messages] == list(range(len(run))), topic
@@ -194,7 +206,8 @@ def test_prefix_rate_epoch_frame_and_signals(tmp_path):
     messages, _, _ = read(path)
     within = "/fleet/robot_1/"
     signals = ["signals/base/pitch", "signals/left/torque"]
-    assert set(messages) == {"/tf", *(within + name for name in ("joint_states", "odom", *signals))}
+    others = ("joint_states", "odom", "robot_description", *signals)
+    assert set(messages) == {"/tf", *(within + name for name in others)}
     times = np.arange(31) / 30
     stamps = [m.log_time for m, _ in messages["/tf"]]
     assert stamps == [1_790_000_000_250_000_000 + round(1e9 * t) for t in times]
@@ -229,6 +242,29 @@ def test_a_run_backwards_and_one_from_a_file(tmp_path):
         less.to_mcap(tmp_path / "less.mcap")
 
 
+def test_columns_whose_topics_would_be_the_same(tmp_path):
+    run = balancer_run()
+    names = {"tilt angle": 1.0, "tilt_angle": 2.0, "tilt/angle": 3.0, "2nd.größe..x": 4.0}
+    more = run.with_columns({name: np.full(len(run), x) for name, x in names.items()})
+    path = more.to_mcap(tmp_path / "run.mcap", signals=list(names))
+    messages, channels, _ = read(path)
+    found = {
+        channels[topic][1].metadata["signal"]: (topic, decoded[0][1].data)
+        for topic, decoded in messages.items()
+        if topic.startswith("/signals/")
+    }
+    assert {name: value for name, (_, value) in found.items()} == names
+    assert all(TOPIC.fullmatch(topic) for topic, _ in found.values())
+    assert found["tilt_angle"][0] == "/signals/tilt_angle_2"
+
+
+def test_one_sample(tmp_path):
+    run = balancer_run().between(0.0, 0.0)
+    for options in ({}, {"rate": 50.0}):
+        messages, _, _ = read(run.to_mcap(tmp_path / "run.mcap", **options))
+        assert len(messages["/odom"]) == 1
+
+
 def test_a_model_from_a_file_knows_no_gears(tmp_path):
     run = balancer_run()
     functions = ["poses", "rates", "twists"]
@@ -247,6 +283,7 @@ def test_what_cannot_be_logged(tmp_path, monkeypatch):
         ("rate: expected samples per second", {"rate": 1e12}, run),
         (r"time stamps of ROS go from 0 to 2\^31 s", {"epoch": -5.0}, run),
         (r"time stamps of ROS go from 0 to 2\^31 s", {"epoch": 2.0**31}, run),
+        (r"time stamps of ROS go from 0 to 2\^31 s", {"epoch": float("nan")}, run),
         ("cannot begin the name of a topic", {"prefix": "1st robot"}, run),
         ("'pole' would name two frames", {"frame": "pole"}, run),
     ):
@@ -270,8 +307,6 @@ def test_what_cannot_be_logged(tmp_path, monkeypatch):
         run.to_mcap(path)
 
 
-def test_from_the_command_line(tmp_path, capsys):
-    path = tmp_path / "run.mcap"
-    line = ["simulate", "unicycle", "--time", "0.2", "--start", "phi_dot=1"]
-    assert command([*line, "--out", str(path)]) == 0, capsys.readouterr().err
-    assert {"/tf", "/odom", "/joint_states"} <= set(read(path)[0])
+def test_the_ending_chooses_the_log_on_the_command_line(tmp_path):
+    save_columns(balancer_run(), tmp_path / "run.mcap")
+    assert {"/tf", "/odom", "/contact_forces/left"} <= set(read(tmp_path / "run.mcap")[0])

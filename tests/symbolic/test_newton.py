@@ -117,3 +117,21 @@ def test_derivatives_by_differences():
 
 def test_machines_of_about_a_metre_are_measured_in_metres():
     assert [unit_length(x) for x in (1e-3, 0.1, 0.7, 1.0, 12.0)] == [1e-3, 1.0, 1.0, 1.0, 12.0]
+
+
+def test_a_step_where_lapack_gives_up(monkeypatch):
+    """It does so on a few matrices of sound numbers, and not on their transposes."""
+    J = np.random.default_rng(2).normal(size=(3, 5, 4))
+    r, damping = np.ones((3, 5)), np.zeros(3)
+    wanted = truncated_step(J, r, damping)
+    svd = np.linalg.svd
+
+    def weak(A, **options):
+        if A.ndim > 2 or np.array_equal(A, J[1]):
+            raise np.linalg.LinAlgError
+        return svd(A, **options)
+
+    monkeypatch.setattr(np.linalg, "svd", weak)
+    assert np.allclose(truncated_step(J, r, damping), wanted, rtol=1e-12)
+    with pytest.raises(np.linalg.LinAlgError):
+        truncated_step(np.full((1, 2, 2), np.nan), np.ones((1, 2)), np.zeros(1))

@@ -161,15 +161,19 @@ def exact(kind: Kind) -> Callable:
     return getattr(mp, names.get(kind, kind.label))
 
 
-def worst_error(test: Range, count: int, seed: int = 0, *, single: bool = False) -> float:
-    """Largest error in units in the last place of the exact result."""
+def worst_error(
+    test: Range,
+    count: int,
+    seed: int = 0,
+    *,
+    single: bool = False,
+    compute: Callable[[Kind, list[np.ndarray]], np.ndarray] | None = None,
+) -> float:
+    """Largest error in units in the last place of the exact result, of the CPU or of `compute`."""
     number = np.float32 if single else np.float64
     arguments = test.arguments(np.random.default_rng(seed), count, number)
-    computed = (
-        in_single(test.kind, arguments)
-        if single
-        else (np.asarray(single_operation(test.kind)(*arguments)))
-    )
+    compute = compute or (in_single if single else in_double)
+    computed = compute(test.kind, arguments)
     worst = 0.0
     smallest = float(np.finfo(number).smallest_normal)
     with mp.workdps(50):
@@ -182,6 +186,19 @@ def worst_error(test: Range, count: int, seed: int = 0, *, single: bool = False)
             error = float(abs(mp.mpf(result) - truth) / float(np.spacing(rounded)))
             worst = max(worst, error if error == error else math.inf)
     return worst
+
+
+def in_double(kind: Kind, arguments: list[np.ndarray]) -> np.ndarray:
+    """An operation in double precision, by the CPU."""
+    return np.asarray(single_operation(kind)(*arguments))
+
+
+def elementwise(kind: Kind, count: int) -> Tape:
+    """An operation on each of many numbers."""
+    builder, places = TapeBuilder(), range(ARITY[kind])
+    results = [builder.apply(kind, *(builder.input(k, i) for k in places)) for i in range(count)]
+    inputs = tuple(Port("xyz"[k], (count,)) for k in places)
+    return Tape.build(kind.label, inputs, (Port("result", (count,)),), builder, results)
 
 
 def in_single(kind: Kind, arguments: list[np.ndarray]) -> np.ndarray:

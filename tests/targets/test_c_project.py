@@ -11,13 +11,24 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape.rounding import evaluate_rounded, rounding_bounds
+from axode.cli import run
+from axode.codegen.tape.rounding_bounds import evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c import c_code
 from axode.codegen.targets.c_numbers import NUMBERS
 from axode.model.sample_states import sample_arguments
+from benchmarks.cortex_m.board import (
+    AARCH64,
+    ARM,
+    BOARD,
+    costs,
+    has_tools,
+    run_on_aarch64,
+    run_on_board,
+)
 from tests.targets import functions
 from tests.targets.test_c import CC, every_kind, needs_cc
+from variants import further
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow", "-Wconversion")
 SINGLE = ("-Wdouble-promotion", "-Wfloat-conversion", "-Wunsuffixed-float-constants")
@@ -100,15 +111,15 @@ def test_the_self_test_finds_a_wrong_step(projects, tmp_path):
 def test_cmake_builds_tests_and_installs(projects, tmp_path):
     build, place = tmp_path / "build", tmp_path / "place"
 
-    def run(*command):
+    def call(*command):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    run("cmake", "-S", projects / "single", "-B", build, f"-DCMAKE_INSTALL_PREFIX={place}")
-    run("cmake", "--build", build)
-    assert "100% tests passed" in run("ctest", "--test-dir", build)
-    run("cmake", "--install", build)
+    call("cmake", "-S", projects / "single", "-B", build, f"-DCMAKE_INSTALL_PREFIX={place}")
+    call("cmake", "--build", build)
+    assert "100% tests passed" in call("ctest", "--test-dir", build)
+    call("cmake", "--install", build)
     (config,) = place.rglob("single-config.cmake")
     assert "add_library(single::single STATIC IMPORTED)" in config.read_text()
     assert (place / "include" / "single.h").is_file() and list(place.rglob("libsingle.a"))
@@ -172,6 +183,33 @@ def test_stacks_are_as_small_as_stated(projects, level, tmp_path):
     assert all(frames[name] <= int(limit) for name, limit in stated.items())
 
 
+@pytest.mark.skipif(not has_tools(ARM, BOARD[0]), reason="no tools for a Cortex-M4F")
+@pytest.mark.parametrize("name", ["single", further("bars")])
+def test_it_runs_on_a_cortex_m4f(projects, linkage, name, tmp_path):
+    folder = tmp_path / name
+    shutil.copytree(projects / name, folder)
+    printed = run_on_board(folder, [folder / "tests" / "self_test.c"], "self_test")
+    assert printed.count(": 0 wrong, ") == 3
+    precision = "float32" if name == "single" else "float64"
+    found = costs(folder, linkage, FUNCTIONS, precision)
+    # at least an instruction per operation
+    operations = {function: linkage.tape(function).n_operations for function in FUNCTIONS}
+    assert all(found[function].instructions >= n for function, n in operations.items())
+    assert found["step"].instructions > 4 * operations["forward_dynamics"]
+    stated = re.findall(r"Stack: at most (\d+)", (folder / "include" / f"{name}.h").read_text())
+    library = 512  # bytes of the mathematical library
+    assert all(c.stack <= int(n) + library for c, n in zip(found.values(), stated, strict=True))
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not has_tools(*AARCH64), reason="no tools for aarch64")
+@pytest.mark.parametrize("name", ["bars", "single"])
+def test_it_runs_on_aarch64_with_fused_products(projects, name, tmp_path):
+    folder = tmp_path / name
+    shutil.copytree(projects / name, folder)
+    assert run_on_aarch64(folder).count(": 0 wrong, ") == 3
+
+
 def test_nothing_in_single_precision_is_double(projects):
     texts = [path.read_text() for path in (projects / "single").rglob("*.[ch]")]
     for text in texts:
@@ -218,12 +256,12 @@ def test_steps_are_those_of_simulate(linkage, projects):
     for _ in range(100):
         assert step(pointer(q), pointer(nu), pointer(u), ctypes.c_double(1e-3)) == 0
     options = {"start": {"theta1_dot": 1.0}, "input": {"tau": 0.05}}
-    run = ax.simulate(linkage, 0.1, method="rk4", step=1e-3, **options)
+    motion = ax.simulate(linkage, 0.1, method="rk4", step=1e-3, **options)
     assert q == pytest.approx(
-        [run[n][-1] for n in linkage.coordinates], rel=SAME_METHOD, abs=SAME_METHOD
+        [motion[n][-1] for n in linkage.coordinates], rel=SAME_METHOD, abs=SAME_METHOD
     )
     assert nu == pytest.approx(
-        [run[n][-1] for n in linkage.independent], rel=SAME_METHOD, abs=SAME_METHOD
+        [motion[n][-1] for n in linkage.independent], rel=SAME_METHOD, abs=SAME_METHOD
     )
     before = q.copy(), nu.copy()
     push = pointer(np.array([np.nan]))
@@ -268,8 +306,8 @@ def test_time_and_parameters_are_arguments_where_there_are_any(tmp_path):
         time = ctypes.c_double(0.01 * k)
         passed = [time if array is None else pointer(array) for array in given]
         assert step(*passed, ctypes.c_double(0.01)) == 0
-    run = ax.simulate(model, 0.2, method="rk4", step=0.01)
-    assert q == pytest.approx([run[n][-1] for n in model.coordinates], rel=1e-10, abs=1e-10)
+    motion = ax.simulate(model, 0.2, method="rk4", step=0.01)
+    assert q == pytest.approx([motion[n][-1] for n in model.coordinates], rel=1e-10, abs=1e-10)
 
 
 # rounding ----------------------------------------------------------------------------------------
@@ -311,6 +349,16 @@ def test_sampled_states_close(linkage):
     states = sample_arguments(linkage, 50)
     assert np.abs(linkage.residual(states["q"])).max() < 1e-9
     assert np.ptp(states["q"], axis=0).min() > 0.1
+
+
+def test_the_command_line_writes_a_project(tmp_path, capsys):
+    folder = tmp_path / "robot"
+    command = ["export", "unicycle", "--to", f"{folder}/", "--precision", "float32"]
+    assert run([*command, "--prefix", "left_"]) == 0
+    assert "robot.h" in capsys.readouterr().out
+    assert "int left_step(float *q" in (folder / "include" / "robot.h").read_text()
+    assert run([*command, "--fmi", "3.0"]) == 2
+    assert "it is for .fmu files" in capsys.readouterr().err
 
 
 # mistakes ----------------------------------------------------------------------------------------

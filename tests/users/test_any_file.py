@@ -1,6 +1,7 @@
 """Whatever a file holds, it loads or is refused by an error of ours that says so."""
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,7 @@ def spoiled(dice):
 def test_only_our_own_errors_come_out(tmp_path):
     dice = random.Random(9)
     path = tmp_path / "robot.toml"
+    shutil.copy(Path(__file__).parents[2] / "examples" / "diffdrive.urdf", tmp_path)
     outcomes = {"loaded": 0, "MechanismError": 0, "FileError": 0}
     for _ in range(ROUNDS):
         text = spoiled(dice)

@@ -445,6 +445,7 @@ def refused(path, verb=ax.load):
             "outermost element is <robot>, and from MJCF, where it is <mujoco>.",
         ),
         ("x = " + "[" * 5000 + "]" * 5000, "rover.toml: arrays or tables are nested too deeply."),
+        ("x = " + "9" * 5000, "rover.toml: a whole number has thousands of digits."),
     ],
 )
 def test_what_is_not_toml_is_told(file, text, message):

@@ -21,6 +21,7 @@ from axode.cli.gallery import gallery
 from axode.cli.inverse import inverse
 from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
+from axode.cli.page import page
 from axode.cli.reach import reach
 from axode.cli.report import report
 from axode.cli.reproduce import reproduce
@@ -43,6 +44,7 @@ VERBS = (
     sweep,
     view,
     report,
+    page,
     inverse,
     export,
     linearize,

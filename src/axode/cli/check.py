@@ -7,9 +7,7 @@ from axode.cli.shared import AsJson, JsonFile, deliver
 def check(
     source: Source, option: Options = None, as_json: AsJson = False, out: JsonFile = None
 ) -> None:
-    """Analyse a mechanism: mobility, redundant constraints, actuation.
-
-    Of a file that extends another, list what it adds and removes.
+    """Analyse a mechanism: mobility, redundant constraints, actuation, additions.
 
     axode check examples/rover.toml
 

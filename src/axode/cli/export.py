@@ -20,6 +20,8 @@ ENDINGS = {
     ".toml": "the mechanism itself",
     ".ptx": "a kernel for NVIDIA GPUs",
     ".fmu": "a functional mock-up unit for tools that read FMI 2 or 3",
+    ".wasm": "WebAssembly and JavaScript for web pages and Node",
+    ".tgz": "the same as a package of npm",
     ".urdf": "the mechanism for ROS and others, as far as URDF can say it",
     ".xml": "the mechanism for MuJoCo (MJCF)",
     ".sdf": "the mechanism for Gazebo, Drake and others",

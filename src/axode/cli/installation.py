@@ -19,9 +19,14 @@ EXTRAS = {
     "data": ("pandas", "tables"),
     "sym": ("sympy", "SymPy expressions"),
     "mujoco": ("mujoco", "MJCF files"),
+    "mcap": ("mcap", "logs of ROS 2 messages"),
+    "rerun": ("rerun", "recordings of Rerun"),
     "cuda": ("cupy", "runs on NVIDIA GPUs"),
 }
-PACKED_AS = {"cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")}
+PACKED_AS = {
+    "cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy"),
+    "rerun": ("rerun-sdk",),
+}
 
 
 def processor() -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from axode.mechanism.mechanism import Mechanism
     from axode.model.model import Model
 
-SOURCE_HELP = "Mechanism file (.toml, .urdf, .xml), or name of a mechanism in the gallery."
+SOURCE_HELP = "Mechanism file (.toml, .urdf, .xml, .sdf), or name of a mechanism in the gallery."
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)]
 Options = Annotated[
     list[str] | None,
@@ -29,7 +29,7 @@ Options = Annotated[
     ),
 ]
 FILE_OPTIONS = ("base", "strict", "folder", "wheels")
-ENDINGS = (".toml", ".urdf", ".xml", ".axm")
+ENDINGS = (".toml", ".urdf", ".xml", ".sdf", ".world", ".axm")
 
 
 def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechanism:

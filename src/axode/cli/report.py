@@ -52,11 +52,11 @@ def report(
         from axode.cli.view import simulate_run
 
         trajectory = simulate_run(model, time, begin, texts, values)
-    path = write_report(model, out or _page_name(model.name), run=trajectory)
+    path = write_report(model, out or page_name(model.name), run=trajectory)
     print(f"wrote {path}")
 
 
-def _page_name(name: str) -> Path:
+def page_name(name: str) -> Path:
     """Return a file name for a mechanism of any name."""
     path = Path(re.sub(r"[^\w.+-]", "_", name).lstrip(".") + ".html")
     check_writable(path, (".html",))

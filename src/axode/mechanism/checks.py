@@ -191,6 +191,11 @@ def _placement_faults(kind: str, connection: Connection) -> Iterator[Fault]:
         fault = rotation_fault(getattr(connection, field))
         if fault:
             yield Fault(kind, name, field, fault)
+    if not 0 <= numeric(connection.armature) < math.inf:
+        message = f"must be >= 0 kg m^2, got {shown(connection.armature)}"
+        yield Fault(kind, name, "armature", message)
+    elif kind == "loop" and connection.armature != 0.0:
+        yield Fault(kind, name, "armature", "a joint that closes a loop has no speeds to feel it")
     yield from _finite(kind, name, connection, ("at", "child_at"))
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, cast
 
+from axode.argument_types import check_arguments
+
 if TYPE_CHECKING:
     from axode.mechanism.files.mechanism_text import MechanismText
     from axode.mechanism.mechanism import Mechanism
@@ -39,6 +41,7 @@ class ExportMethods:
         Warns:
             LeftOut: listing everything that URDF cannot say.
         """
+        check_arguments(ExportMethods.to_urdf, locals())
         from axode.mechanism.files.urdf_writer import urdf_text
 
         return urdf_text(cast("Mechanism", self), path, parameters, strict=strict)
@@ -69,6 +72,7 @@ class ExportMethods:
         Warns:
             LeftOut: listing everything that MJCF cannot say.
         """
+        check_arguments(ExportMethods.to_mjcf, locals())
         from axode.mechanism.files.mjcf_writer import mjcf_text
 
         return mjcf_text(cast("Mechanism", self), path, parameters, strict=strict)
@@ -99,6 +103,7 @@ class ExportMethods:
         Warns:
             LeftOut: listing everything that SDF cannot say.
         """
+        check_arguments(ExportMethods.to_sdf, locals())
         from axode.mechanism.files.sdf_writer import sdf_text
 
         return sdf_text(cast("Mechanism", self), path, parameters, strict=strict)

@@ -50,10 +50,10 @@ def home_poses(mechanism: Mechanism) -> HomePoses:
     links = {GROUND.name: HomeFrame(np.eye(3), np.zeros(3))}
     joints: dict[str, HomeFrame] = {}
     for connection in tree_order(mechanism):
-        at = links[connection.parent].then(_matrix(connection.rotation), vector(connection.at))
+        at = links[connection.parent].then(matrix(connection.rotation), vector(connection.at))
         joints[connection.name] = at
         moved = at.then(*_displacement(connection, mechanism.home_coordinates))
-        R = _matrix(connection.child_rotation).T
+        R = matrix(connection.child_rotation).T
         links[connection.child] = moved.then(R, -R @ vector(connection.child_at))
     return HomePoses(links, joints)
 
@@ -63,7 +63,8 @@ def vector(values: Any) -> np.ndarray:
     return np.array([numeric(value) for value in values])
 
 
-def _matrix(rotation: Any) -> np.ndarray:
+def matrix(rotation: Any) -> np.ndarray:
+    """Return the matrix of a rotation in numbers; parameters have their defaults."""
     return np.array([[numeric(x) for x in row] for row in rotation_matrix(rotation)])
 
 
@@ -88,13 +89,13 @@ def _displacement(connection: Connection, home: dict[str, float]) -> tuple[np.nd
     if joint.has_quaternion:
         quaternion = np.array([values[short] for short in _QUATERNION])
         if quaternion.any():
-            R = _matrix(tuple(map(float, quaternion / np.linalg.norm(quaternion))))
+            R = matrix(tuple(map(float, quaternion / np.linalg.norm(quaternion))))
     return R, p
 
 
 def _turn(axis: np.ndarray, angle: float) -> np.ndarray:
     half = angle / 2
-    return _matrix((float(np.cos(half)), *map(float, np.sin(half) * axis)))
+    return matrix((float(np.cos(half)), *map(float, np.sin(half) * axis)))
 
 
 def _aligned(axis: np.ndarray) -> np.ndarray:
@@ -103,4 +104,4 @@ def _aligned(axis: np.ndarray) -> np.ndarray:
     if w < 1e-12:
         return np.diag([1.0, -1.0, -1.0])
     quaternion = np.array([w, -axis[1], axis[0], 0.0])
-    return _matrix(tuple(map(float, quaternion / np.linalg.norm(quaternion))))
+    return matrix(tuple(map(float, quaternion / np.linalg.norm(quaternion))))

@@ -128,6 +128,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
         child_rotation: Any = NO_ROTATION,
         coordinates: Sequence[str] = (),
         speeds: Sequence[str] = (),
+        armature: Any = 0.0,
     ) -> Connection:
         """Join two bodies; a joint whose child is held by another joint already closes a loop.
 
@@ -138,6 +139,8 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
             at, rotation: The joint's frame in the parent [m; roll-pitch-yaw, quaternion or matrix].
             child_at, child_rotation: The joint's frame in the child.
             coordinates, speeds: Names instead of the usual ones (`name`, `name.rate`, ...).
+            armature: Inertia that each speed feels besides the bodies', as of a rotor that nothing
+                drives [kg m^2, or kg for a speed in m/s].
         """
         connection = make_connection(
             name,
@@ -150,6 +153,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
             child_rotation=child_rotation,
             coordinates=coordinates,
             speeds=speeds,
+            armature=armature,
         )
         return self._join(connection)
 

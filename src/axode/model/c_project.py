@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from axode.codegen.tape.operations import Array
-from axode.codegen.tape.rounding import RoundedSamples, evaluate_rounded, rounding_bounds
+from axode.codegen.tape.rounding_bounds import RoundedSamples, evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c import c_identifier, c_library, check_prefix, check_stem
 from axode.codegen.targets.c_numbers import NUMBERS
-from axode.codegen.targets.c_self_test import SelfCheck, check_samples, check_tape, self_test
+from axode.codegen.targets.c_self_test import FunctionCheck, check_samples, check_tape, self_test
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError
 from axode.model.c_project_texts import CMAKE, MARK, README, fill
@@ -148,13 +148,13 @@ def _library_name(folder: Path) -> str:
 
 def _checks(
     model: Model, tapes: Sequence[Tape], step: CStep, prefix: str
-) -> tuple[dict[str, Rounding], list[SelfCheck]]:
+) -> tuple[dict[str, Rounding], list[FunctionCheck]]:
     """Rounding errors of all functions, and what the self-test checks."""
     arguments = sample_arguments(model, STATES)
     few = {name: array[:STEP_STATES] for name, array in arguments.items()}
     every = [(tape, [arguments[port.name] for port in tape.inputs], ()) for tape in tapes]
     rounding: dict[str, Rounding] = {}
-    checks: list[SelfCheck] = []
+    checks: list[FunctionCheck] = []
     taken: set[str] = set()
     for tape, arrays, statements in [*every, (step.tape, step.samples(few), step.check_statements)]:
         name = c_identifier(prefix + tape.name, taken)
@@ -214,7 +214,7 @@ def _readme(
     step: CStep,
     entries: Mapping[str, Sequence[str]],
     rounding: Mapping[str, Rounding],
-    checks: Sequence[SelfCheck],
+    checks: Sequence[FunctionCheck],
 ) -> str:
     real = NUMBERS[step.precision].type
     arrays = [

@@ -1,4 +1,4 @@
-"""Export of models to C, CMake projects, PTX, FMUs or model files."""
+"""Export of models to C, CMake projects, PTX, WebAssembly, FMUs or model files."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ SUFFIXES = {
     ".c": "C99 and its header",
     ".ptx": "kernels for a GPU",
     ".fmu": "FMI 2 or 3",
+    ".wasm": "WebAssembly and its JavaScript",
+    ".tgz": "the same as a package of npm",
     "/": "a CMake project of C99, in a folder",
 }
 
@@ -59,6 +61,8 @@ def export_model(
         return (place,)
     if functions is None:
         functions = ("forward_dynamics",)
+    if ending in (".wasm", ".tgz"):
+        return _web_files(model, place, functions)
     if ending in (".c", "/"):
         return _c_files(model, place, functions, prefix, precision or "float64", ending == "/")
     return _kernel_files(model, place, functions, rollout, input, capability, precision)
@@ -96,6 +100,22 @@ def _c_files(
     write_atomically(place, source.encode())
     write_atomically(place.with_suffix(".h"), header.encode())
     return place, place.with_suffix(".h")
+
+
+def _web_files(model: Model, place: Path, functions: Sequence[str]) -> tuple[Path, ...]:
+    from axode.disk.atomic import write_atomically
+    from axode.model.web_module import javascript, npm_package, web_module
+    from axode.problems.steps.compiled import rollout_program
+
+    data = web_module(model, {"advance": rollout_program(model, "rk4", None)}, functions)
+    if place.suffix == ".tgz":
+        write_atomically(place, npm_package(model, place.stem, data))
+        return (place,)
+    write_atomically(place, data)
+    beside = {place.with_name(name): text for name, text in javascript(place.stem).items()}
+    for path, text in beside.items():
+        write_atomically(path, text.encode())
+    return place, *beside
 
 
 def _fmu_file(

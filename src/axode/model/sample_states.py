@@ -28,7 +28,7 @@ def sample_arguments(model: Model, count: int, seed: int = 0) -> dict[str, Array
     Args:
         model: The model.
         count: How many states.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
     facts = model.facts

@@ -23,6 +23,9 @@ def speed_index(machine: Machine, name: str) -> int:
 def armature(machine: Machine) -> Array:
     """Rotor inertia that each speed feels."""
     felt = np.zeros(len(machine.speeds))
+    for connection in machine.mechanism.connections:
+        for speed in connection.speeds:
+            felt[speed_index(machine, speed)] += machine.value(connection.armature)
     for drive in machine.mechanism.drives:
         gear, inertia = (machine.value(x) for x in (drive.motor.gear, drive.motor.rotor_inertia))
         felt[speed_index(machine, drive.coordinate)] += gear**2 * inertia

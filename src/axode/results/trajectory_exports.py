@@ -119,7 +119,8 @@ class TrajectoryExports:
         Topics, after the prefix: `joint_states` (sensor_msgs/JointState) of all coordinates but
         those of free bases and ball joints, `odom` (nav_msgs/Odometry) of each base that moves over
         the ground, `signals/...` (std_msgs/Float64) of columns, with their names and units in the
-        metadata of the channel; and `/tf` (tf2_msgs/TFMessage) with the poses of all bodies.
+        metadata of the channel, and once `robot_description` (std_msgs/String), as URDF. The poses
+        of all bodies are in `/tf` (tf2_msgs/TFMessage).
 
         Args:
             path: Ends in `.mcap`.

@@ -6,7 +6,7 @@ import math
 
 from axode.codegen.lowering.ir import DOUBLE, Writer
 from axode.codegen.math import coefficients as poly
-from axode.codegen.math.reduction import minus_multiple, nearest
+from axode.codegen.math.reduction import minus_multiple, nearest, two_sum
 
 LN2 = (0.6931471805599453, 2.3190468138462996e-17)
 INF, NAN = math.inf, math.nan
@@ -116,20 +116,13 @@ def log(w: Writer, x: str) -> str:
     # k ln 2 is rounded once; its error returns with the small terms.
     high = w.mul(k, w.constant(LN2[0]))
     high_lost = w.fma(k, w.constant(LN2[0]), w.neg(high))
-    total, lost = _two_sum(w, high, f)
+    total, lost = two_sum(w, high, f)
     return _positive_only(w, x, w.add(total, w.add(w.add(lost, high_lost), low)))
-
-
-def _two_sum(w: Writer, a: str, b: str) -> tuple[str, str]:
-    """a + b and what rounding lost, exactly."""
-    total = w.add(a, b)
-    from_b = w.sub(total, a)
-    return total, w.add(w.sub(a, w.sub(total, from_b)), w.sub(b, from_b))
 
 
 def log1p(w: Writer, x: str) -> str:
     one = w.constant(1.0)
-    total, lost = _two_sum(w, one, x)
+    total, lost = two_sum(w, one, x)
     inside = w.compare("ogt", total, w.constant(0.0))
     inside = w.combine("and", inside, w.compare("olt", total, w.constant(INF)))
     correction = w.select(inside, w.div(lost, total), w.constant(0.0))
@@ -157,14 +150,14 @@ def _double_log(w: Writer, x: str) -> tuple[str, str]:
     term_low = w.fma(cube, w.constant(third_low), term_low)
     term_low = w.fma(cube_low, w.constant(third), term_low)
     tail = w.mul(w.mul(cube, z), w.polynomial(z, poly.LOG_TAIL))
-    high, lost = _two_sum(w, w.mul(s, w.constant(2.0)), term)
+    high, lost = two_sum(w, w.mul(s, w.constant(2.0)), term)
     low = w.add(w.fma(s_low, w.constant(2.0), lost), w.add(term_low, tail))
     scale = w.mul(k, w.constant(LN2[0]))
     scale_low = w.fma(k, w.constant(LN2[0]), w.neg(scale))
     scale_low = w.fma(k, w.constant(LN2[1]), scale_low)
-    total, lost = _two_sum(w, scale, high)
+    total, lost = two_sum(w, scale, high)
     # The low part is not below the last digit of the high one yet: renormalize.
-    return _two_sum(w, total, w.add(lost, w.add(scale_low, low)))
+    return two_sum(w, total, w.add(lost, w.add(scale_low, low)))
 
 
 def power(w: Writer, x: str, y: str) -> str:

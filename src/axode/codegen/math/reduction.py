@@ -1,4 +1,4 @@
-"""Argument reduction: nearest integers and exact multiples, as IR."""
+"""Argument reduction: nearest integers, exact multiples and sums, as IR."""
 
 from __future__ import annotations
 
@@ -20,3 +20,10 @@ def minus_multiple(w: Writer, x: str, n: str, parts: tuple[float, ...]) -> str:
     for part in parts:
         x = w.fma(n, w.constant(-part), x)
     return x
+
+
+def two_sum(w: Writer, a: str, b: str) -> tuple[str, str]:
+    """a + b and what rounding lost, exactly."""
+    total = w.add(a, b)
+    from_b = w.sub(total, a)
+    return total, w.add(w.sub(a, w.sub(total, from_b)), w.sub(b, from_b))

@@ -66,13 +66,29 @@ def sin_cos(w: Writer, x: str) -> tuple[str, str]:
     known = w.compare("olt", w.fabs(x), w.constant(numbers.largest))
     x = w.select(known, x, w.constant(math.nan))
     n, quadrant = nearest(w, x, 2 / math.pi)  # the two low bits are used
-    r = minus_multiple(w, x, n, numbers.half_pi)
+    return quadrant_of(w, sin_cos_of_rest(w, minus_multiple(w, x, n, numbers.half_pi)), quadrant)
+
+
+def half_pi_parts(number: Format) -> tuple[float, float, float]:
+    """pi/2 in three numbers of a format."""
+    return _NUMBERS[number].half_pi
+
+
+def sin_cos_of_rest(w: Writer, r: str, *, fused: bool = True) -> tuple[str, str]:
+    """Sine and cosine for |r| <= pi/4; without fused steps, the last digit may be another."""
+    numbers = _NUMBERS[w.format]
     z = w.mul(r, r)
-    sine = w.fma(w.mul(z, w.polynomial(z, numbers.sin)), r, r)
+    join = w.fma if fused else lambda a, b, c: w.add(w.mul(a, b), c)
+    sine = join(w.mul(z, w.polynomial(z, numbers.sin)), r, r)
     half = w.mul(z, w.constant(0.5))
     near = w.sub(w.constant(1.0), half)
     lost = w.sub(w.sub(w.constant(1.0), near), half)
-    cosine = w.add(near, w.fma(w.mul(z, z), w.polynomial(z, numbers.cos), lost))
+    return sine, w.add(near, join(w.mul(z, z), w.polynomial(z, numbers.cos), lost))
+
+
+def quadrant_of(w: Writer, pair: tuple[str, str], quadrant: str) -> tuple[str, str]:
+    """Sine and cosine in the quadrant that the two low bits of a whole number name."""
+    sine, cosine = pair
     odd = w.compare_whole("ne", w.whole_operation("and", quadrant, w.whole(1)), w.whole(0))
     next_quadrant = w.whole_operation("add", quadrant, w.whole(1))
     return (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from axode.codegen.tape.operations import Kind
-from axode.codegen.tape.rounding import round_constant
+from axode.codegen.tape.rounding_bounds import round_constant
 
 # C's own functions would let a NaN vanish, or do not exist; R is the type, F ends its functions.
 HELPERS = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from axode.codegen.tape.operations import Array
-from axode.codegen.tape.rounding import RoundedSamples, round_numbers, rounding_bounds
+from axode.codegen.tape.rounding_bounds import RoundedSamples, round_numbers, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c_numbers import CNumbers
 
@@ -26,7 +26,7 @@ LARGEST_BOUND = 0.1
 
 
 @dataclass(frozen=True)
-class SelfCheck:
+class FunctionCheck:
     """A function, samples of its arguments, and what it must give there.
 
     Attributes:
@@ -45,7 +45,7 @@ class SelfCheck:
     statements: tuple[str, ...] = ()
 
 
-def check_tape(tape: Tape, name: str, precision: str) -> SelfCheck:
+def check_tape(tape: Tape, name: str, precision: str) -> FunctionCheck:
     """Check of a tape at the best conditioned of some random samples.
 
     Args:
@@ -56,7 +56,7 @@ def check_tape(tape: Tape, name: str, precision: str) -> SelfCheck:
     if not tape.inputs:
         results = [np.repeat(x[np.newaxis], SAMPLES, 0) for x in tape.evaluate()]
         written = [_written_error(x, precision) for x in results]
-        return SelfCheck(name, [], results, written)
+        return FunctionCheck(name, [], results, written)
     rng = np.random.default_rng(0)
     drawn = [rng.normal(size=(CANDIDATES, *port.shape)) for port in tape.inputs]
     return check_samples(name, rounding_bounds(tape, drawn, precision), precision, SAMPLES, 0.0)
@@ -69,7 +69,7 @@ def check_samples(
     count: int,
     spread: float,
     statements: tuple[str, ...] = (),
-) -> SelfCheck:
+) -> FunctionCheck:
     """Check of a function at some of given samples.
 
     Args:
@@ -78,7 +78,7 @@ def check_samples(
         precision: "float64" or "float32".
         count: How many are chosen.
         spread: 0 takes the best conditioned samples, 1 samples of all kinds.
-        statements: See `SelfCheck`.
+        statements: See `FunctionCheck`.
     """
     relative = samples.relative(samples.bounds)
     usable = int(np.count_nonzero(relative < LARGEST_BOUND))
@@ -89,7 +89,7 @@ def check_samples(
         for result, bound in zip(samples.results, samples.bounds, strict=True)
     ]
     inputs, outputs = ([x[chosen] for x in side] for side in (samples.inputs, samples.results))
-    return SelfCheck(name, inputs, outputs, accepted, statements)
+    return FunctionCheck(name, inputs, outputs, accepted, statements)
 
 
 def _written_error(array: Array, precision: str) -> Array:
@@ -98,7 +98,7 @@ def _written_error(array: Array, precision: str) -> Array:
     return np.abs(finite - round_numbers(finite, precision))
 
 
-def self_test(header: str, checks: Sequence[SelfCheck], numbers: CNumbers) -> str:
+def self_test(header: str, checks: Sequence[FunctionCheck], numbers: CNumbers) -> str:
     """Program that prints how many results of each function are wrong, and returns 0 if none.
 
     Args:
@@ -145,7 +145,7 @@ static int report(const char *name, int wrong, REAL worst)
 """
 
 
-def _test(name: str, check: SelfCheck, numbers: CNumbers) -> str:
+def _test(name: str, check: FunctionCheck, numbers: CNumbers) -> str:
     """A function that returns how many results are wrong."""
     count = len(check.outputs[0]) if check.outputs else 0
     tables = {

@@ -36,7 +36,8 @@ class Connection:
     """A joint placed on its two bodies.
 
     The joint's frame stands at `at`, turned by `rotation`, in the parent, and at `child_at`, turned
-    by `child_rotation`, in the child; the two coincide at zero coordinates.
+    by `child_rotation`, in the child; the two coincide at zero coordinates. Each speed feels
+    `armature` besides the inertia of the bodies.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Connection:
     child_rotation: Rotation = NO_ROTATION
     coordinate_names: tuple[str, ...] = ()  # instead of the joint's own
     speed_names: tuple[str, ...] = ()
+    armature: Scalar = 0.0
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -153,6 +155,7 @@ def make_connection(
     child_rotation: Any = NO_ROTATION,
     coordinates: Any = (),
     speeds: Any = (),
+    armature: Any = 0.0,
 ) -> Connection:
     """A joint on its two bodies."""
     owner = f"joint '{as_name('joint', name)}'"
@@ -173,6 +176,7 @@ def make_connection(
         convert(owner, "child_rotation", as_rotation, child_rotation),
         _names(owner, "coordinate", coordinates, len(joint.coordinate_names)),
         _names(owner, "speed", speeds, len(joint.speed_names)),
+        convert(owner, "armature", as_scalar, armature),
     )
 
 

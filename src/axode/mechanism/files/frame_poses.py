@@ -55,9 +55,12 @@ class FramePose:
     def __matmul__(self, other: FramePose) -> FramePose:
         if other.is_identity:
             return self
-        if self.is_identity:
-            return other
-        return FramePose(self.R @ other.R, self.point(other.p))
+        if (np.eye(3) == self.R).all():
+            return FramePose(other.R, self.p + other.p, other.given)
+        if (np.eye(3) == other.R).all():
+            return FramePose(self.R, cleaned_numbers(self.point(other.p)), self.given)
+        R = cleaned_numbers(self.R @ other.R)
+        return FramePose(R, cleaned_numbers(self.point(other.p)))
 
     @property
     def is_identity(self) -> bool:
@@ -66,7 +69,9 @@ class FramePose:
 
     def inverse(self) -> FramePose:
         """Return the pose of the outer frame in the inner one."""
-        return self if self.is_identity else FramePose(self.R.T, -self.R.T @ self.p)
+        if (np.eye(3) == self.R).all():
+            return FramePose(self.R, 0.0 - self.p, HERE.given)
+        return FramePose(self.R.T, cleaned_numbers(-self.R.T @ self.p))
 
     def point(self, x: Array) -> Array:
         """Return a point of the inner frame in the outer one."""

@@ -1,4 +1,4 @@
-"""Mechanisms in files: TOML, read and written, URDF and MJCF, read; TOML that extends any of them.
+"""Mechanisms in files: TOML, read and written, URDF, MJCF and SDF, read; TOML that extends any.
 
 A file is read completely or refused with everything wrong with it; it is replaced completely or
 left as it was.
@@ -49,20 +49,23 @@ def load(
     folder: str | os.PathLike[str] | None = None,
     wheels: Literal["proposed"] | Sequence[str] | None = None,
 ) -> Mechanism:
-    """Read a mechanism from a TOML, a URDF or an MJCF file.
+    """Read a mechanism from a TOML, URDF, MJCF or SDF file.
 
     Args:
         path: The file; `Mechanism.save` writes TOML files and docs/start/from-toml.md explains
             how to write one by hand, docs/start/from-urdf.md what is read of a URDF file,
-            docs/start/from-mjcf.md what of an MJCF file, which needs the `mujoco` package, and
-            docs/start/additions.md how a TOML file adds to a file of another kind.
-        base: How the root link of a URDF file is held: "fixed" to the ground (the usual),
-            "floating", or "planar" in the ground's plane, by a joint called `base`.
+            docs/start/from-mjcf.md what of an MJCF file, which needs the `mujoco` package,
+            docs/start/from-sdf.md what of an SDF file, and docs/start/additions.md how a TOML file
+            adds to a file of another kind.
+        base: How the root link of a URDF file, or of an SDF file that does not join it to the
+            world, is held: "fixed" to the ground (usual in URDF), "floating" (usual in SDF), or
+            "planar" in the ground's plane, by a joint called `base`.
         strict: Whether to refuse in a URDF file what departs from the format or from physics and
-            can be read all the same, and in an MJCF file also what a mechanism cannot hold. A
-            TOML file is always read strictly.
-        folder: Outside of which no file is opened that a TOML file extends or an MJCF file
-            includes; its own folder unless given.
+            can be read all the same, and in an MJCF or SDF file also what a mechanism cannot
+            hold. A TOML file is always read strictly.
+        folder: Outside of which no file is opened that a TOML file extends, an MJCF or SDF file
+            includes or a mesh is in; its own folder unless given, and for meshes also that of its
+            package.
         wheels: Links that roll on the ground: "proposed" for all that look like wheels, or the
             names of some of them; none unless given. A warning lists those that are not given,
             unless there is a choice; an empty one lets no link roll.
@@ -151,12 +154,14 @@ class _Files:
     additions: Additions | None = None
 
     def read(self, place: Path) -> Mechanism:
-        """Read a file of any kind."""
+        """Read a file of any kind, whose meshes may be in its own folder and in the one allowed."""
         return with_mesh_folders(self._read(place), place.parent, self.limit)
 
     def _read(self, place: Path) -> Mechanism:
         remarks: list[tuple[int, str, str]] = []
         text = _text(place, remarks)
+        if _SDF.search(text) or place.suffix.lower() == ".sdf":
+            return self._from_sdf(text, place, remarks)
         if _MJCF.search(text):
             return self._from_mjcf(text, place, remarks)
         if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
@@ -172,6 +177,20 @@ class _Files:
                 geometry=self.geometry,
             )
         return self._from_toml(text, place)
+
+    def _from_sdf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
+        from axode.mechanism.files.sdf import mechanism_from_sdf
+
+        return mechanism_from_sdf(
+            text,
+            str(place),
+            place,
+            self.base,
+            self.limit,
+            strict=self.strict,
+            remarks=remarks,
+            geometry=self.geometry,
+        )
 
     def _from_mjcf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
         # only those who read such files wait for MuJoCo
@@ -228,28 +247,31 @@ class _Files:
         self.limit = place.parent if self.limit is None else self.limit
         self.trail += (place.resolve(),)
         file = place.parent / table.file.replace("\\", "/")
-        where = f"{place}, line {line}: cannot extend {table.file}"
-        if not file.resolve().is_relative_to(self.limit.resolve()):
+        where = f"{place}, line {line}: cannot extend {shortened(table.file)}"
+        try:
+            real, exists = file.resolve(), file.is_file()
+        except (OSError, ValueError, RuntimeError) as error:  # a zero byte, or links in a ring
+            raise FileError(f"{where}: {getattr(error, 'strerror', None) or error}.") from None
+        if not real.is_relative_to(self.limit.resolve()):
             raise FileError(
                 f"{where}: it is outside of the folder {self.limit.resolve()}, and is not opened."
                 "\n  Allow a folder that holds both: load(..., folder=...)."
             )
-        if file.resolve() in self.trail:
+        if real in self.trail:
             names = [path.name for path in (*self.trail, file)]
             raise FileError(f"{where}: the files extend each other: {', '.join(names)}.")
         if len(self.trail) > MAX_EXTENDED:
             raise FileError(f"{where}: more than {MAX_EXTENDED} files extend one another.")
-        if not file.is_file():
+        if not exists:
             raise FileError(
                 f"{where}.\n  {_cannot('read', file, FileNotFoundError(2, 'No such file'))}"
             )
         return Extended(table.file, self.read(file), table, self.geometry)
 
 
-_MJCF = re.compile(
-    r"\A\s*+(?:(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*+>)\s*+)*+<mujoco(?:include)?[\s/>]",
-    re.DOTALL,
-)
+_PROLOGUE = r"\A\s*+(?:(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*+>)\s*+)*+"
+_MJCF = re.compile(_PROLOGUE + r"<mujoco(?:include)?[\s/>]", re.DOTALL)
+_SDF = re.compile(_PROLOGUE + r"<sdf[\s/>]", re.DOTALL)
 
 
 def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
@@ -263,6 +285,8 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         raise FileError(_syntax(place, text, str(error))) from None
     except RecursionError:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
+    except ValueError:  # of Python, which limits the digits of whole numbers
+        raise FileError(f"{place}: a whole number has thousands of digits.") from None
 
 
 def _children(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -352,8 +376,8 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
         return xml
     if b"\0" in data:
         raise FileError(
-            f"{path} is not a text file.\n  A mechanism file is TOML, URDF or MJCF, as UTF-8 text; "
-            "mechanism.save(path) writes one."
+            f"{path} is not a text file.\n  A mechanism file is TOML, URDF, MJCF or SDF, as UTF-8 "
+            "text; mechanism.save(path) writes one."
         )
     try:
         text = data.decode("utf-8-sig")
@@ -374,7 +398,7 @@ def _cannot(verb: str, path: Path, error: Exception) -> str:
         folder = path.parent
         if not folder.is_dir():
             return f"{message}\n  There is no folder {folder}; create it first."
-        kind = path.suffix.lower() if path.suffix.lower() in (".urdf", ".xml") else ".toml"
+        kind = path.suffix.lower() if path.suffix.lower() in (".urdf", ".xml", ".sdf") else ".toml"
         names = sorted(item.name for item in folder.iterdir() if item.suffix == kind)
         close = difflib.get_close_matches(path.name, names, n=1)
         if close:

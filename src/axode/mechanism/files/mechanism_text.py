@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -67,9 +68,7 @@ def finish(
     Warns:
         LeftOut: listing everything that the text does not say.
     """
-    ElementTree.indent(root)
-    text = f'<?xml version="1.0"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
-    result = MechanismText(kind, text, tuple(dict.fromkeys(left_out)))
+    result = MechanismText(kind, _xml(root), tuple(dict.fromkeys(left_out)))
     lost = "\n  ".join([f"mechanism '{mechanism.name}' as {kind}:", *result.left_out])
     if result.left_out and strict:
         raise NotApplicable(f"{lost}\n  Leave strict out to write the rest")
@@ -78,6 +77,28 @@ def finish(
     if result.left_out:
         warnings.warn(lost, LeftOut, stacklevel=4)
     return result
+
+
+def _xml(root: XmlElement) -> str:
+    """Write a tree of elements, however deep it is."""
+    lines = ['<?xml version="1.0"?>']
+    waiting: list[tuple[int, XmlElement | str]] = [(0, root)]
+    while waiting:
+        depth, part = waiting.pop()
+        if isinstance(part, str):
+            lines.append(f"{'  ' * depth}</{part}>")
+            continue
+        named = "".join(f" {name}={quoteattr(value)}" for name, value in part.items())
+        start = f"{'  ' * depth}<{part.tag}{named}"
+        if part.text:
+            lines.append(f"{start}>{escape(part.text)}</{part.tag}>")
+        elif len(part):
+            lines.append(f"{start}>")
+            waiting.append((depth, part.tag))
+            waiting += [(depth + 1, child) for child in reversed(part)]
+        else:
+            lines.append(f"{start}/>")
+    return "\n".join(lines) + "\n"
 
 
 def with_parameters(mechanism: Mechanism, given: Mapping[str, float] | None) -> Mechanism:
@@ -89,8 +110,6 @@ def with_parameters(mechanism: Mechanism, given: Mapping[str, float] | None) -> 
         MechanismError: if no mechanism can have these values.
     """
     known = parameters_of(mechanism)
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidArgument(f"parameters: expected values by name, got {shortened(given)}")
     for name, value in (given or {}).items():
         if name not in known:
             raise UnknownName(f"mechanism '{mechanism.name}'", "parameter", name, known)

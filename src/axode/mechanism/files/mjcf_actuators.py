@@ -1,8 +1,8 @@
-"""Actuators and armature of an MJCF file, as motors with gears and rotors."""
+"""Actuators and armature of an MJCF file, as motors with gears and inertia of joints."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class ActuatorReader:
         self.findings = self.compiled.findings
 
     def add_all(self) -> None:
-        """Add a motor for every actuator of one joint or fixed tendon, with its armature."""
+        """Add a motor for every actuator of one joint or fixed tendon, and armature of joints."""
         for number, part in enumerate(self.compiled.spec.actuators):
             self._read(number, part.name, self.compiled.element(part))
         self._add_armature()
@@ -144,40 +144,27 @@ class ActuatorReader:
     # armature ------------------------------------------------------------------------------------
 
     def _add_armature(self) -> None:
-        """Give the inertia that joints and fixed tendons have to a motor of each."""
+        """Give joints and the slides of fixed tendons the inertia that they have by themselves."""
         model, spec = self.model, self.compiled.spec
         for number, part in enumerate(spec.joints):
             kind, name = int(model.jnt_type[number]), self.bodies.joints[number]
             armature = float(model.dof_armature[int(model.jnt_dofadr[number])])
-            element = self.compiled.element(part)
             if armature > 0 and kind == FREE:
-                self.findings.leave_out(ARMATURE, element, name=name)
+                self.findings.leave_out(ARMATURE, self.compiled.element(part), name=name)
             elif armature > 0:
-                speeds = SPEEDS.get(kind, ("",))
-                driven = [f"{name}.{speed}" if speed else name for speed in speeds]
-                self._give(driven, armature, element, name)
+                self._give(name, armature)
         for number, part in enumerate(spec.tendons):
             armature = _newer(model, "tendon_armature", number)
-            element, name = self.compiled.element(part), self.constraints.name_of(number)
             if armature > 0 and self.constraints.terms(number) is None:
-                self.findings.leave_out(ARMATURE, element, name=name)
+                name = self.constraints.name_of(number)
+                self.findings.leave_out(ARMATURE, self.compiled.element(part), name=name)
             elif armature > 0:
-                self._give([self.constraints.slide(number)], armature, element, name)
+                self._give(self.constraints.slide(number), armature)
 
-    def _give(self, driven: list[str], armature: float, element: Element, name: str) -> None:
-        without = []
-        for coordinate in driven:
-            motor = next((m for m in self.motors if m.coordinate == coordinate), None)
-            if motor is None:
-                new = self.bodies.free_name("motor", coordinate)
-                motor = _Motor(new, coordinate, 1.0, None)
-                self.motors.append(motor)
-                without.append(new)
-            motor.armature += armature
-        if without:
-            motors = ", ".join(f"'{motor}'" for motor in without)
-            done = f"motor {motors} holds it as its rotor's; leave its input zero"
-            self.findings.note(element, "has armature and no actuator", done, name=name)
+    def _give(self, joint: str, armature: float) -> None:
+        joints = self.mechanism.connections
+        place = next(k for k, connection in enumerate(joints) if connection.name == joint)
+        joints[place] = replace(joints[place], armature=armature)
 
 
 def _newer(model: Any, field: str, number: int) -> float:

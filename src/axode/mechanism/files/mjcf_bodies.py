@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from axode.mechanism.checks import name_fault
-from axode.mechanism.elements.bodies import GROUND, Box, Cylinder, Inertia, Shape, Sphere
+from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Floating, Prismatic, Revolute, Spherical
 from axode.mechanism.files.mjcf_findings import (
     DAMPERS,
@@ -25,36 +25,16 @@ from axode.mechanism.files.mjcf_findings import (
     WEIGHT,
 )
 from axode.mechanism.files.mjcf_model import CompiledModel
+from axode.mechanism.files.mjcf_shapes import cleaned, rotated, shapes_of_geoms
 from axode.mechanism.files.urdf_values import AS_WRITTEN
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.mechanism import Mechanism
 
-ROUNDING = 1e-15  # of numbers that MuJoCo computes
 FREE, BALL, SLIDE, HINGE = range(4)  # MuJoCo's types of joints
-PLANE, _HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, _MESH = range(8)  # of geoms
 _WIDTH = {FREE: 7, BALL: 4, SLIDE: 1, HINGE: 1}
 SPEEDS = {FREE: ("wx", "wy", "wz", "vx", "vy", "vz"), BALL: ("wx", "wy", "wz")}
 _TURN = ("qw", "qx", "qy", "qz")
 Numbers: TypeAlias = tuple[float, ...]
-
-
-def cleaned(values: Any, scale: float | None = None) -> Numbers:
-    """Numbers without what rounding leaves of zeros."""
-    numbers = np.asarray(values, float)
-    size = float(np.abs(numbers).max(initial=0.0)) if scale is None else scale
-    return tuple(np.where(np.abs(numbers) <= ROUNDING * size, 0.0, numbers).tolist())
-
-
-def rotated(quaternion: Any) -> np.ndarray:
-    """Compute the matrix of a unit quaternion."""
-    w, x, y, z = (float(part) for part in quaternion)
-    return np.array(
-        [
-            [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
-        ]
-    )
 
 
 @dataclass
@@ -75,6 +55,7 @@ class BodyReader:
         self.model = self.compiled.model
         self.findings = self.compiled.findings
         self.taken = {"body": {GROUND.name}, "joint": set()}
+        self.shapes = shapes_of_geoms(self.compiled)
 
     # names ---------------------------------------------------------------------------------------
 
@@ -205,24 +186,8 @@ class BodyReader:
             self.findings.note(self._element(number), fault, AS_WRITTEN, "inertia", name)
             inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal=ideal, unphysical=True)
         com = cleaned(model.body_ipos[number]) if mass else (0.0, 0.0, 0.0)
-        shape = self._shape(number)
-        self.mechanism.add_body(name, mass=mass, com=com, inertia=inertia, shape=shape)
-
-    def _shape(self, number: int) -> Shape | None:
-        """The first geom that pictures can show, or else the first mesh."""
-        model = self.model
-        first, count = int(model.body_geomadr[number]), int(model.body_geomnum[number])
-        for geom in range(first, first + count):
-            kind = int(model.geom_type[geom])
-            at, R = cleaned(model.geom_pos[geom]), rotated(model.geom_quat[geom])
-            size = [float(part) for part in model.geom_size[geom]]
-            if kind == SPHERE:
-                return Sphere(size[0], at)
-            if kind in (CAPSULE, CYLINDER):
-                return Cylinder(size[0], 2 * size[1], cleaned(R[:, 2]), at)
-            if kind == BOX and np.abs(R).max(axis=1).min() > 1 - 1e-6:
-                return Box(tuple((2 * np.abs(R) @ size).tolist()), at)
-        return self.compiled.meshes.get(number)
+        shapes = self.shapes.get(number)
+        self.mechanism.add_body(name, mass=mass, com=com, inertia=inertia, shape=shapes)
 
     # what acts in joints -------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Prismatic, Spherical
-from axode.mechanism.files.mjcf_bodies import BodyReader, cleaned, is_given
+from axode.mechanism.files.mjcf_bodies import BodyReader, is_given
 from axode.mechanism.files.mjcf_findings import (
     DAMPERS,
     DRY_FRICTION,
@@ -24,6 +24,7 @@ from axode.mechanism.files.mjcf_findings import (
     TENDONS,
 )
 from axode.mechanism.files.mjcf_model import CompiledModel
+from axode.mechanism.files.mjcf_shapes import cleaned
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.mechanism import Mechanism
 

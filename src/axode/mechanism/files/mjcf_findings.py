@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from axode.errors import Fault
 from axode.mechanism.files.urdf_values import UrdfFindings
@@ -38,7 +39,12 @@ class MjcfFindings(UrdfFindings):
     Attributes:
         left_out: By what they are, the elements that were left out.
         files: By the identity of an element, the included file that it comes from.
+        counted: What is no loss: its elements are counted, and `strict` does not refuse them.
+        refused: What `strict` refuses, as the summary says it.
     """
+
+    counted: ClassVar[tuple[str, ...]] = (PICTURES,)
+    refused: ClassVar[str] = "all but pictures"
 
     left_out: dict[str, list[Fault]] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
@@ -71,16 +77,16 @@ class MjcfFindings(UrdfFindings):
         lost = [
             replace(fault, message=f"{what} cannot be kept{_detail(fault)}")
             for what, faults in self.left_out.items()
-            if what != PICTURES
+            if what not in self.counted
             for fault in faults
         ]
         return sorted([*self.all_faults(), *lost], key=lambda fault: fault.line or 0)
 
     def summary(self, source: str) -> str:
         """Describe what is left out, kind by kind; "" if there is nothing."""
-        lines = [f"{source}: left out (strict=True refuses all but pictures):"]
-        for what, faults in sorted(self.left_out.items(), key=lambda item: item[0] == PICTURES):
-            if what == PICTURES:
+        lines = [f"{source}: left out (strict=True refuses {self.refused}):"]
+        for what, faults in sorted(self.left_out.items(), key=lambda x: x[0] in self.counted):
+            if what in self.counted:
                 tags = [fault.kind for fault in faults]
                 listed = [f"{tags.count(tag)} {tag}" for tag in dict.fromkeys(tags)]
             else:

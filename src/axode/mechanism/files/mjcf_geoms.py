@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from axode.mechanism.files.mjcf_bodies import (
+from axode.mechanism.files.mjcf_bodies import BodyReader
+from axode.mechanism.files.mjcf_model import CompiledModel
+from axode.mechanism.files.mjcf_shapes import (
     CAPSULE,
     CYLINDER,
     ELLIPSOID,
     PLANE,
     SPHERE,
-    BodyReader,
     cleaned,
     rotated,
 )
-from axode.mechanism.files.mjcf_model import CompiledModel
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 
 ROUND = 1e-3  # difference of the semi-axes of an ellipsoid that rolls

@@ -12,12 +12,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from axode.errors import FileError, MechanismError, NotApplicable
-from axode.mechanism.elements.bodies import Mesh
 from axode.mechanism.files.mjcf_findings import CONTACTS, PICTURES, MjcfFindings
 from axode.mechanism.files.mjcf_text import Folder, ModelText
 from axode.mechanism.files.urdf_values import AS_WRITTEN
 from axode.mechanism.files.xml_tree import Element
 
+UNREAD_SIZE = 1e-3  # [m]
 ALL_MESHES = 256 << 20  # bytes of the meshes that masses come from
 
 
@@ -33,6 +33,16 @@ def require_mujoco() -> Any:
     return mujoco
 
 
+@dataclass(frozen=True)
+class MeshFile:
+    """The file of a mesh; its points are moved by `-refpos`, turned back by `refquat`, scaled."""
+
+    file: str
+    scale: tuple[float, ...]
+    refpos: tuple[float, ...]
+    refquat: tuple[float, ...]
+
+
 @dataclass
 class CompiledModel:
     """A model that MuJoCo compiled, with the elements of the file behind its parts.
@@ -41,7 +51,7 @@ class CompiledModel:
         model: MuJoCo's compiled model.
         text: The file, which knows the elements behind the lines of MuJoCo.
         findings: Where faults and what is left out are kept.
-        meshes: The first mesh of each body, by the body's number, for pictures.
+        meshes: The files of geoms that are meshes, by the number of the geom, for pictures.
     """
 
     mujoco: Any
@@ -49,7 +59,7 @@ class CompiledModel:
     model: Any
     text: ModelText
     findings: MjcfFindings
-    meshes: dict[int, Mesh] = field(default_factory=dict)
+    meshes: dict[int, MeshFile] = field(default_factory=dict)
 
     def element(self, part: Any) -> Element:
         """Find the element of the file behind a part of the specification."""
@@ -75,20 +85,33 @@ def compile_text(
     mujoco = require_mujoco()
     spec = _parse(mujoco, text, source, {})
     uses = _MeshUse(mujoco, spec, text)
-    shapes = uses.shapes(text.mesh_folder)
+    files = uses.files(text.mesh_folder)
     _note_contacts(spec, text, findings)
     for site in spec.sites:
         findings.leave_out(PICTURES, text.element_of(site.info), name=site.name)
     assets = _assets(uses, text, folder, findings)
     if findings.faults:
         raise MechanismError(source, findings.only_faults())
-    text.drop(lambda element: id(element) in uses.unneeded)
+    text.drop(lambda element: element.tag == "mesh" and id(element) in uses.unneeded)
     spec = _parse(mujoco, text, source, assets)
+    shown: list[tuple[Any, MeshFile | None]] = []
     for geom in spec.geoms:
         if geom.meshname:
             geom.contype = geom.conaffinity = 0  # no convex hull
+            shown.append((geom, files.get(geom.meshname)))
+            if id(text.element_of(geom.info)) in uses.unneeded:
+                _replace_mesh(mujoco, geom)
     model = _ask(mujoco, text, source, spec.compile)
-    return CompiledModel(mujoco, spec, model, text, findings, shapes)
+    meshes = {int(geom.id): file for geom, file in shown if file is not None}
+    return CompiledModel(mujoco, spec, model, text, findings, meshes)
+
+
+def _replace_mesh(mujoco: Any, geom: Any) -> None:
+    """Make a geom without mass of one whose mesh is not read: MuJoCo still says where it is."""
+    geom.type = mujoco.mjtGeom.mjGEOM_SPHERE
+    geom.size = [UNREAD_SIZE] * 3
+    geom.meshname = ""
+    geom.mass = 0.0
 
 
 def _parse(mujoco: Any, text: ModelText, source: str, assets: dict[str, bytes]) -> Any:
@@ -140,7 +163,6 @@ class _MeshUse:
         self.text = text
         self.unneeded: set[int] = set()
         self.needed: dict[str, str] = {}  # mesh -> a body whose mass comes from it
-        self.users: list[tuple[int, Any]] = []
         mode = int(spec.compiler.inertiafromgeom)
         low, high = (int(group) for group in spec.compiler.inertiagrouprange)
         moving: set[int] = set()
@@ -153,7 +175,6 @@ class _MeshUse:
             for geom in body.geoms:
                 if not geom.meshname:
                     continue
-                self.users.append((number, geom))
                 element = id(text.element_of(geom.info))
                 weighs = geom.mass > 0 or (math.isnan(geom.mass) and geom.density > 0)
                 if counts and weighs and low <= geom.group <= high:
@@ -163,20 +184,14 @@ class _MeshUse:
                     self.unneeded.add(element)
         self.unneeded -= wanted
 
-    def shapes(self, mesh_folder: str) -> dict[int, Mesh]:
-        """The first mesh of each body, as pictures may show it."""
-        found: dict[int, Mesh] = {}
-        meshes = {mesh.name: mesh for mesh in self.spec.meshes}
-        for body, geom in self.users:
-            mesh = meshes.get(geom.meshname)
-            if body in found or mesh is None or not mesh.file.isprintable() or not mesh.file:
-                continue
-            file = str(PurePosixPath(mesh_folder.replace("\\", "/")) / mesh.file)
-            at, turn = [float(x) for x in geom.pos], [float(x) for x in geom.quat]
-            length = math.hypot(*turn)
-            if math.isfinite(sum(at)) and 0 < length < math.inf:
-                unit = tuple(x / length for x in turn)
-                found[body] = Mesh(file, tuple(map(float, mesh.scale)), tuple(at), unit)
+    def files(self, mesh_folder: str) -> dict[str, MeshFile]:
+        """The files of meshes by name."""
+        found: dict[str, MeshFile] = {}
+        for mesh in self.spec.meshes:
+            if mesh.file and mesh.file.isprintable():
+                file = str(PurePosixPath(mesh_folder.replace("\\", "/")) / mesh.file)
+                numbers = (tuple(map(float, n)) for n in (mesh.scale, mesh.refpos, mesh.refquat))
+                found[mesh.name] = MeshFile(file, *numbers)
         return found
 
 

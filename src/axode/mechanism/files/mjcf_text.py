@@ -53,6 +53,7 @@ _LEFT_OUT = {
 }
 _IGNORED = ("size",)  # how much memory MuJoCo takes
 _DROPPED = {"compiler": ("fusestatic", "discardvisual", "meshdir", "assetdir", "texturedir")}
+_OF_MATERIALS = ("name", "rgba")  # what is shown of them
 _LINE = re.compile(r"line (\d+)")
 
 
@@ -173,6 +174,7 @@ class _Expansion:
         self.folder = folder
         self.findings = findings
         self.included: set[str] = set()
+        self.materials: set[str] = set()
         self.count = 0
         self.kept: list[Element] = []  # alive: identities must stay theirs
         self.model = ModelText(Element("mujoco", {}, 1), findings)
@@ -180,6 +182,9 @@ class _Expansion:
     def expand(self, top: Element) -> ModelText:
         root = self._copy(top, "", 1, 1)
         assert root is not None
+        for element in self.kept:
+            if element.attributes.get("material", "") not in self.materials:
+                element.attributes.pop("material", None)
         self.model.root = root
         return self.model
 
@@ -198,7 +203,10 @@ class _Expansion:
                 f"{self.source}, line {element.line}: more than {MAX_ELEMENTS} elements, with all "
                 "copies that <replicate> makes."
             )
-        dropped = ("material", *_DROPPED.get(element.tag, ()))
+        unseen = () if element.tag == "geom" else ("material",)
+        dropped: tuple[str, ...] = _DROPPED.get(element.tag, unseen)
+        if element.tag == "material":
+            dropped = tuple(key for key in element.attributes if key not in _OF_MATERIALS)
         if element.tag == "compiler":
             given = element.attributes.get("meshdir", element.attributes.get("assetdir"))
             self.model.mesh_folder = self.model.mesh_folder if given is None else given
@@ -248,6 +256,13 @@ class _Expansion:
         if top and tag in _SECTIONS:
             self._leave_out_section(child, file, _SECTIONS[tag])
             return False
+        if tag == "material" and parent.tag == "asset":
+            name = child.attributes.get("name", "")
+            if not set(child.attributes) <= {*_OF_MATERIALS, "class"}:
+                self.findings.leave_out(PICTURES, child)
+            is_new = bool(name) and name not in self.materials
+            self.materials.add(name)
+            return is_new
         if tag in _LEFT_OUT or (parent.tag == "default" and tag == "pair"):
             if parent.tag != "default":
                 self.findings.leave_out(_LEFT_OUT[tag], child)

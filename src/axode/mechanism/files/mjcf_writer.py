@@ -16,7 +16,7 @@ import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import Connection
-from axode.mechanism.files.frame_poses import FramePose, cleaned_numbers, numbers_of
+from axode.mechanism.files.frame_poses import HERE, ROUNDING, FramePose, numbers_of
 from axode.mechanism.files.joint_steps import kind_of
 from axode.mechanism.files.mechanism_text import (
     MechanismText,
@@ -203,7 +203,7 @@ class MjcfWriter:
     def _add_forces(self) -> None:
         for joint, damping in self.tree.damping():
             width = 6 if joint.kind == "free" else 3 if joint.kind == "ball" else 1
-            if len(damping) == width and len(set(damping)) == 1:
+            if len(damping) == width and np.ptp(damping) <= ROUNDING * max(damping):
                 self.joints[joint.name].set("damping", number(damping[0]))
             elif any(damping):
                 self.tree.left_out.append(
@@ -214,7 +214,7 @@ class MjcfWriter:
             self.joints[joint.name].set("springref", number(rest))
 
     def _add_motors(self) -> None:
-        armature: dict[str, float] = {}
+        armature = self._armature()
         for drive in self.mechanism.drives:
             gear, rotor = numeric(drive.motor.gear), numeric(drive.motor.rotor_inertia)
             driven = self.tree.joint_of_speed(drive.coordinate)
@@ -238,6 +238,19 @@ class MjcfWriter:
         for joint, inertia in armature.items():
             self.joints[joint].set("armature", number(inertia))
 
+    def _armature(self) -> dict[str, float]:
+        """Armature of joints that is not of motors' rotors."""
+        found: dict[str, float] = {}
+        for connection in self.mechanism.connections:
+            armature = numeric(connection.armature)
+            for speed in connection.speeds if armature else ():
+                written = self.tree.joint_of_speed(speed)
+                if written is not None and written[0].kind in (*SINGLE, "ball"):
+                    found[written[0].name] = armature
+                else:
+                    self.tree.left_out.append(f"armature of joint '{connection.name}' on {speed}")
+        return found
+
     def _add_motor(
         self, name: str, coordinate: str, driven: tuple[WrittenJoint, int] | None, gear: float
     ) -> XmlElement | None:
@@ -256,11 +269,8 @@ class MjcfWriter:
         planar = kind_of(connection) == "planar"
         order = (0, 1, 5) if planar else (3, 4, 5, 0, 1, 2)
         gears = [gear if k == order[speed] else 0.0 for k in range(6)]
-        link, place = self.tree.frames[connection.child]
-        frame = FramePose.of(connection.child_at, connection.child_rotation)
-        if planar:
-            frame = place.inverse()  # the joint's frame has the normal of the plane as z
-        site = self._add_site(link, place @ frame, f"{name}.site")
+        link, _ = self.tree.frames[connection.child]
+        site = self._add_site(link, HERE, f"{name}.site")
         return add(section, "motor", name=name, site=site, gear=row(gears))
 
     def _speed_number(self, connection: Connection, name: str) -> int:
@@ -305,10 +315,6 @@ class MjcfWriter:
                 element.set("name", self.tree.free_name("equality", name))
                 element.set("site1", sites[0])
                 element.set("site2", sites[1])
-        if self.tree.loops:
-            self.tree.left_out.append(
-                "loops are equality constraints, which MuJoCo holds with stiff springs"
-            )
 
     def _add_couplings(self) -> None:
         section = self.sections["equality"]
@@ -347,7 +353,7 @@ class MjcfWriter:
             joint = by_name[element.attrib["name"]]
             if joint.kind == "free":
                 placed = joint.displaced()
-                values += [*cleaned_numbers(placed.p).tolist(), *placed.quaternion]
+                values += [*placed.p.tolist(), *placed.quaternion]
             else:
                 values += joint.home or (0.0,)
         if values:
@@ -356,7 +362,7 @@ class MjcfWriter:
 
 def _set_pose(element: XmlElement, place: FramePose) -> None:
     if place.p.any():
-        element.set("pos", row(cleaned_numbers(place.p)))
+        element.set("pos", row(place.p))
     quaternion = place.quaternion
     if any(quaternion[1:]):
         element.set("quat", row(quaternion))

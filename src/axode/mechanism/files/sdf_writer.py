@@ -77,7 +77,7 @@ class SdfWriter:
         self.tree, self.mechanism = tree, tree.mechanism
         self.at_home = bool(self.mechanism.loops)
         self.root = ElementTree.Element("sdf", {"version": VERSION})
-        self.world = add(self.root, "world", name=WORLD)
+        self.world = add(self.root, "world", name="default")
         add(self.world, "gravity", row(map(numeric, self.mechanism.gravity)))
         name = self.mechanism.name.replace("::", "_").strip() or "mechanism"
         self.model = add(self.world, "model", name=name)
@@ -91,6 +91,8 @@ class SdfWriter:
         for name, wheel in wheels(self.tree):
             if name in self.links:
                 self._add_solid(self.links[name], "collision", wheel)
+            else:
+                self.tree.left_out.append(f"the {wheel.kind} of wheel '{wheel.name}' in the world")
         for joint in self.tree.joints:
             self._add_joint(joint)
         for loop in self.tree.loops:
@@ -119,8 +121,10 @@ class SdfWriter:
         for name, entry in zip(names, link.entries, strict=True):
             add(inertia, name, number(entry))
         if not link.mass:
+            also = ", or forget its inertia" if any(link.entries) else ""
             self.tree.left_out.append(
-                f"link '{link.name}' has no mass, which some programs that read SDF refuse"
+                f"link '{link.name}' has no mass, for which some programs that read SDF refuse "
+                f"it{also}"
             )
         for solid in pictures(link):
             self._add_solid(element, "visual", solid)
@@ -253,6 +257,7 @@ class SdfWriter:
 
     def _note(self) -> None:
         mechanism, lost = self.mechanism, self.tree.left_out
+        lost += [f"armature of joint '{c.name}'" for c in mechanism.connections if c.armature]
         home = {c: v for j in self.tree.joints for c, v in zip(j.coordinates, j.home, strict=False)}
         if self.at_home:
             moved = [f"{name} = {value:.9g}" for name, value in home.items() if value]
@@ -282,6 +287,6 @@ def _add_axes(joint: XmlElement, directions: list[Array]) -> list[XmlElement]:
 def _add_pose(element: XmlElement, place: FramePose, relative_to: str = "") -> None:
     if place.is_identity and not relative_to:
         return
-    pose = add(element, "pose", f"{row(cleaned_numbers(place.p))} {row(place.angles)}")
+    pose = add(element, "pose", f"{row(place.p)} {row(place.angles)}")
     if relative_to:
         pose.set("relative_to", relative_to)

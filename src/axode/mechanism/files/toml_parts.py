@@ -23,7 +23,6 @@ from axode.mechanism.files.toml_schema import (
     MeasureTable,
     MotorTable,
     RollTable,
-    ShapeTable,
     SpringTable,
     StrutTable,
     WheelTable,
@@ -229,11 +228,10 @@ class Builder:
     def wheel_of(self, kind: str, name: str, table: RollTable) -> Any:
         return self.variant(kind, name, table, WHEELS[table.type], WHEEL_KEYS)
 
-    def shapes(self, kind: str, name: str, tables: ShapeTable | list[ShapeTable] | None) -> Any:
-        several = tables if isinstance(tables, list) else [tables] if tables else []
+    def shapes(self, kind: str, name: str, tables: Any) -> Any:
         return [
             self.variant(kind, name, table, SHAPES[table.type], SHAPE_KEYS, "shape.")
-            for table in several
+            for table in tables or ()
         ]
 
     def variant(

@@ -33,6 +33,7 @@ from axode.mechanism.values.expressions import Parameter
 
 _TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
 _FLAT = ("parameters", "prescribe", "home")  # tables whose keys are names
+_PLACES = ("body", "joint", "parameters", "home")  # what says where links are
 # Keys by which a part names coordinates and speeds of its own.
 _OWN_NAMES = ("coordinates", "speeds", "coordinate", "speed")
 _HOLDING = ("joint", "wheel", "caster")  # tables that hold a body
@@ -98,7 +99,8 @@ def mechanism_from(
     for kind, name in builder.left_out:
         findings.lose(kind, name, data[kind][name])
     if findings.tables_known:
-        if extended and not findings.lost and findings.joints_known:
+        sound = not findings.lost and findings.joints_known
+        if extended and sound and not any(fault.kind in _PLACES for fault in found):
             findings.add_wheels(mechanism, extended)
         findings.note_relations(mechanism, builder.origins, document)
     if findings.faults:

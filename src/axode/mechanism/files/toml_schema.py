@@ -49,11 +49,11 @@ from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN
 
 
 class ExtendsTable(Table):
-    """Another file, TOML, URDF or MJCF, to whose mechanism this file adds."""
+    """Another file, TOML, URDF, MJCF or SDF, to whose mechanism this file adds."""
 
     file: StrictStr = Field(description="Its path, relative to the folder of this file.")
     base: Literal["fixed", "floating", "planar"] | None = Field(
-        None, description="How the root link of a URDF file is held: fixed unless given."
+        None, description="How the root link of a URDF or SDF file is held."
     )
     strict: StrictBool = Field(
         False, description="Whether to refuse what can be read only with a warning."
@@ -144,6 +144,9 @@ class LoopTable(Table):
 class JointTable(LoopTable):
     """A joint; one whose child is held by an earlier joint closes a loop."""
 
+    armature: Number = Field(
+        0.0, description="Inertia that each speed feels besides the bodies' [kg m^2 or kg]."
+    )
     coordinates: list[StrictStr] = Field([], description="Names instead of the usual ones.")
     speeds: list[StrictStr] = Field([], description="Names instead of the usual ones.")
 

@@ -120,7 +120,8 @@ def _inertia(inertia: Inertia) -> Any:
 
 def _connection(connection: Connection) -> dict[str, Any]:
     usual = {f.name: f.default for f in fields(Connection)}
-    places = {n: usual[n] for n in ("at", "rotation", "child_at", "child_rotation")}
+    kept = ("at", "rotation", "child_at", "child_rotation", "armature")
+    places = {n: usual[n] for n in kept}
     table = _typed(connection.joint, JOINTS)
     table = {
         "type": table.pop("type"),

@@ -146,7 +146,7 @@ def _require_robot(robot: Element, source: str) -> None:
         what = _OTHERS.get(robot.tag, f"XML of <{robot.tag}>")
         raise FileError(
             f"{source} is {what}.\n  Mechanisms are read from TOML, from URDF, whose outermost "
-            "element is <robot>, and from MJCF, where it is <mujoco>."
+            "element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it is <sdf>."
         )
 
 

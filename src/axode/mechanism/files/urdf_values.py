@@ -32,6 +32,7 @@ ANGLE_ROUNDING = 1e-13  # of angles that programs compute [rad]
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 _COUNTED = {1: "a number", 3: "three numbers"}
 AS_WRITTEN = "used as written"
+LARGEST = 1e150  # moments of inertia whose squares are numbers, too
 
 
 @dataclass
@@ -218,8 +219,12 @@ class Owner:
         entries = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if any(angles):
             R = matrix(angles)
-            entries = R @ entries @ R.T
-            entries = (entries + entries.T) / 2 + 0.0  # without negative zeros
+            with np.errstate(over="ignore", invalid="ignore"):
+                entries = R @ entries @ R.T
+                entries = (entries + entries.T) / 2 + 0.0  # without negative zeros
+        if not np.isfinite(entries).all() or np.abs(entries).max() > LARGEST:
+            self.report(tensor, "inertia", f"no moment may be larger than {LARGEST:g} kg m^2")
+            return Inertia.point()
         # a file cannot say that zero moments are meant, so they are believed
         ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = entries.tolist()
@@ -287,13 +292,11 @@ class Owner:
                 if solid.tag == "box":
                     size = reader.numbers(solid, "size", (0.0, 0.0, 0.0))
                     found.append(LinkSolid.box(body, at, size, R))
-                elif solid.tag in ("cylinder", "sphere"):
-                    radius = reader.number(solid, "radius", 0.0)
-                    length = reader.number(solid, "length", 0.0)
-                    round_ = LinkSolid(body, at, radius)
-                    if solid.tag == "cylinder":
-                        round_ = LinkSolid.cylinder(body, at, radius, length, R[:, 2])
-                    found.append(round_)
+                elif solid.tag == "sphere":
+                    found.append(LinkSolid(body, at, reader.number(solid, "radius", 0.0)))
+                elif solid.tag == "cylinder":
+                    radius, length = (reader.number(solid, n, 0.0) for n in ("radius", "length"))
+                    found.append(LinkSolid.cylinder(body, at, radius, length, R[:, 2]))
         return found if not reader.findings.faults else []
 
     def _solid(self, solid: Element, at: Numbers, angles: Numbers) -> Shape | None:

@@ -7,8 +7,10 @@ import os
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
+import numpy as np
+
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.files.frame_poses import FramePose, cleaned_numbers
+from axode.mechanism.files.frame_poses import FramePose, cleaned_numbers, numbers_of
 from axode.mechanism.files.mechanism_text import (
     MechanismText,
     XmlElement,
@@ -35,9 +37,12 @@ TYPES = {
     "free": "floating",
     "fixed": "fixed",
 }
+LOOPS = frozenset({"hinge", "slide", "cylindrical", "universal", "planar", "ball", "fixed"})
+LOOP_TYPES = {**TYPES, "hinge": "revolute", "ball": "spherical"}
 USUAL_GRAVITY = (0.0, 0.0, -9.81)
 FAR = 1e9  # [m, m/s, N]: slides of URDF have limits, which those of a mechanism have not
 WORLD = "world"
+SPRING, NAMESPACE = "drake:linear_spring_damper", "http://drake.mit.edu"
 
 
 def urdf_text(
@@ -50,7 +55,7 @@ def urdf_text(
     """Write a mechanism as URDF; see `Mechanism.to_urdf`."""
     found = with_parameters(mechanism, parameters)
     home = home_values(found, closed=False)
-    return UrdfWriter(WrittenTree(found, NATIVE, None, home)).write(path, strict=strict)
+    return UrdfWriter(WrittenTree(found, NATIVE, LOOPS, home)).write(path, strict=strict)
 
 
 class UrdfWriter:
@@ -75,6 +80,8 @@ class UrdfWriter:
         self._add_dampers()
         self._add_mimics()
         self._add_transmissions()
+        self._add_loops()
+        self._add_struts()
         self._note()
         left_out = [*self.tree.left_out, *unsaid(self.tree)]
         return finish(self.mechanism, "URDF", self.robot, left_out, path, strict=strict)
@@ -176,6 +183,50 @@ class UrdfWriter:
                     "at the joint"
                 )
 
+    # what other programs have added to URDF -------------------------------------------------------
+
+    def _add_loops(self) -> None:
+        for loop in self.tree.loops:
+            kind = LOOP_TYPES.get(loop.kind, loop.kind)
+            element = add(self.robot, "loop_joint", name=loop.name, type=kind)
+            ends = (("link1", loop.first, loop.at), ("link2", loop.second, loop.second_at))
+            for tag, link, place in ends:
+                end = add(element, tag, link=WORLD if link == GROUND.name else link)
+                end.attrib |= _pose(place)
+            if loop.kind not in ("ball", "fixed"):
+                add(element, "axis", xyz=row(loop.axis))
+            if loop.kind == "universal":
+                add(element, "child_axis", xyz=row(loop.other_axis))
+            self.tree.left_out.append(
+                f"loop '{loop.name}' is a <loop_joint>, which few programs that read URDF know"
+            )
+
+    def _add_struts(self) -> None:
+        for strut in self.mechanism.struts:
+            self.robot.set("xmlns:drake", NAMESPACE)
+            element = add(self.robot, SPRING)
+            for body, letter in ((strut.parent, "A"), (strut.child, "B")):
+                link = self.tree.frames[body][0]
+                name = WORLD if link == GROUND.name else link
+                add(element, f"{SPRING}_body_{letter}", name=name)
+            for body, at, point in (
+                (strut.parent, strut.at, "p_AP"),
+                (strut.child, strut.child_at, "p_BQ"),
+            ):
+                place = self.tree.frames[body][1].point(np.array(numbers_of(at), dtype=float))
+                add(element, f"{SPRING}_{point}", value=row(cleaned_numbers(place)))
+            numbers = {
+                "free_length": strut.rest,
+                "stiffness": strut.stiffness,
+                "damping": strut.damping,
+            }
+            for word, value in numbers.items():
+                add(element, f"{SPRING}_{word}", value=number(numeric(value)))
+            self.tree.left_out.append(
+                f"spring '{strut.name}' between two points is an element of Drake's, which other "
+                "programs do not know"
+            )
+
     def _note(self) -> None:
         mechanism, lost = self.mechanism, self.tree.left_out
         gravity = tuple(map(numeric, mechanism.gravity))
@@ -183,9 +234,8 @@ class UrdfWriter:
             lost.append(f"gravity ({row(gravity)}): programs that read URDF have their own")
         if any(mechanism.home_coordinates.values()):
             lost.append("the home configuration")
-        lost += [f"loop '{loop.name}'" for loop in mechanism.loops]
+        lost += [f"armature of joint '{c.name}'" for c in mechanism.connections if c.armature]
         lost += [f"spring '{spring.name}'" for spring in mechanism.springs]
-        lost += [f"spring '{strut.name}' between two points" for strut in mechanism.struts]
         lost += [
             f"coordinate '{p.coordinate}' is held at {numeric(p.motion):.9g} here"
             for p in mechanism.prescribed
@@ -196,7 +246,10 @@ class UrdfWriter:
 
 
 def _add_origin(element: XmlElement, place: FramePose) -> None:
-    if place.is_identity:
-        return
-    attributes = {"xyz": row(cleaned_numbers(place.p)), "rpy": row(place.angles)}
-    add(element, "origin", **{n: v for n, v in attributes.items() if v != "0 0 0"})
+    if not place.is_identity:
+        add(element, "origin", **_pose(place))
+
+
+def _pose(place: FramePose) -> dict[str, str]:
+    attributes = {"xyz": row(place.p), "rpy": row(place.angles)}
+    return {name: value for name, value in attributes.items() if value != "0 0 0"}

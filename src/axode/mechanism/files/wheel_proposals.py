@@ -19,7 +19,7 @@ from axode.errors import suggest
 from axode.mechanism.elements.bodies import Box, Cylinder, Shape, Sphere
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import AbstractWheel, Ball, Plane, Rolling
-from axode.mechanism.home_poses import HomeFrame, HomePoses, home_poses, vector
+from axode.mechanism.home_poses import HomeFrame, HomePoses, home_poses, matrix, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import unit
@@ -27,7 +27,7 @@ from axode.mechanism.values.geometry import unit
 Numbers: TypeAlias = tuple[float, ...]
 Choice: TypeAlias = Literal["proposed"] | Sequence[str]
 
-PARALLEL = 1e-3  # [rad] between the axes of a wheel and of its joint
+PARALLEL = 1e-2  # [rad] between the axes of a wheel and of its joint; files say 1.57 for pi / 2
 NEAR = 0.1  # gap to the plane, and distance from the axle, in parts of the radius
 UPRIGHT = 0.5  # sine of the camber of a wheel, at most
 ROUNDING = 1e-12  # of numbers that were computed here, in parts of the largest
@@ -79,7 +79,7 @@ class LinkSolid:
             radius, length = numeric(shape.radius), numeric(shape.length)
             return cls.cylinder(body, vector(shape.at), radius, length, vector(unit(shape.axis)))
         if isinstance(shape, Box):
-            return cls.box(body, vector(shape.at), vector(shape.size))
+            return cls.box(body, vector(shape.at), vector(shape.size), matrix(shape.rotation))
         return None
 
     def depth(self, pose: HomeFrame, normal: np.ndarray) -> float:
@@ -161,10 +161,15 @@ def propose_wheels(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWhe
     """Find the bodies that look like wheels at home and do not roll yet.
 
     A wheel is a sphere or cylinder on a revolute joint along its axis, or a sphere on a spherical
-    or floating joint. It touches a plane of the file or, if there is none, is among the lowest
-    solids; then a floating base stands on z = 0, and any other on a plane at the wheel's own
-    height. Its carrier must be able to move.
+    or floating joint that carries no other wheel. It touches a plane of the file or, if there is
+    none, is among the lowest solids; then a floating base stands on z = 0, and any other on a plane
+    at the wheel's own height. Its carrier must be able to move.
     """
+    with np.errstate(all="ignore"):  # lengths near the largest number touch nothing
+        return _search(mechanism, geometry)
+
+
+def _search(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWheel]:
     poses = home_poses(mechanism)
     rolling = {contact.body for contact in mechanism.contacts}
     holding = {connection.child: connection for connection in mechanism.connections}
@@ -182,7 +187,9 @@ def propose_wheels(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWhe
         plane = _touched(solid, axle, planes, floor, poses)
         if plane is not None:
             found[solid.body] = _proposal(solid, axle, plane, poses)
-    return sorted(found.values(), key=lambda wheel: bodies.index(wheel.name))
+    carriers = {c.child for name in found for c in _chain(name, holding)[1:]}
+    wheels = [wheel for name, wheel in found.items() if name not in carriers]
+    return sorted(wheels, key=lambda wheel: bodies.index(wheel.name))
 
 
 def choose_wheels(
@@ -251,8 +258,9 @@ def _axle(solid: LinkSolid, holding: dict[str, Connection], poses: HomePoses) ->
     joint, carriers = chain[0], chain[1:]
     floats = chain[-1].joint.is_free
     frame, centre = poses.joints[joint.name], poses.links[solid.body].point(solid.at)
-    if joint.joint.is_free:
-        return _Axle(centre, None, floats) if solid.axis is None else None
+    if joint.joint.is_free:  # a ball by itself, and not a support that slides with its carrier
+        alone = solid.axis is None and joint.child == solid.body
+        return _Axle(centre, None, floats) if alone else None
     if not carriers:
         return None
     if joint.joint.holds_point and joint.joint.dof == 3:
@@ -263,11 +271,9 @@ def _axle(solid: LinkSolid, holding: dict[str, Connection], poses: HomePoses) ->
     axis = frame.direction(vector(unit(joint.joint.axis)))  # type: ignore[attr-defined]
     own = axis if solid.axis is None else poses.links[solid.body].direction(solid.axis)
     along = frame.p + axis * float(axis @ (centre - frame.p))
-    if np.linalg.norm(np.cross(axis, own)) > PARALLEL:
-        return None
-    if np.linalg.norm(centre - along) > NEAR * solid.radius:
-        return None
-    return _Axle(along, axis, floats)
+    aligned = np.linalg.norm(np.cross(axis, own)) <= PARALLEL
+    near = np.linalg.norm(centre - along) <= NEAR * solid.radius
+    return _Axle(along, axis, floats) if aligned and near else None
 
 
 def _chain(body: str, holding: dict[str, Connection]) -> list[Connection]:
@@ -308,11 +314,11 @@ def _touched(
     up = np.array([0.0, 0.0, 1.0])
     for point, normal in planes or [(floor * up, up)]:
         sine = 0.0 if axle.axis is None else abs(float(axle.axis @ normal))
-        if sine > UPRIGHT:
+        if not sine <= UPRIGHT:
             continue
         depth = solid.radius * (math.sqrt(1 - sine * sine) if solid.axis else 1.0)
         height = float(normal @ (axle.centre - point))
-        if abs(height - depth) > NEAR * solid.radius:
+        if not abs(height - depth) <= NEAR * solid.radius:
             continue
         if planes:
             return _plane(point, normal)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from axode.mechanism.elements.bodies import Box, Cylinder, Mesh, Sphere
+from axode.mechanism.elements.bodies import Box, Cylinder, Sphere
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.files.frame_poses import Array, FramePose, numbers_of, turn_to
 from axode.mechanism.files.written_tree import WrittenLink, WrittenTree
@@ -41,22 +41,19 @@ class WrittenFloor(NamedTuple):
 
 def pictures(link: WrittenLink) -> Iterator[WrittenSolid]:
     """Yield the solids that pictures of a link show."""
-    if link.body is None:
-        return
-    name, here = link.body.name, (0.0, 0.0, 0.0)
-    for shape in link.body.shapes:
-        at = numbers_of(shape.at)
+    for shape in link.body.shapes if link.body else ():
+        at, name = numbers_of(shape.at), link.body.name if link.body else ""
         if isinstance(shape, Box):
-            place = link.place @ FramePose.of(at, here)
+            place = link.place @ FramePose.of(at, shape.rotation)
             yield WrittenSolid(name, "box", numbers_of(shape.size), place)
         elif isinstance(shape, Cylinder):
             place = link.place @ _along(numbers_of(shape.axis), at)
             size = (numeric(shape.radius), numeric(shape.length))
             yield WrittenSolid(name, "cylinder", size, place)
         elif isinstance(shape, Sphere):
-            place = link.place @ FramePose.of(at, here)
+            place = link.place @ FramePose.of(at, (0.0, 0.0, 0.0))
             yield WrittenSolid(name, "sphere", (numeric(shape.radius),), place)
-        elif isinstance(shape, Mesh):
+        else:
             place = link.place @ FramePose.of(at, shape.rotation)
             yield WrittenSolid(name, "mesh", numbers_of(shape.scale), place, shape.file)
 
@@ -80,8 +77,10 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
         link, place = tree.frames[contact.body]
         at = numbers_of(contact.at)
         if contact.wheel.has_axis:
-            shape = next((s for s in shapes[contact.body] if isinstance(s, Cylinder)), None)
-            width = numeric(shape.length) if shape else WIDTH_OF_WHEEL * radius
+            cylinders = [s for s in shapes.get(contact.body, ()) if isinstance(s, Cylinder)]
+            width = WIDTH_OF_WHEEL * radius
+            if len(cylinders) == 1:
+                width = numeric(cylinders[0].length)
             size: tuple[float, ...] = (radius, width)
             placed = place @ _along(numbers_of(contact.axis), at)
             solid = WrittenSolid(contact.name, "cylinder", size, placed)

@@ -103,8 +103,9 @@ class WrittenLoop(NamedTuple):
     second: str
     at: FramePose
     second_at: FramePose
-    axis: Array
-    pitch: float
+    axis: Array = Z
+    other_axis: Array = Z  # of a universal joint, in the second link
+    pitch: float = 0.0
 
 
 _Term: TypeAlias = tuple[WrittenJoint, float]
@@ -124,7 +125,7 @@ class WrittenTree:
     Args:
         mechanism: Whose parameters have the values that are written.
         native: Kinds of joints that the format has.
-        loops: Kinds of joints that it has for loops; None if it cannot say any.
+        loops: Kinds of joints that it has for loops.
         home: Values of all coordinates by name.
         expanded: Joints that are written as simple ones all the same.
         one_namespace: Whether no link may have the name of a joint, as in SDF.
@@ -138,7 +139,7 @@ class WrittenTree:
         self,
         mechanism: Mechanism,
         native: frozenset[str],
-        loops: frozenset[str] | None,
+        loops: frozenset[str],
         home: Mapping[str, float],
         expanded: frozenset[str] = frozenset(),
         *,
@@ -162,9 +163,8 @@ class WrittenTree:
         bodies = {body.name: body for body in mechanism.bodies}
         for connection in tree_order(mechanism):
             self._add_joint(connection, bodies[connection.child])
-        if loops is not None:
-            for loop in mechanism.loops:
-                self._add_loop(loop, loops)
+        for loop in mechanism.loops:
+            self._add_loop(loop, loops)
         self._add_couplings()
 
     # names ---------------------------------------------------------------------------------------
@@ -285,10 +285,11 @@ class WrittenTree:
         place = before @ FramePose.of(loop.at, loop.rotation)
         weld_at = after @ FramePose.of(loop.child_at, loop.child_rotation)
         if kind in direct:
-            directions = loop.joint.directions
-            axis = unit_axis(loop.joint.axis) if directions else Z  # type: ignore[attr-defined]
+            axes = [unit_axis(getattr(loop.joint, field)) for field in loop.joint.directions]
+            axis, other, *_ = [*axes, Z, Z]
             pitch = numeric(getattr(loop.joint, "pitch", 0.0))
-            self.loops.append(WrittenLoop(name, kind, first, second, place, weld_at, axis, pitch))
+            made = WrittenLoop(name, kind, first, second, place, weld_at, axis, other, pitch)
+            self.loops.append(made)
             return
         if second == GROUND.name or not self.links[second].mass:
             loop, first, second = reversed_joint(loop), second, first
@@ -304,7 +305,7 @@ class WrittenTree:
         for joint in self._chain(loop, steps, first, place, carried, values):
             joint.coordinates, joint.speeds = (), ()
         weld = self.free_name("joint", f"{name}.weld")
-        self.loops.append(WrittenLoop(weld, "fixed", carried.name, second, HERE, weld_at, Z, 0.0))
+        self.loops.append(WrittenLoop(weld, "fixed", carried.name, second, HERE, weld_at))
 
     def pose(self, link: str) -> FramePose:
         """Return the pose of a link at home."""

@@ -66,8 +66,9 @@ def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Elemen
         open_elements.pop()
 
     def keep(text: str) -> None:
-        if not text.isspace():
-            open_elements[-1].texts.append(text)
+        texts = open_elements[-1].texts
+        if texts or not text.isspace():  # blanks between comments separate words
+            texts.append(text)
 
     def refuse(name: str, system: str | None, public: str | None, declares: bool) -> None:
         if not declares:  # expat reads no other file

@@ -310,7 +310,7 @@ class _Shaping:
         for strut in self.mechanism.struts:
             ends = solids.triple(self.vector(strut.at)), solids.triple(self.vector(strut.child_at))
             yield Cord((strut.parent, strut.child), ends)
-        for coupling in self.mechanism.couplings:
+        for coupling in self.mechanism.couplings if not self.meshes else ():
             yield from self._belts(coupling)
 
     def _belts(self, coupling: Coupling) -> Iterator[Cord]:

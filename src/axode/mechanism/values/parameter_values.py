@@ -151,6 +151,8 @@ def _bounded(mechanism: Mechanism) -> Iterator[tuple[bool, Any]]:
         yield not body.inertia.ideal, body.mass
     for contact in mechanism.contacts:
         yield contact.wheel.needs_radius, contact.wheel.radius
+    for connection in mechanism.connections:
+        yield False, connection.armature
     for drive in mechanism.drives:
         yield False, drive.motor.rotor_inertia
     for element in (*mechanism.dampers, *mechanism.springs, *mechanism.struts):

@@ -60,6 +60,11 @@ class LoggedRun:
         self.poses: Array = self.model.poses(self._q, **self._options)
         self.scene = scene_with(self.model, run.parameters)
 
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values of all parameters."""
+        return self.model.parameters | self._run.parameters
+
     def column(self, name: str) -> Array:
         """Column of a name: (samples,)."""
         return self._run[name][:: self._order]
@@ -107,7 +112,7 @@ class LoggedRun:
             return self._q[:, chosen], rates[:, chosen], np.empty((len(self._q), 0))
         mechanism = self.model.equations.system.mechanism
         meanings = speed_meanings(mechanism)
-        values = self.model.parameters | self._run.parameters | {"t": 0.0}
+        values = self.parameters | {"t": 0.0}
         effort = np.zeros((len(self._q), len(chosen)))
         for drive, name in zip(mechanism.drives, self.model.inputs, strict=False):
             for k, joint in enumerate(self.joint_coordinates):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.disk.atomic import as_path, write_atomically
-from axode.errors import FileError, InvalidArgument
+from axode.errors import FileError, InvalidArgument, LeftOut
 from axode.show.logs import ros_messages
 from axode.show.logs.logged_run import LoggedRun, quaternions
 from axode.show.logs.mcap_container import McapContainer, Topic, require_mcap
@@ -54,6 +55,9 @@ def write_mcap(
     logged = LoggedRun(run, model, rate)
     times = _nanoseconds(logged.time, epoch)
     container = McapContainer(f"axode {sys.modules['axode'].__version__}", compression)
+    if logged.model.has_equations:
+        text = ros_messages.string(_description(logged))
+        container.add([Topic(f"{_within(space)}robot_description", text, {})], times[:1])
     container.add(list(_topics(logged, space, frame, signals, forces)), times)
     write_atomically(target, container.finish())
     return target
@@ -62,7 +66,7 @@ def write_mcap(
 def _nanoseconds(time: npt.NDArray[np.float64], epoch: float) -> npt.NDArray[np.int64]:
     """Time stamps; those of ROS are neither negative nor later than the year 2038."""
     first, last = epoch + float(time[0]), epoch + float(time[-1])
-    if not (round(first * 1e9) >= 0 and last < LATEST - 1):
+    if not (first * 1e9 > -0.5 and last < LATEST - 1):
         raise InvalidArgument(
             f"time stamps of ROS go from 0 to 2^31 s, and the log would go from {first:g} to "
             f"{last:g} s.\n  Remedy: epoch=... in seconds is added to the times of the run"
@@ -75,7 +79,7 @@ def _topics(
     logged: LoggedRun, space: str, frame: str, signals: Sequence[str] | None, forces: bool
 ) -> Iterator[Topic]:
     """Topics of a run; their names begin with the prefix, except that of the transforms."""
-    within = f"/{space}/" if space else "/"
+    within = _within(space)
     contacts = [f"{name}.contact" for name in logged.model.contacts] if forces else []
     frames = _frames(space, frame, [*logged.model.bodies, *contacts])
     if logged.joint_coordinates:
@@ -86,14 +90,13 @@ def _topics(
         positions = np.concatenate([positions, logged.contact_points], axis=1)
         turns = np.concatenate([turns, quaternions(logged.contact_axes)], axis=1)
     yield Topic("/tf", ros_messages.transforms(frame, frames, positions, turns), {})
-    bases = [body for body, *_ in logged.model.facts.bases]
+    names, bases = _Names(), [body for body, *_ in logged.model.facts.bases]
     for body in bases:
         k = logged.model.bodies.index(body)
         pose = (positions[:, k], turns[:, k])
         moving = ros_messages.odometry(frame, frames[k], *pose, *logged.body_velocities(body))
-        name = "odom" if len(bases) == 1 else f"odom/{_words(body)}"
-        yield Topic(f"{within}{name}", moving, {"body": body})
-    names = _Names()
+        topic = names.add(f"{within}odom" if len(bases) == 1 else f"{within}odom/{_words(body)}")
+        yield Topic(topic, moving, {"body": body})
     for k, contact in enumerate(logged.model.contacts if forces else ()):
         force = logged.contact_forces[:, k]
         topic = names.add(f"{within}contact_forces/{_words(contact)}")
@@ -103,6 +106,17 @@ def _topics(
         topic = names.add(f"{within}signals/{_words(name)}")
         metadata = {"signal": name, "unit": logged.unit(name)}
         yield Topic(topic, ros_messages.number(logged.column(name)), metadata)
+
+
+def _within(space: str) -> str:
+    return f"/{space}/" if space else "/"
+
+
+def _description(logged: LoggedRun) -> str:
+    """URDF text of the links and their shapes; that the motion is more than it can say is known."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOut)
+        return str(logged.model.equations.system.mechanism.to_urdf(parameters=logged.parameters))
 
 
 def _frames(space: str, frame: str, names: Sequence[str]) -> list[str]:

@@ -158,10 +158,10 @@ class _RerunLog:
             if shown:
                 plots.append(rrb.TimeSeriesView(name=title, origin="/", contents=shown))
         scene = rrb.Spatial3DView(name=run.name or "run", origin="/", contents=f"/{WORLD}/**")
-        return rrb.Blueprint(rrb.Horizontal(scene, rrb.Vertical(*plots)) if plots else scene)
+        return rrb.Blueprint(rrb.Horizontal(scene, rrb.Tabs(*plots)) if plots else scene)
 
     def _signal(self, name: str) -> str:
-        return self._path(SIGNALS, *name.split("."))
+        return self._path(SIGNALS, *filter(None, name.split(".")))
 
     def _path(self, *parts: str) -> str:
         path: str = self._rr.new_entity_path(list(parts))

@@ -220,7 +220,7 @@ class _Canvas:
 
         Args:
             xy: Corners on the canvas: (triangles, 3, 2).
-            nearness: Of the corners: (triangles, 3).
+            nearness: One over the depth of the corners: (triangles, 3).
         """
         low = np.maximum(np.floor(xy.min(1)), 0.0)
         high = np.minimum(np.ceil(xy.max(1)) + 1, (self.width, self.height))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, shortened
-from axode.show.report.page import page
+from axode.show.report.report_page import page
 from axode.show.style import need_matplotlib
 
 if TYPE_CHECKING:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from axode.mechanism.scene.scene import Array, Scene, touch_points
+from axode.mechanism.scene.scene import Array, touch_points
 from axode.show.motion import RunPoses, scene_with
-from axode.show.render.meshes import TriangleMesh, meshes
+from axode.show.web.scene_data import pack_arrays, scene_data
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
 RATE = 50.0  # frames per second, unless that would be too many
 MOST = 1500
-MAX_SURFACE_TRIANGLES = 20_000  # of surfaces in files: half a megabyte of the page
 
 
 def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
@@ -31,55 +28,17 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
         scene = scene_with(model, run.parameters)
         times, poses = RunPoses(frames, model).all_poses(len(frames))
     tracks = touch_points(scene, poses)
-    stance = scene.stance  # anything but one only where there are no floors
-    poses = stance @ poses
     return {
-        "name": scene.name,
-        "size": scene.size,
-        "spacing": scene.spacing,
+        **scene_data(scene),
         "time": pack_arrays(times),
-        "meshes": [_mesh(scene, mesh) for mesh in meshes(scene, MAX_SURFACE_TRIANGLES)],
-        "bodies": len(scene.bodies),
-        "ground": stance.T.ravel().tolist(),
-        "poses": pack_arrays(_vectors(poses)),
-        "floors": [
-            {"body": _index(scene, f.body), "point": list(f.point), "normal": list(f.normal)}
-            for f in scene.floors
-        ],
+        "poses": pack_arrays(_vectors(scene.stance @ poses)),
         "tracks": [
             {"name": touch.name, "points": pack_arrays(tracks[:, k])}
             for k, touch in enumerate(scene.touches)
             if frames is not None
         ],
-        "cords": [
-            {
-                "bodies": [_index(scene, b) for b in cord.bodies],
-                "ends": [list(end) for end in cord.ends],
-            }
-            for cord in scene.cords
-        ],
         "signals": [] if frames is None else _signals(frames),
     }
-
-
-def _mesh(scene: Scene, mesh: TriangleMesh) -> dict[str, Any]:
-    """One mesh in few bytes: places in 65535ths of its extent, directions in 127ths."""
-    low = mesh.vertices.min(0)
-    step = float(np.ptp(mesh.vertices, axis=0).max()) / 65535 or 1.0
-    return {
-        "body": _index(scene, mesh.body),
-        "colour": list(mesh.colour),
-        "low": low.tolist(),
-        "step": step,
-        "vertices": pack_arrays(np.rint((mesh.vertices - low) / step), "<u2"),
-        "normals": pack_arrays(np.rint(127 * mesh.normals), "<i1"),
-        "triangles": pack_arrays(mesh.triangles, "<u2"),
-    }
-
-
-def pack_arrays(values: npt.ArrayLike, kind: str = "<f4") -> str:
-    """Numbers as text, four bytes each unless another kind is given, lowest byte first."""
-    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
 def _times(run: Trajectory) -> Array:
@@ -95,11 +54,6 @@ def _vectors(poses: Array) -> Array:
     flat = poses.reshape(-1, 4, 4)
     turns = Rotation.from_matrix(flat[:, :3, :3]).as_quat()
     return np.concatenate([flat[:, :3, 3], turns], axis=-1)
-
-
-def _index(scene: Scene, body: str) -> int:
-    """Index of a body among the poses; -1 is the ground."""
-    return scene.bodies.index(body) if body in scene.bodies else -1
 
 
 def _signals(run: Trajectory) -> list[dict[str, Any]]:

@@ -45,8 +45,7 @@ def clean(part: Part) -> Part:
     there = ((faces >= 0) & (faces < len(points))).all(1)
     faces = faces[there]
     faces = faces[sound[faces].all(1)]
-    a, b, c = faces.T
-    faces = faces[(a != b) & (b != c) & (c != a)]
+    faces = faces[_doubled_areas(Part(points, faces)) > 0]
     used, faces = np.unique(faces, return_inverse=True)
     return Part(points[used], faces.reshape(-1, 3), part.colour)
 
@@ -83,7 +82,7 @@ def _distinct(faces: Indices) -> Indices:
 
 
 def simplify(parts: list[Part], limit: int) -> list[Part]:
-    """The same surfaces with at most `limit` triangles in all, on a grid as fine as allows that."""
+    """Simplify surfaces to `limit` triangles in all, on a grid that is as fine as allows that."""
     parts = [cluster(part, 0.0) for part in parts]
     count = sum(len(part.faces) for part in parts)
     if count <= limit:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from axode.mechanism.scene.scene import Colour, Scene, Surface
 from axode.show.surfaces.mesh_address import MAX_BYTES, locate
 from axode.show.surfaces.mesh_arrays import LARGEST, Part, clean, simplify
 from axode.show.surfaces.mesh_formats import MAX_TRIANGLES, read_parts
+
+_File: TypeAlias = tuple[Path, int, int]  # when it was changed, and its size
 
 ALL_BYTES = 512 << 20  # of the files of one scene
 
@@ -35,54 +38,68 @@ def surface_parts(scene: Scene, limit: int) -> list[PlacedPart]:
     Warns:
         LeftOut: once, listing every surface that cannot be shown, with the reason.
     """
-    parts, problems = _simplified(scene.surfaces, limit)
+    problems: dict[str, list[str]] = {}  # reason -> addresses
+    found: list[tuple[Surface, _File]] = []
+    for surface in scene.surfaces:
+        try:
+            path = locate(surface.file, surface.folders)
+            status = path.stat()
+            found.append((surface, (path, status.st_mtime_ns, status.st_size)))
+        except (FileError, OSError) as error:
+            _note(problems, surface, error)
+    parts, unreadable = _simplified(tuple(found), limit)
+    for surface, reason in unreadable:
+        _note(problems, surface, reason)
     if problems:
         warnings.warn(_message(scene, problems), LeftOut, stacklevel=2)
     return parts
 
 
+def _note(problems: dict[str, list[str]], surface: Surface, error: FileError | OSError) -> None:
+    reason = str(error) if isinstance(error, FileError) else error.strerror or str(error)
+    problems.setdefault(reason, []).append(surface.file)
+
+
 @lru_cache(maxsize=4)
 def _simplified(
-    surfaces: tuple[Surface, ...], limit: int
-) -> tuple[list[PlacedPart], dict[str, list[str]]]:
+    found: tuple[tuple[Surface, _File], ...], limit: int
+) -> tuple[list[PlacedPart], list[tuple[Surface, FileError | OSError]]]:
+    """Read files; those that cannot be shown are listed with their errors."""
     placed: list[PlacedPart] = []
-    problems: dict[str, list[str]] = {}  # reason -> addresses
+    unreadable: list[tuple[Surface, FileError | OSError]] = []
     bytes_left, triangles_left = ALL_BYTES, MAX_TRIANGLES
-    for surface in surfaces:
+    for surface, file in found:
         try:
-            path = locate(surface.file, surface.folders)
-            size = path.stat().st_size
-            if size > bytes_left:
+            bytes_left -= file[2]
+            if bytes_left < 0:
                 raise FileError("the meshes are too large together")
-            parts = _read(path, path.stat().st_mtime_ns, size, surface.folders)
+            parts = _read(*file)
             triangles_left -= sum(len(part.faces) for part in parts)
             if triangles_left < 0:
                 raise FileError(f"the meshes have more than {MAX_TRIANGLES} triangles together")
-            bytes_left -= size
             made = [_place(surface, part) for part in parts]
             made = [part for part in made if len(part.part.faces)]
             if not made:
                 raise FileError(f"has no triangle between 0 and {LARGEST:g} m")
             placed += made
         except (FileError, OSError) as error:
-            reason = str(error) if isinstance(error, FileError) else error.strerror or str(error)
-            problems.setdefault(reason, []).append(surface.file)
+            unreadable.append((surface, error))
     merged: dict[tuple[str, Colour], list[Part]] = {}
     for item in placed:
         merged.setdefault((item.body, item.colour), []).append(item.part)
     few = simplify([_merge(parts) for parts in merged.values()], limit)
     named = [PlacedPart(*key, part) for key, part in zip(merged, few, strict=True)]
-    return [item for item in named if len(item.part.faces)], problems
+    return [item for item in named if len(item.part.faces)], unreadable
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, changed: int, size: int, folders: tuple[str, ...]) -> tuple[Part, ...]:
+def _read(path: Path, changed: int, size: int) -> tuple[Part, ...]:
     """Read a file; `changed` and `size` let a new file of this name be read again."""
     data = read_bounded(path, MAX_BYTES, "mesh")
-    return tuple(read_parts(data, path.suffix[1:].lower(), _neighbour(path, folders)))
+    return tuple(read_parts(data, path.suffix[1:].lower(), _neighbour(path)))
 
 
-def _neighbour(path: Path, folders: tuple[str, ...]) -> Callable[[str], bytes | None]:
+def _neighbour(path: Path) -> Callable[[str], bytes | None]:
     """Read files in the folder of another one, or below it."""
 
     def read(name: str) -> bytes | None:

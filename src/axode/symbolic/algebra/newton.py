@@ -18,6 +18,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from axode.symbolic.algebra.rank import singular_vectors
+
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Function = Callable[[Array, Indices], Array]  # of unknowns (runs, n), and the numbers of the runs
@@ -141,7 +143,7 @@ def truncated_step(
         damping: Damping as a part of the mean squared row length, (runs,).
         tolerance: Smaller singular values are left out, relative to the largest.
     """
-    U, s, Vt = np.linalg.svd(J, full_matrices=False)
+    U, s, Vt = singular_vectors(J, full=False)
     solid = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
     mean = (s * s).sum(axis=-1, keepdims=True) / max(r.shape[-1], 1)
     squares = np.where(solid, s * s + damping[:, np.newaxis] * mean, 1.0)

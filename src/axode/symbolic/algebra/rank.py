@@ -10,6 +10,28 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 
+def singular_vectors(A: Array, *, full: bool = True) -> tuple[Array, Array, Array]:
+    """Left singular vectors U, singular values s, and right singular vectors V^T.
+
+    LAPACK rarely fails on a matrix of sound numbers, and then finds those of its transpose.
+
+    Args:
+        A: (..., rows, columns).
+        full: Whether U and V are square.
+    """
+    try:
+        return np.linalg.svd(A, full_matrices=full)
+    except np.linalg.LinAlgError:
+        if not np.isfinite(A).all():
+            raise
+    if A.ndim > 2:
+        each = [singular_vectors(matrix, full=full) for matrix in A]
+        U, s, Vt = (np.stack(parts) for parts in zip(*each, strict=True))
+        return U, s, Vt
+    V, s, Ut = np.linalg.svd(A.T, full_matrices=full)
+    return Ut.T, s, V.T
+
+
 def singular_values(A: Array) -> Array:
     """Singular values, largest first."""
     return np.asarray(np.linalg.svd(A, compute_uv=False))
@@ -57,18 +79,18 @@ def null_space(
         floor: Relative to this instead, if it is larger than the largest.
         rank: How many singular values are not zero, if that is known.
     """
-    _, s, Vt = np.linalg.svd(A)
+    _, s, Vt = singular_vectors(A)
     return np.asarray(Vt[int(_solid(s, tolerance, floor).sum()) if rank is None else rank :].T)
 
 
 def weakest_rows(A: Array) -> Array:
     """Unit weights of the combination of rows that is nearest to zero."""
-    return np.asarray(np.linalg.svd(A)[0][:, -1])
+    return np.asarray(singular_vectors(A)[0][:, -1])
 
 
 def column_space(A: Array, tolerance: float) -> Array:
     """Orthonormal columns that span those of a matrix; smaller singular values are zero."""
-    U, s, _ = np.linalg.svd(A, full_matrices=False)
+    U, s, _ = singular_vectors(A, full=False)
     return np.asarray(U[:, s > tolerance])
 
 

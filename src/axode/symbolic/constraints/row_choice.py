@@ -19,7 +19,12 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.algebra.rank import choose_columns, singular_values, smallest_singular_value
+from axode.symbolic.algebra.rank import (
+    choose_columns,
+    singular_values,
+    singular_vectors,
+    smallest_singular_value,
+)
 from axode.symbolic.constraints.redundant_rows import Units, describe_dropped
 from axode.symbolic.system import System
 
@@ -56,7 +61,7 @@ class EvaluatedRows:
 
     @cached_property
     def _svd(self) -> tuple[np.ndarray, np.ndarray]:
-        _, s, Vt = np.linalg.svd(self.scaled)
+        _, s, Vt = singular_vectors(self.scaled)
         return s, Vt
 
     @property
@@ -95,7 +100,7 @@ class EvaluatedRows:
     def weakest(self) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
         """Rows nearest to dependent, their weights, and the speeds that they set free."""
         rows = list(self.chosen)
-        U, s, Vt = np.linalg.svd(self.scaled[rows])
+        U, s, Vt = singular_vectors(self.scaled[rows])
         names = tuple(self.names[r] for r in rows)
         return names, U[:, len(s) - 1], Vt[len(s) - 1]
 

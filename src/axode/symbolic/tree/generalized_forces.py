@@ -47,6 +47,10 @@ def applied_forces(tree: Tree) -> AppliedForces:
     columns, names, limits = [], [], []
     armature = SX.zeros(size)
     meanings, units = speed_meanings(tree.mechanism), speed_units(tree.mechanism)
+    for joint in tree.mechanism.connections:
+        for speed in joint.speeds:
+            felt = symbolic_scalar(joint.armature, tree.values)
+            armature[tree.speed_names.index(speed)] += felt
     for drive in tree.mechanism.drives:
         speed = meanings[drive.coordinate]
         j = tree.speed_names.index(speed)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
     from axode.symbolic.equations import Equations
 
+PLAYER_SCRIPTS = ("scene.js", "curves.js")  # before that of the player
 FORMULAS = re.compile(r"<math.*?</math>", re.DOTALL)
 LONG = 20_000  # characters of TeX that a reader would still follow
 ROWS = 2000  # of the table that can be taken from the page
@@ -109,7 +110,13 @@ def _player(model: Model, run: Trajectory | None) -> str:
         poses = RunPoses(run, model).poses(float(run.time[0]))
     # no tag and no comment, which would change how a browser reads the script, begins without <
     data = json.dumps(playback(model, run), separators=(",", ":")).replace("<", "\\u003c")
-    return PLAYER.format(still=_png(picture(scene, poses)), data=data, script=_file("player.js"))
+    return PLAYER.format(still=_png(picture(scene, poses)), data=data, script=_scripts())
+
+
+def _scripts() -> str:
+    shared = resources.files("axode.show.web")
+    texts = [shared.joinpath(name).read_text(encoding="utf-8") for name in PLAYER_SCRIPTS]
+    return "\n".join([*texts, _file("player.js")])
 
 
 def _png(pixels: Any) -> str:

@@ -1,0 +1,109 @@
+"""Which motors make a vehicle go ahead, go sideways and turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from axode.mechanism.scene.scene import GROUND, Array, Scene
+from axode.model.model import Model
+from axode.symbolic.algebra.rank import least_norm, null_space
+
+POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
+APART = 1e-3  # of a motion ahead: motors that go no more differently give no other motion
+SMALL = 1e-6
+STEERING_ANGLE = 0.6  # [rad] to either side, of what is steered by an angle
+
+
+@dataclass(frozen=True)
+class DrivingAxis:
+    """One thing that a driver can ask for.
+
+    Attributes:
+        name: "ahead", "sideways" or "turn".
+        rates: Rates of the motors, the largest one.
+        coordinates: For steering by an angle, the place of each motor's coordinate, -1 for motors
+            that do not steer; empty for what is driven by rates.
+    """
+
+    name: str
+    rates: tuple[float, ...]
+    coordinates: tuple[int, ...] = ()
+
+
+def driving_axes(
+    model: Model, scene: Scene, q: Array, options: dict[str, Any]
+) -> tuple[DrivingAxis, ...]:
+    """Axes of a vehicle at a configuration; none for what stays where it is.
+
+    Ahead is the axis of the chassis, x before y, along which it goes without turning. What cannot
+    turn by its wheels alone turns by the motors that move nothing else, as a steered fork does:
+    these are given an angle instead of a rate.
+    """
+    wheels = {touch.body for touch in scene.touches if scene.floors[touch.floor].body == GROUND}
+    motors = model.facts.motors
+    if not wheels or not motors:
+        return ()
+    chassis = next((k for k, body in enumerate(scene.bodies) if body not in wheels), 0)
+    n = len(model.independent)
+    pose = model.poses(q, **options)[chassis]
+    still = model.twists(q, np.zeros(n), **options)[chassis]
+    twists = model.twists(q, np.eye(n), **options)[:, chassis] - still
+    axes = pose[:3, :3]
+    plane = np.stack([twists[:, 3:] @ axes[:, 0], twists[:, 3:] @ axes[:, 1], twists[:, 2]])
+    shares = model.input_force(q, np.eye(motors, len(model.inputs)), **options)
+    along, across, turning = (_rates(plane, shares, direction) for direction in np.eye(3))
+    found = [DrivingAxis("ahead", _largest_one(x)) for x in (along, across) if x is not None][:1]
+    if not found:
+        return ()
+    if along is not None and across is not None and _differ(along, across):
+        found.append(DrivingAxis("sideways", _largest_one(across)))
+    if turning is not None:
+        found.append(DrivingAxis("turn", _largest_one(turning)))
+    else:
+        found += _steered(model, q, options, plane, shares)
+    return tuple(found)
+
+
+def _rates(plane: Array, shares: Array, direction: Array) -> Array | None:
+    """Rates of the motors for a velocity of the chassis; None where it cannot have it."""
+    nu = least_norm(plane, direction, 1e-9)
+    rates: Array = shares @ nu
+    missed = np.linalg.norm(plane @ nu - direction)
+    return rates if missed < POSSIBLE and np.abs(rates).max() > SMALL else None
+
+
+def _differ(a: Array, b: Array) -> bool:
+    """Check that rates are not multiples of each other."""
+    rest = b - a * (a @ b) / (a @ a)
+    return bool(np.linalg.norm(rest) > APART * np.linalg.norm(b))
+
+
+def _largest_one(rates: Array) -> tuple[float, ...]:
+    return tuple((rates / np.abs(rates).max()).tolist())
+
+
+def _steered(
+    model: Model, q: Array, options: dict[str, Any], plane: Array, shares: Array
+) -> list[DrivingAxis]:
+    """Steering by motors that leave the chassis where it is."""
+    Z = null_space(plane, 1e-9)
+    rates = shares @ Z @ Z.T @ np.ones(len(model.independent))
+    if np.abs(rates).max() <= SMALL:
+        return []
+    moving = model.rates(q, np.eye(len(model.independent)), **options)
+    places = [
+        _coordinate(moving, share) if abs(rate) > SMALL else -1
+        for share, rate in zip(shares, rates, strict=True)
+    ]
+    angles = tuple(places) if any(place >= 0 for place in places) else ()
+    return [DrivingAxis("turn", _largest_one(rates), angles)]
+
+
+def _coordinate(moving: Array, share: Array) -> int:
+    """The coordinate whose rate is a motor's; -1 if there is none."""
+    missed = np.linalg.norm(moving - share[:, np.newaxis], axis=0)
+    place = int(np.argmin(missed))
+    return place if missed[place] <= SMALL * np.linalg.norm(share) else -1

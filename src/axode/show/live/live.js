@@ -1,0 +1,259 @@
+// A mechanism that is simulated in the page, in real time or faster, under what its driver wants.
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse(new TextDecoder().decode(await unpack($("live").textContent)));
+const STEP = data.step, MOST_STEPS = 20000, MEMORY = 15, SAMPLES = 600, SETTLING = 0.08, STEERING = 0.15;
+
+async function unpack(text) {
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+// numbers -------------------------------------------------------------------------------------------
+// The smallest x with A x nearest to b, rows of A given; nearly dependent rows share.
+function leastNorm(A, b) {
+  const n = A.length, m = n ? A[0].length : 0, size = Math.max(...A.flat().map(Math.abs), 1e-300);
+  const G = A.map((row, i) => [...A.map((other, j) => row.reduce((sum, v, k) => sum + v * other[k], 0) + (i === j ? 1e-10 * size * size : 0)), b[i]]);
+  for (let i = 0; i < n; i++) {
+    let best = i;
+    for (let k = i + 1; k < n; k++) if (Math.abs(G[k][i]) > Math.abs(G[best][i])) best = k;
+    [G[i], G[best]] = [G[best], G[i]];
+    for (let k = i + 1; k < n; k++) {
+      const factor = G[k][i] / G[i][i];
+      for (let j = i; j <= n; j++) G[k][j] -= factor * G[i][j];
+    }
+  }
+  const y = new Array(n).fill(0);
+  for (let i = n - 1; i >= 0; i--) y[i] = (G[i][n] - y.reduce((sum, v, j) => (j > i ? sum + G[i][j] * v : sum), 0)) / G[i][i];
+  return Array.from({ length: m }, (_, k) => A.reduce((sum, row, i) => sum + row[k] * y[i], 0));
+}
+
+const module = await WebAssembly.compile(await unpack($("module").textContent));
+const robot = new Robot(module, await WebAssembly.instantiate(module, {}));
+const motors = data.motors.length;
+let wanted = new Array(motors).fill(0), mode = data.mode, lawOn = data.law, running = false, pace = 1, message = "";
+let real = 1, debt = 0, last = 0;
+
+function restart() {
+  robot.reset();
+  robot.q.set(data.start.q); robot.nu.set(data.start.nu);
+  for (const p of data.parameters) robot.set({ [p.name]: p.value });
+  message = "";
+  wanted.fill(0);
+}
+
+// Inputs under which the motors approach the wanted rates: accelerations are affine in the inputs.
+function servo(rates) {
+  const shares = [], u = robot.u;
+  for (let k = 0; k < motors; k++) { u.fill(0); u[k] = 1; shares.push([...robot.call("input_force")]); }
+  const response = () => { const a = robot.call("state_rate").subarray(robot.q.length); return shares.map((s) => s.reduce((sum, v, i) => sum + v * a[i], 0)); };
+  u.fill(0);
+  const still = response(), gains = shares.map(() => new Array(motors).fill(0));
+  for (let k = 0; k < motors; k++) {
+    u.fill(0); u[k] = 1;
+    response().forEach((a, i) => { gains[i][k] = a - still[i]; });
+  }
+  const missing = shares.map((s, i) => (rates[i] - s.reduce((sum, v, k) => sum + v * robot.nu[k], 0)) / SETTLING - still[i]);
+  return leastNorm(gains, missing);
+}
+const held = new Set();
+function commands() { // rates or torques of all motors: sliders, and keys that are held
+  const asked = [...wanted], full = mode === "speed" ? data.motors.map((m) => m.rate) : data.motors.map((m) => m.torque);
+  for (const axis of data.axes) {
+    const way = (held.has(`${axis.name}+`) ? 1 : 0) - (held.has(`${axis.name}-`) ? 1 : 0);
+    axis.rates.forEach((rate, k) => {
+      const place = axis.coordinates[k] ?? -1;
+      if (place >= 0 && mode === "speed") asked[k] += Math.max(-full[k], Math.min(full[k], (way * data.angle * Math.sign(rate) - robot.q[place]) / STEERING));
+      else if (!axis.coordinates.length || place >= 0) asked[k] += way * rate * Math.min(...full) * 0.7;
+    });
+  }
+  return asked;
+}
+function inputs() {
+  const asked = commands(), u = mode === "speed" && motors ? servo(asked) : asked;
+  robot.u.fill(0);
+  data.motors.forEach((m, k) => { robot.u[k] = Math.max(-m.most, Math.min(m.most, u[k])); });
+}
+function advance(seconds) {
+  debt = Math.min(debt + seconds, 0.25 * Math.max(pace, 1));
+  let steps = Math.min(Math.floor(debt / STEP), MOST_STEPS);
+  debt -= steps * STEP;
+  const begin = robot.time;
+  while (steps > 0 && running) {
+    const some = Math.min(steps, lawOn ? steps : 16);
+    if (!lawOn) inputs();
+    const status = robot.step(STEP, some, lawOn ? "advance_law" : "advance");
+    steps -= some;
+    if (status !== "running") {
+      running = false;
+      message = status === "singular" ? "a singular posture was reached; reset or start elsewhere" : "the motion left all numbers; reset";
+    }
+  }
+  return robot.time - begin;
+}
+
+// the picture ---------------------------------------------------------------------------------------
+const ground = new Float32Array(data.scene.ground), poses = new Map();
+function turned(place) { // by the stance of the ground, column by column
+  const m = new Float32Array(16), p = robot.arrays.poses;
+  for (let i = 0; i < 4; i++) for (let j = 0; j < 4; j++)
+    for (let k = 0; k < 4; k++) m[4 * j + i] += ground[4 * k + i] * p[16 * place + 4 * k + j];
+  return m;
+}
+function look() {
+  robot.call("poses");
+  for (let k = 0; k < data.scene.bodies; k++) poses.set(k, turned(k));
+}
+restart();
+look();
+const scene = makeScene($("scene"), data.scene, (body) => (body < 0 ? ground : poses.get(body)));
+if (!scene) $("fault").textContent = "This browser shows no WebGL 2; the numbers below still move.";
+const trails = data.touches.map(() => []);
+function leaveTrails() {
+  if (!scene) return;
+  data.touches.forEach((touch, k) => {
+    const p = scene.moved(poses.get(touch.body), touch.at, 1), n = touch.normal, path = trails[k];
+    const down = n.map((v, i) => p[i] - touch.radius * v), size = path.length;
+    if (size && Math.hypot(down[0] - path[size - 3], down[1] - path[size - 2], down[2] - path[size - 1]) < 0.02 * data.scene.size) return;
+    path.push(...down);
+    if (path.length > 4500) path.splice(0, 3);
+  });
+}
+function draw() {
+  const shown = $("trails").checked ? trails.filter((t) => t.length > 3).map((t) => scene.ribbon(new Float32Array(t))) : [];
+  if (scene) scene.draw(shown);
+}
+
+// curves --------------------------------------------------------------------------------------------
+const signals = robot.model.signals, times = new Float64Array(SAMPLES);
+let chosen = data.signals.filter((name) => robot.signals.has(name)), kept = 0, series = [];
+function watch() {
+  series = chosen.map((name) => ({ name, unit: robot.signals.get(name).unit, values: new Float64Array(SAMPLES) }));
+  kept = 0;
+  $("legend").replaceChildren(...series.map(({ name, unit }, k) => {
+    const item = document.createElement("span");
+    item.className = "curve";
+    item.style.setProperty("--colour", CURVES[k % CURVES.length]);
+    item.innerHTML = `<span></span> <output></output>`;
+    item.children[0].textContent = unit ? `${name} [${unit}]` : name;
+    return item;
+  }));
+}
+function sample() {
+  if (kept && robot.time - times[kept - 1] < MEMORY / SAMPLES) return;
+  if (kept === SAMPLES) { times.copyWithin(0, 1); series.forEach((s) => s.values.copyWithin(0, 1)); kept--; }
+  times[kept] = robot.time;
+  const made = {};
+  for (const s of series) {
+    const { array, place } = robot.signals.get(s.name);
+    s.values[kept] = (made[array] ??= robot.call(array))[place];
+  }
+  kept++;
+}
+function show() {
+  look();
+  draw();
+  if (series.length) drawCurves($("chart"), times, series, kept);
+  series.forEach((s, k) => { $("legend").children[k].children[1].textContent = kept ? s.values[kept - 1].toPrecision(4) : ""; });
+  $("clock").textContent = `${robot.time.toFixed(2)} s`;
+  $("pace").textContent = running ? `${real.toFixed(real < 9.95 ? 2 : 0)} × real time` : "";
+  $("said").textContent = message;
+  $("run").textContent = running ? "Pause" : "Run";
+  document.body.dataset.time = robot.time.toFixed(3);
+  document.body.dataset.status = robot.status;
+  data.motors.forEach((m, k) => { $(`motor${k}`).disabled = lawOn; $(`value${k}`).textContent = lawOn ? "law" : wanted[k].toPrecision(3); });
+}
+function tick(stamp) {
+  const seconds = Math.min(Math.max(stamp - last, 0) / 1000, 0.1);
+  last = stamp;
+  if (running) {
+    const done = advance(seconds * pace);
+    if (seconds > 0) real += 0.1 * (done / seconds - real);
+    look(); leaveTrails(); sample();
+    show();
+  }
+  requestAnimationFrame(tick);
+}
+
+// controls ------------------------------------------------------------------------------------------
+function run(on) { running = on && robot.status === "running"; debt = 0; last = performance.now(); real = pace; show(); }
+function reset() {
+  restart();
+  kept = 0; trails.forEach((t) => { t.length = 0; });
+  data.motors.forEach((_, k) => { $(`motor${k}`).value = 0; });
+  data.parameters.forEach((p, k) => { $(`parameter${k}`).value = p.value; $(`given${k}`).textContent = Number(p.value.toPrecision(4)); });
+  look(); sample(); show();
+}
+function row(parent, id, text, hint, low, high, value, then) {
+  const label = document.createElement("label"), input = document.createElement("input"), output = document.createElement("output");
+  label.append(text, input, output); label.title = hint;
+  Object.assign(input, { type: "range", id, min: low, max: high, step: (high - low) / 400, value });
+  output.id = id.replace("motor", "value").replace("parameter", "given");
+  output.textContent = Number(Number(value).toPrecision(4));
+  input.oninput = () => { then(+input.value); output.textContent = Number((+input.value).toPrecision(4)); show(); };
+  parent.append(label);
+}
+function motorRows() {
+  $("motors").replaceChildren();
+  data.motors.forEach((m, k) => {
+    const [most, unit] = mode === "speed" ? [m.rate, m.rate_unit] : [m.torque, m.unit];
+    wanted[k] = 0;
+    row($("motors"), `motor${k}`, `${m.name.replace(/\.(torque|force)$/, "")} [${unit}]`, mode === "speed" ? "wanted speed" : m.name, -most, most, 0, (value) => { wanted[k] = value; });
+  });
+}
+motorRows();
+data.parameters.forEach((p, k) => row($("parameters"), `parameter${k}`, p.unit ? `${p.name} [${p.unit}]` : p.name, "parameter", p.low, p.high, p.value, (value) => {
+  const before = [...robot.q];
+  robot.set({ [p.name]: value });
+  if (!(robot.close() < 1e-9)) { robot.q.set(before); message = `${p.name} = ${value.toPrecision(3)}: the loops do not close there`; } else message = "";
+}));
+signals.forEach((s) => {
+  const label = document.createElement("label"), box = document.createElement("input");
+  Object.assign(box, { type: "checkbox", checked: chosen.includes(s.name) });
+  box.onchange = () => { chosen = signals.map((x) => x.name).filter((name) => name === s.name ? box.checked : chosen.includes(name)); watch(); sample(); show(); };
+  label.append(box, ` ${s.name}`);
+  $("list").append(label);
+});
+$("run").onclick = () => run(!running);
+$("reset").onclick = reset;
+$("speed").onchange = (event) => { pace = +event.target.value; real = pace; };
+$("follow").onchange = (event) => { if (scene) scene.view.follow = event.target.checked; show(); };
+$("trails").onchange = show;
+if ($("mode")) $("mode").onchange = (event) => { mode = event.target.value; motorRows(); show(); };
+if ($("law")) $("law").onchange = (event) => { lawOn = event.target.checked; show(); };
+if ($("push")) $("push").onclick = () => push();
+function push() { robot.nu.forEach((v, k) => { robot.nu[k] = v + data.push * (Math.random() - 0.5) * 2; }); show(); }
+
+const KEYS = { ArrowUp: "ahead+", w: "ahead+", i: "ahead+", ArrowDown: "ahead-", s: "ahead-", k: "ahead-",
+  ArrowLeft: "turn+", a: "turn+", j: "turn+", ArrowRight: "turn-", d: "turn-", l: "turn-", q: "sideways+", u: "sideways+", e: "sideways-", o: "sideways-" };
+function press(name, down) { if (down) held.add(name); else held.delete(name); if (down && !running && data.axes.length) run(true); }
+addEventListener("keydown", (event) => {
+  if (event.target.matches("select, summary, input[type=checkbox]") && event.key === " ") return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const name = KEYS[event.key] || KEYS[event.key.toLowerCase()];
+  const slider = event.target.matches("input[type=range], select");
+  if (event.key === " " && event.target.tagName !== "BUTTON") { event.preventDefault(); run(!running); }
+  else if (event.key === "r") reset();
+  else if (event.key === "p") push();
+  else if (event.key === "+" && scene) { scene.zoom(0.9); show(); }
+  else if (event.key === "-" && scene) { scene.zoom(1.1); show(); }
+  else if (name && data.axes.some((a) => name.startsWith(a.name)) && !(slider && event.key.startsWith("Arrow"))) { event.preventDefault(); press(name, true); }
+  else if (event.target === $("scene") && event.key.startsWith("Arrow") && scene) {
+    event.preventDefault();
+    scene.turn({ ArrowLeft: 0.1, ArrowRight: -0.1 }[event.key] || 0, { ArrowUp: 0.08, ArrowDown: -0.08 }[event.key] || 0);
+    show();
+  }
+});
+addEventListener("keyup", (event) => { const name = KEYS[event.key] || KEYS[event.key.toLowerCase()]; if (name) press(name, false); });
+addEventListener("blur", () => held.clear());
+for (const button of document.querySelectorAll("[data-hold]")) {
+  button.onpointerdown = (event) => { event.preventDefault(); press(button.dataset.hold, true); };
+  button.onpointerup = button.onpointerleave = button.onpointercancel = () => press(button.dataset.hold, false);
+  button.onkeydown = (event) => { if (event.key === " " || event.key === "Enter") { event.preventDefault(); press(button.dataset.hold, true); } };
+  button.onkeyup = () => press(button.dataset.hold, false);
+}
+if (scene) scene.onchange(show);
+addEventListener("resize", show);
+watch(); sample(); show();
+globalThis.axode = { robot, run, reset, data, advance: (seconds) => { const was = running; running = true; debt = 0; let left = seconds; while (left > 1e-12 && running) { const some = Math.min(left, 0.2); debt = 0; advance(some); left -= some; } const ok = running; running = was && ok; look(); leaveTrails(); sample(); show(); return robot.time; } };
+requestAnimationFrame((stamp) => { last = stamp; tick(stamp); });
+if (data.play) run(true);

@@ -1,0 +1,1 @@
+"""What pages share: the mechanism in three dimensions, curves, and their data."""

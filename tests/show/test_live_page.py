@@ -1,0 +1,49 @@
+"""Pages that simulate: what is refused, and what is written; tests/browser opens them."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+
+import pytest
+
+import axode as ax
+from axode.cli import run as command
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ax.gallery.build("unicycle").derive().compile()
+
+
+def test_faults_of_arguments(model, tmp_path):
+    with pytest.raises(ax.errors.InvalidArgument, match=r"path: a page ends in \.html or \.htm"):
+        ax.page(model, tmp_path / "page.pdf")
+    with pytest.raises(ax.errors.InvalidArgument, match="step: expected a positive number"):
+        ax.page(model, tmp_path / "page.html", step=-1.0)
+    with pytest.raises(ax.errors.InvalidArgument, match="a Callback runs in Python"):
+        ax.page(model, tmp_path / "page.html", law=ax.Callback(lambda t, q, nu: [0.0, 0.0]))
+    with pytest.raises(ax.errors.UnknownName, match="speed_of_light"):
+        ax.page(model, tmp_path / "page.html", signals=["speed_of_light"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_a_page(tmp_path, capsys):
+    path = tmp_path / "wheel.html"
+    assert command(["page", "unicycle", "-o", str(path), "--input", "tau_drive=0.1"]) == 0
+    assert f"wrote {path}" in capsys.readouterr().out
+    text = path.read_text()
+    assert text.count("<script") == 3 and "http" not in text.replace("http-equiv", "")
+
+
+def test_export_to_webassembly(model, tmp_path):
+    written = model.export(tmp_path / "wheel.wasm", ["forward_dynamics", "mass_matrix"])
+    assert [path.name for path in written] == ["wheel.wasm", "wheel.js", "wheel.d.ts"]
+    assert written[0].read_bytes()[:4] == b"\0asm"
+    assert '"./wheel.wasm"' in written[1].read_text()
+    (package,) = model.export(tmp_path / "My wheel.tgz")
+    with tarfile.open(package) as archive:
+        names = {member.name for member in archive}
+        about = json.load(archive.extractfile("package/package.json"))
+    assert about["name"] == "my-wheel" and about["type"] == "module"
+    assert names == {f"package/{n}" for n in (*about["files"], "package.json")}

@@ -1,0 +1,46 @@
+"""Every reader of mechanism files on a few spoiled texts; `make soak` tries thousands."""
+
+import random
+import warnings
+
+import pytest
+
+from tests import fuzz_readers
+from tests.spoiled_texts import corpora, spoil
+from variants import further
+
+READERS = ("toml", "extends", "urdf", "mjcf", "sdf")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_texts_that_are_right_are_read(name, tmp_path):
+    corpus = corpora()[name]
+    for file, text in corpus.beside.items():
+        (tmp_path / file).write_text(text)
+    path = tmp_path / f"robot{corpus.suffix}"
+    for text in corpus.texts[-4:]:
+        path.write_text(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert fuzz_readers.attempt(path) == "read", text
+
+
+@pytest.mark.parametrize("seed", [1, *map(further, range(2, 6))])
+@pytest.mark.parametrize("name", READERS)
+def test_only_our_own_errors_come_out_of_spoiled_texts(name, seed, tmp_path):
+    corpus, dice = corpora()[name], random.Random(seed)
+    path = tmp_path / f"robot{corpus.suffix}"
+    for _ in range(25):
+        path.write_bytes(spoil(dice, *dice.choices(corpus.texts, k=2)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outcome = fuzz_readers.attempt(path)
+        assert not outcome.startswith("fault"), f"{outcome}\n{path.read_bytes()!r}"
+
+
+def test_a_reader_that_fails_is_a_fault(tmp_path, monkeypatch):
+    path = tmp_path / "robot.urdf"
+    monkeypatch.setattr(fuzz_readers.ax, "load", lambda path: {}["missing"])
+    assert fuzz_readers.attempt(path).startswith("fault: KeyError in test_fuzzed_readers.py")
+    monkeypatch.setattr(fuzz_readers.ax, "load", lambda path: [0] * (1 << 60))
+    assert fuzz_readers.attempt(path) == "fault: MemoryError"
