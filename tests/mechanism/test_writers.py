@@ -13,7 +13,7 @@ import pytest
 import axode as ax
 from axode.errors import FileError, InvalidArgument, LeftOut, NotApplicable, UnknownName
 from axode.mechanism.elements.joints import AbstractJoint
-from axode.mechanism.files.frame_poses import FramePose
+from axode.mechanism.files.written.frame_poses import FramePose
 from kinematics_by_hand import pose
 from variants import some
 
