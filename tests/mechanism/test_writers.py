@@ -13,7 +13,7 @@ import pytest
 import axode as ax
 from axode.errors import FileError, InvalidArgument, LeftOut, NotApplicable, UnknownName
 from axode.mechanism.elements.joints import AbstractJoint
-from axode.mechanism.files.frame_poses import FramePose
+from axode.mechanism.files.written.frame_poses import FramePose
 from kinematics_by_hand import pose
 from variants import some
 
@@ -206,6 +206,29 @@ def test_positions_are_written_as_they_are_beside_larger_ones():
         text = written(bot, method).text
         assert "1000000 1e-11 0" in text
         assert method == "to_mjcf" or "0.1 0.2 1.5708" in text
+
+
+def test_springs_between_points_are_written_where_the_format_has_them(tmp_path):
+    bot = arm()
+    bot.add_spring(
+        "strut", parent="upper", child="lower", at=(0.1, 0, 0.2), stiffness=7.0, rest=0.2, damping=3
+    )
+    bot.add_spring("tether", parent="ground", child="lower", at=(0, 0, 1), stiffness=2.0)
+    read = {}
+    for method, ending in (("to_urdf", ".urdf"), ("to_mjcf", ".xml")):
+        made = written(bot, method, path=tmp_path / f"robot{ending}")
+        assert ("spring 'tether' between a point and the world" in made.left_out) == (
+            method == "to_urdf"
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read[method] = ax.load(tmp_path / f"robot{ending}").struts
+    assert [s.name for s in read["to_mjcf"]] == ["strut", "tether"]
+    for strut in (read["to_urdf"][0], read["to_mjcf"][0]):
+        assert (strut.parent, strut.child, strut.at) == ("upper", "lower", (0.1, 0.0, 0.2))
+        assert (strut.stiffness, strut.rest, strut.damping) == (7.0, 0.2, 3.0)
+    assert len(read["to_urdf"]) == 1
+    assert "spring 'strut' between two points" in written(bot, "to_sdf").left_out
 
 
 @pytest.mark.soak

@@ -442,7 +442,8 @@ def refused(path, verb=ax.load):
         (
             "<html></html>",
             "rover.toml is XML of <html>.\n  Mechanisms are read from TOML, from URDF, whose "
-            "outermost element is <robot>, and from MJCF, where it is <mujoco>.",
+            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it "
+            "is <sdf>.",
         ),
         ("x = " + "[" * 5000 + "]" * 5000, "rover.toml: arrays or tables are nested too deeply."),
         ("x = " + "9" * 5000, "rover.toml: a whole number has thousands of digits."),
