@@ -58,7 +58,7 @@ def mjcf_text(
 ) -> MechanismText:
     """Write a mechanism as MJCF; see `Mechanism.to_mjcf`."""
     found = with_parameters(mechanism, parameters)
-    tied = bool(found.loops or found.contacts or found.couplings)
+    tied = bool(found.loops or found.contacts or found.couplings or found.prescribed)
     home = home_values(found, closed=tied)
     tree = WrittenTree(found, NATIVE, LOOPS, home, _expanded(found))
     return MjcfWriter(tree, Path() if path is None else Path(path).parent).write(

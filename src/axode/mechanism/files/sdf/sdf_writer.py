@@ -192,10 +192,10 @@ class SdfWriter:
         return element
 
     def _add_efforts(self) -> None:
-        for name, effort in motor_efforts(self.tree).items():
+        for (name, k), effort in motor_efforts(self.tree).items():
             axes = self.axes.get(name, [])
-            if len(axes) == 1 and math.isfinite(effort):
-                add(add(axes[0], "limit"), "effort", number(effort))
+            if k < len(axes):
+                add(add(axes[k], "limit"), "effort", number(effort))
         for drive in self.mechanism.drives:
             gear, rotor = numeric(drive.motor.gear), numeric(drive.motor.rotor_inertia)
             parts = [f"its gear {gear:.9g}"] if gear != 1.0 else []

@@ -81,7 +81,7 @@ class UrdfWriter:
             self._add_solid(name, "collision", wheel)
         efforts = motor_efforts(self.tree)
         for joint in self.tree.joints:
-            self._add_joint(joint, efforts.get(joint.name))
+            self._add_joint(joint, efforts.get((joint.name, 0)))
         self._add_dampers()
         self._add_mimics()
         self._add_transmissions()

@@ -164,16 +164,19 @@ def is_constant(motion: Any) -> bool:
     return not (isinstance(motion, Expression) and depends_on_time(motion))
 
 
-def motor_efforts(tree: WrittenTree) -> dict[str, float]:
-    """Largest forces of the motors of each simple joint, by its name; those without limit not."""
-    found: dict[str, list[float]] = {}
+def motor_efforts(tree: WrittenTree) -> dict[tuple[str, int], float]:
+    """Return the largest forces of motors by the names of joints and the numbers of speeds.
+
+    The force of a motor without limit is infinite.
+    """
+    found: dict[tuple[str, int], list[float]] = {}
     for drive in tree.mechanism.drives:
         driven = tree.joint_of_speed(drive.coordinate)
         if driven is not None:
             limit = math.inf if drive.motor.limit is None else numeric(drive.motor.limit)
             effort = limit * abs(numeric(drive.motor.gear))
-            found.setdefault(driven[0].name, []).append(effort)
-    return {name: sum(efforts) for name, efforts in found.items()}
+            found.setdefault((driven[0].name, driven[1]), []).append(effort)
+    return {speed: sum(efforts) for speed, efforts in found.items()}
 
 
 def number(value: float) -> str:

@@ -353,11 +353,14 @@ class WrittenTree:
     def followers(self) -> Iterator[tuple[WrittenCoupling, _Term | None, _Term | None]]:
         """Yield couplings with the term of the joint that follows and of the one that leads.
 
-        Both are None where there are not two terms, or both joints follow others already.
+        A joint with a motor leads if the other has none. Both are None where there are not two terms, or both joints follow others already.
         """
         leaders: dict[str, str] = {}
+        moved = [self.joint_of_speed(drive.coordinate) for drive in self.mechanism.drives]
+        driven = {found[0].name for found in moved if found is not None}
         for coupling in self.couplings:
             pairs = [coupling.terms, coupling.terms[::-1]] if len(coupling.terms) == 2 else []
+            pairs.sort(key=lambda pair: pair[0][0].name in driven)
             for follower, leader in pairs:
                 root = leader[0].name
                 while root in leaders:
