@@ -8,10 +8,10 @@ import zlib
 
 import numpy as np
 import pytest
-from pressing import press
 
 import axode as ax
 from axode.cli import VERBS, run
+from pressing import press
 
 LONG = {  # commands that take long enough to be interrupted, one per verb
     "check": "check delta_robot",
@@ -23,8 +23,10 @@ LONG = {  # commands that take long enough to be interrupted, one per verb
     "report": "report wheeled_pendulum --time 20 --start theta3=0.3 --out page.html",
     "page": "page tricycle --out page.html",
     "inverse": "inverse differential_drive --path circle:radius=2,speed=0.5",
+    "feasible": "feasible tricycle --friction 0.5 --path circle:radius=2,speed=0.5",
     "export": "export six_legged_platform --to a.c",
     "linearize": "linearize wheeled_pendulum",
+    "lqr": "lqr wheeled_pendulum --states theta3,theta3_dot,surge",
     "kinematics": "kinematics dietmaier_platform",
     "reach": "reach seven_axis_arm --target link7=0.4,0.1,0.6",
     "workspace": "workspace flight_simulator --plot ws.png",
@@ -33,6 +35,7 @@ LONG = {  # commands that take long enough to be interrupted, one per verb
     "bench": "bench seven_axis_arm --out times.json",
     "doctor": "doctor",
     "reproduce": "reproduce --all --out again",
+    "completion": "completion fish",
 }
 
 
