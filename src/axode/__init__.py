@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.literature.acceptance import verify as verify
     from axode.mechanism.files.loading import load as load
     from axode.mechanism.files.loading import schema as schema
-    from axode.mechanism.files.mechanism_text import MechanismText as MechanismText
+    from axode.mechanism.files.written.mechanism_text import MechanismText as MechanismText
     from axode.model.model import Model as Model
     from axode.model.model_file import load_model as load_model
     from axode.model.state import State as State
@@ -104,7 +104,7 @@ __version__ = "0.2.0"
 _LAZY = {
     "load": "axode.mechanism.files.loading",
     "schema": "axode.mechanism.files.loading",
-    "MechanismText": "axode.mechanism.files.mechanism_text",
+    "MechanismText": "axode.mechanism.files.written.mechanism_text",
     "Equations": "axode.symbolic.equations",
     "FORMULATIONS": "axode.symbolic.formulations",
     "assemble": "axode.problems.assemble.assemble",

@@ -8,7 +8,7 @@ import pytest
 
 import axode as ax
 from axode.errors import DoubtfulFile, LeftOut
-from axode.mechanism.files import mjcf_model, mjcf_text
+from axode.mechanism.files.mjcf import mjcf_model, mjcf_text
 from tests.mechanism.mjcf_models import ARM, CART, FLYING, FOUR_BAR, GRIPPER, SEVERAL_JOINTS
 
 LINK = '<body name="link"><joint name="turn"/>{}</body>'

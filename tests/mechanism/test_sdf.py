@@ -638,7 +638,7 @@ def test_files_that_are_no_sdf(read, monkeypatch):
     for _ in range(40):
         inside = nested("m", inside)
     assert "models are nested more than 30 deep." in refused(model(inside))
-    files = "axode.mechanism.files.sdf_files"
+    files = "axode.mechanism.files.sdf.sdf_files"
     monkeypatch.setattr(f"{files}.MAX_ELEMENTS", 10)
     assert "more than 10 elements, with all includes." in refused(model(*map(link, "abcd")))
     monkeypatch.undo()

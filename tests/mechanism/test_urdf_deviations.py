@@ -10,7 +10,7 @@ import pytest
 import axode as ax
 from axode.errors import DoubtfulFile
 from axode.mechanism.elements.bodies import Mesh
-from axode.mechanism.files.urdf_values import RIGHT_ANGLE, exact_angle
+from axode.mechanism.files.urdf.urdf_values import RIGHT_ANGLE, exact_angle
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import meshes
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.model.fmu_description import base_unit, unit_of_rate
+from axode.model.exports.fmu_description import base_unit, unit_of_rate
 from benchmarks.fmu_steps import count_steps
 from tests.targets.fmu_driver import Unit, dependencies
 from tests.targets.test_c import CC, FLAGS, needs_cc

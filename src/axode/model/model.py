@@ -422,7 +422,7 @@ class Model:
             step: Longest internal step of co-simulation [s]; 1 ms unless given.
         """
         check_arguments(Model.export, locals())
-        from axode.model.export import export_model
+        from axode.model.exports.export import export_model
 
         unit = {"fmi": fmi, "outputs": outputs, "start": start, "step": step}
         kernel = (rollout, input, capability, precision)

@@ -23,8 +23,8 @@ from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import floor_normal
+from axode.model.exports.web_module import script, web_module
 from axode.model.model import Model
-from axode.model.web_module import script, web_module
 from axode.problems.arguments import number
 from axode.problems.assemble.assemble import assemble
 from axode.problems.simulate.inputs import plan_input
