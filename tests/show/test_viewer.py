@@ -23,7 +23,7 @@ import axode as ax
 from axode import errors, gallery
 from axode.mechanism.scene.scene import touch_axes, touch_points
 from axode.model.model import Model
-from axode.show.driving_axes import STEERING_ANGLE
+from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 from axode.show.motion import RunPoses
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.drive import RealTimeRun
@@ -299,6 +299,16 @@ def test_keys_steer_by_an_angle_that_returns_to_the_centre() -> None:
     drive.wanted[:] = [-0.2, 0.0]  # by the slider: it stays
     advance(drive, keys, 1.0)
     assert drive.q[fork] == pytest.approx(-0.2, rel=SETTLED)
+
+
+def test_a_fork_behind_the_axle_turns_the_other_way() -> None:
+    tricycle = model("tricycle")
+    signs = []
+    for wheelbase in (1.0, -1.0):
+        options = {"parameters": dict(tricycle.parameters) | {"L": wheelbase}}
+        axes = driving_axes(tricycle, tricycle.scene, np.array(tricycle.home), options)
+        signs.append(axes[-1].rates[0])
+    assert signs == [1.0, -1.0]
 
 
 def test_keys_move_one_motor_of_what_stays() -> None:
