@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from axode.cli.animate import animate
 from axode.cli.bench import bench
 from axode.cli.check import check
 from axode.cli.compare import compare
@@ -44,6 +45,7 @@ VERBS = (
     sweep,
     view,
     report,
+    animate,
     page,
     inverse,
     export,
