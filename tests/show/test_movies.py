@@ -153,6 +153,16 @@ def test_the_camera_follows_what_travels(drive):
     assert np.abs(near.frame(0)[0, 0] - SKY).max() < 60
 
 
+def test_the_floor_stays_where_it_is():
+    """Below the lowest point of all frames, not of each."""
+    arm = gallery.build("four_bar").derive().compile()
+    swing = ax.simulate(arm, 1.0, progress=False)
+    made = frames_of(swing, np.linspace(0.0, 1.0, 5))
+    corners = [made.frame(k)[-1, :8].astype(int) for k in range(5)]
+    assert np.ptp(corners, axis=0).max() == 0
+    assert any((made.frame(0) != made.frame(k)).any() for k in range(1, 5))
+
+
 def test_tracks_forces_and_clock_are_seen(drive):
     instants = np.linspace(0.0, 2.0, 9)
     plain = frames_of(drive, instants).frame(8)
@@ -203,12 +213,16 @@ def test_videos_are_read_back(tmp_path, ending):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_an_interrupted_movie_leaves_the_old_file(tmp_path):
-    path = tmp_path / "m.gif"
+@pytest.mark.parametrize("ending", [".gif", ".apng", ".mp4", ".webm"])
+@pytest.mark.parametrize("after", [1, 3])
+def test_an_interrupted_movie_leaves_the_old_file(tmp_path, ending, after):
+    if ending in (".mp4", ".webm"):
+        pytest.importorskip("av")
+    path = tmp_path / f"m{ending}"
     path.write_bytes(b"old")
 
     def interrupted():
-        yield from pictures(2)
+        yield from pictures(after)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

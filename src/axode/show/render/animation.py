@@ -200,7 +200,8 @@ class RunFrames:
         extra = [replace(ribbon, triangles=ribbon.triangles[: 2 * k]) for ribbon in self._ribbons]
         if self._arrows is not None:
             extra += self._arrows.at(k)
-        image = self._painter.paint(self.poses[k], self._cameras[k], extra)
+        cameras = self._cameras
+        image = self._painter.paint(self.poses[k], cameras[k], extra, ground=cameras.ground)
         return image if self._clock is None else self._clock.stamped(image, k)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from axode.mechanism.scene.scene import Array, Scene
 from axode.show.render.camera import Camera
 from axode.show.render.meshes import TriangleMesh
-from axode.show.render.picture import camera_of
+from axode.show.render.picture import camera_of, outline
 
 FAR = 1.5  # sizes of the mechanism: one that travels farther is followed
 CALM = 0.4  # [s] of the movie over which the camera's motion is averaged
@@ -24,6 +24,10 @@ def travels(scene: Scene, poses: Array) -> bool:
 
 class CameraPath:
     """A camera that stands still, or goes with the mechanism without turning.
+
+    Attributes:
+        follows: Whether it goes with the mechanism.
+        ground: Height of the lowest point in all frames [m].
 
     Args:
         scene: What is drawn.
@@ -49,6 +53,8 @@ class CameraPath:
         elevation: float | None,
         drawn: list[TriangleMesh],
     ) -> None:
+        chosen = np.unique(np.linspace(0, len(poses) - 1, LOOKED_AT).round().astype(int))
+        self.ground = float(outline(scene, poses[chosen], drawn)[:, 2].min())
         self.follows = travels(scene, poses) if follow is None else follow
         self._moved = np.zeros((len(poses), 3))
         if self.follows:
@@ -56,7 +62,6 @@ class CameraPath:
             calm = _averaged(middles, CALM * rate)
             self._moved = calm - calm[0]
         if camera is None:
-            chosen = np.unique(np.linspace(0, len(poses) - 1, LOOKED_AT).round().astype(int))
             some = np.array(poses[chosen])
             some[..., :3, 3] -= (self._moved[chosen] @ scene.stance[:3, :3])[:, None]
             camera = camera_of(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.rasteriser import PixelBuffer, aligned, resolve, whole_vectors
 from axode.mechanism.scene.scene import Array, Scene, floor_normal
+from axode.show.render.arrows import rods
 from axode.show.render.camera import Camera
 from axode.show.render.meshes import TriangleMesh, meshes
 
@@ -20,6 +21,8 @@ SUN = np.array([-0.42, -0.40, 0.82]) / np.linalg.norm([-0.42, -0.40, 0.82])
 LINE_WIDTH = 0.65  # half of it, in pixels
 SIGHT = 6.0  # distances of the camera: the floor fades away until there
 SHADOW = 0.28  # of the floor's light that it takes
+CORD = 0.008  # radius of a spring, in sizes of the mechanism
+CORD_COLOUR = (96, 104, 112)
 LOWEST_SUN = 0.05  # sine of its height above the floor: below it there are no shadows
 
 Image = npt.NDArray[np.uint8]
@@ -51,19 +54,28 @@ class ScenePainter:
         self._shade = aligned((height, wide), np.float32)
         self._result = aligned((height, wide), np.uint32)
 
-    def paint(self, poses: Array, camera: Camera, extra: Sequence[TriangleMesh] = ()) -> Image:
+    def paint(
+        self,
+        poses: Array,
+        camera: Camera,
+        extra: Sequence[TriangleMesh] = (),
+        *,
+        ground: float | None = None,
+    ) -> Image:
         """Paint a picture: (height, width, 3), 0 to 255.
 
         Args:
             poses: Poses of all bodies: (bodies, 4, 4).
             camera: Viewpoint.
             extra: Triangles in the world that cast no shadow, such as tracks.
+            ground: Height of the floor where the scene has none, below everything by default [m].
         """
         points, normals = self._solids.placed(self.scene, poses)
-        point, normal = self._floor(poses, points)
+        point, normal = self._floor(poses, points, ground)
         self._fine.clear()
         lens = _Lens(camera, 2 * self.width, 2 * self.height)
         self._fine.draw(self._solids.seen(lens, points, normals), self._solids.corners)
+        extra = [*extra, *self._cords(poses)]
         if extra:
             batch = _Batch(extra)
             self._fine.draw(batch.seen(lens, batch.vertices, batch.normals), batch.corners)
@@ -74,11 +86,23 @@ class ScenePainter:
         pixels = self._result.view(np.uint8).reshape(self.height, -1, 4)
         return np.ascontiguousarray(pixels[:, : self.width, :3])
 
-    def _floor(self, poses: Array, points: Array) -> tuple[Array, Array]:
+    def _cords(self, poses: Array) -> Iterator[TriangleMesh]:
+        """Springs and belts, as thin rods."""
+        if not self.scene.cords:
+            return
+        ends = np.empty((2, len(self.scene.cords), 3))
+        for k, cord in enumerate(self.scene.cords):
+            for end, (body, at) in enumerate(zip(cord.bodies, cord.ends, strict=True)):
+                pose = self.scene.stance @ self.scene.pose_of(body, poses)
+                ends[end, k] = pose[:3, :3] @ np.array(at) + pose[:3, 3]
+        yield rods(*ends, CORD * self.scene.size, CORD_COLOUR)
+
+    def _floor(self, poses: Array, points: Array, ground: float | None) -> tuple[Array, Array]:
         """A point and the normal of the floor, the first of the scene or one below everything."""
         if not self.scene.floors:
-            lowest = points[:, 2].min() if len(points) else 0.0
-            return np.array([0.0, 0.0, lowest]), np.array([0.0, 0.0, 1.0])
+            if ground is None:
+                ground = float(points[:, 2].min()) if len(points) else 0.0
+            return np.array([0.0, 0.0, ground]), np.array([0.0, 0.0, 1.0])
         floor = self.scene.floors[0]
         pose = self.scene.pose_of(floor.body, poses)
         return (

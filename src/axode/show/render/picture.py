@@ -52,14 +52,19 @@ def camera_of(
     drawn: Sequence[TriangleMesh] | None = None,
 ) -> Camera:
     """Return a camera that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
+    return Camera.around(outline(scene, poses, drawn), azimuth, elevation, aspect)
+
+
+def outline(scene: Scene, poses: Array, drawn: Sequence[TriangleMesh] | None = None) -> Array:
+    """Points of a mechanism in all poses given that are farthest in some direction: (n, 3)."""
     every = poses.reshape(-1, *poses.shape[-3:])
-    points = []
+    points = [np.zeros((0, 3))]
     for mesh in meshes(scene) if drawn is None else drawn:
         pose = scene.stance @ scene.pose_of(mesh.body, every)
         corners = _extremes(mesh.vertices) if len(every) > 1 else mesh.vertices
         placed = corners @ pose[:, :3, :3].swapaxes(1, 2) + pose[:, None, :3, 3]
         points.append(placed.reshape(-1, 3))
-    return Camera.around(np.concatenate(points), azimuth, elevation, aspect)
+    return np.concatenate(points)
 
 
 def _extremes(vertices: Array) -> Array:
