@@ -27,15 +27,15 @@ from rich.table import Table
 
 import axode as ax
 from axode.codegen.tape.rounding_bounds import rounding_bounds
-from axode.model.c_project import STATES, measure_rounding
-from axode.model.sample_states import sample_arguments
+from axode.model.exports.c_project import STATES, measure_rounding
+from axode.model.exports.sample_states import sample_arguments
 from benchmarks import mechanisms
 from benchmarks.conditions import conditions
 from benchmarks.cortex_m.board import ARM, costs, run_on_aarch64, run_on_board
 
 FUNCTIONS = ["forward_dynamics", "inverse_dynamics"]
 PRECISIONS = {"float64": ctypes.c_double, "float32": ctypes.c_float}
-SECONDS, STEP = 1.0, 1e-3  # of the motion in both precisions
+STEP, MOMENTS = 1e-3, (0.3, 1.0)  # [s] of the motion in both precisions, and when it is compared
 
 
 def _platform() -> ax.Model:
@@ -93,25 +93,27 @@ def _largest(output: str) -> float:
     return max(int(part) for part in re.findall(r"largest error (\d+) %", output)) / 100
 
 
-def measure_motion(model: ax.Model, name: str, place: Path) -> float:
-    """Largest difference of a motion in single precision after a second, by the largest entry."""
-    ends = {}
+def measure_motion(model: ax.Model, name: str, place: Path) -> list[float]:
+    """Largest differences of a free motion in single precision, by the largest entry."""
+    found = {}
     for precision, number in PRECISIONS.items():
         folder = place / precision / name
         library = folder / "steps.so"
-        sources = sorted((folder / "src").glob("*.c"))
-        command = ["cc", "-std=c99", "-O2", "-shared", "-fPIC", f"-I{folder / 'include'}"]
-        subprocess.run([*command, *sources, "-o", library, "-lm"], check=True)
+        command = ["cc", "-std=c99", "-O1", "-shared", "-fPIC", f"-I{folder / 'include'}"]
+        source = folder / "src" / f"{name}_step.c"
+        subprocess.run([*command, source, "-o", library, "-lm"], check=True)
         step = getattr(ctypes.CDLL(str(library)), f"{name}_step")
         q, nu = np.array(model.home, number), np.full(len(model.independent), 0.1, number)
         u = np.zeros(max(1, len(model.inputs)), number)
         passed = [ctypes.c_void_p(array.ctypes.data) for array in (q, nu, u)]
-        failed = [step(*passed, number(STEP)) for _ in range(round(SECONDS / STEP))]
-        if any(failed):
-            return float("nan")
-        ends[precision] = np.concatenate([q, nu]).astype(float)
-    exact, single = ends["float64"], ends["float32"]
-    return float(np.abs(single - exact).max() / np.abs(exact).max())
+        states = []
+        for _ in range(round(MOMENTS[-1] / STEP)):
+            if step(*passed, number(STEP)):
+                raise RuntimeError(f"a step of {name} fails in {precision}")
+            states.append(np.concatenate([q, nu]).astype(float))
+        found[precision] = [states[round(moment / STEP) - 1] for moment in MOMENTS]
+    pairs = zip(found["float64"], found["float32"], strict=True)
+    return [float(np.abs(b - a).max() / np.abs(a).max()) for a, b in pairs]
 
 
 def measure_errors(name: str) -> list[dict[str, Any]]:
@@ -142,7 +144,8 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
         keys = ("error", "usual_error", "bound", "usual_bound")
         table.add_row(row["mechanism"], row["function"], *(f"{row[k]:.1e}" for k in keys))
     console.print(table)
-    console.print({name: f"{value:.1e}" for name, value in found["motions"].items()})
+    for name, values in found["motions"].items():
+        console.print(name, *(f"{v:.1e} after {t} s" for v, t in zip(values, MOMENTS, strict=True)))
 
 
 def main() -> None:

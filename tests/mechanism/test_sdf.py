@@ -146,6 +146,7 @@ def test_a_joint_against_the_tree_keeps_its_coordinate(read):
     ("version", "switch", "wanted"),
     [
         ("1.4", "", "model"),
+        ("1.4", "<use_parent_model_frame>0</use_parent_model_frame>", "joint"),
         ("1.5", "", "joint"),
         ("1.5", "<use_parent_model_frame>true</use_parent_model_frame>", "model"),
         ("1.6", "<use_parent_model_frame>0</use_parent_model_frame>", "joint"),
@@ -162,6 +163,13 @@ def test_the_frame_of_an_axis_depends_on_the_version(version, switch, wanted, re
     axis = arm.connections[0].joint.axis
     np.testing.assert_allclose(axis, (np.cos(angle), np.sin(angle), 0), atol=1e-15)
     assert arm.connections[0].child_rotation[0][0] == pytest.approx(np.cos(0.3))
+
+
+def test_a_switch_that_later_versions_lack_is_listed(read):
+    switch = "<axis><xyz>1 0 0</xyz><use_parent_model_frame>1</use_parent_model_frame></axis>"
+    text = model(link("arm"), joint("j", "world", "arm", switch), version="1.7")
+    read(text)
+    assert "use_parent_model_frame" in read.told[0]
 
 
 @pytest.mark.parametrize(
@@ -535,6 +543,26 @@ def test_what_is_left_out_is_listed_and_strict_refuses_it(read):
     assert read(model(pictures), strict=True).bodies[0].name == "a"
 
 
+def test_nothing_inside_joints_is_lost(read):
+    damped = "<axis><dynamics><damping>1</damping></dynamics></axis>"
+    misspelt = (
+        '<axis><xyz expresed_in="a">0 0 1</xyz><dynamics><dampnig>1</dampnig></dynamics>'
+        "<limit><efort>1</efort><stiffness>1</stiffness></limit></axis>"
+        '<axis2/><pose relativ_to="a">0 0 0 0 0 0</pose>'
+    )
+    inertia = "<inertial><inertia><ixxx>1</ixxx></inertia><mass>1</mass></inertial>"
+    parts = [link("a"), f'<link name="b">{inertia}</link>']
+    robot = read(model(*parts, joint("j", "a", "b", damped, "ball")))
+    assert not robot.dampers
+    assert "damping of joints with several speeds" in read.told[0]
+    assert "ixxx (line 4)" in read.told[0]
+    read(model(*parts, joint("j", "a", "b", misspelt)))
+    assert "unknown attribute 'expresed_in'. Attributes: expressed_in." in read.told[0]
+    assert "unknown attribute 'relativ_to'. Attributes: relative_to," in read.told[0]
+    for text in ("dampnig (line 4) (did you mean <damping>?)", "efort (line 4)", "axis2 (line 4)"):
+        assert text in read.told[1]
+
+
 def test_all_faults_are_reported_at_once(read):
     text = model(
         '<link name="a">\n<pose>0 0 0 0 0</pose><inertial><mass>1 kg</mass></inertial></link>\n',
@@ -618,7 +646,7 @@ def test_files_that_are_no_sdf(read, monkeypatch):
     for _ in range(40):
         inside = nested("m", inside)
     assert "models are nested more than 30 deep." in refused(model(inside))
-    files = "axode.mechanism.files.sdf_files"
+    files = "axode.mechanism.files.sdf.sdf_files"
     monkeypatch.setattr(f"{files}.MAX_ELEMENTS", 10)
     assert "more than 10 elements, with all includes." in refused(model(*map(link, "abcd")))
     monkeypatch.undo()

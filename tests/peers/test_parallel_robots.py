@@ -1,6 +1,6 @@
-"""Gepetto's parallel robots, if a folder with them is named, against Pinocchio's constraints.
+"""Closed loops against Pinocchio's constraints: own linkages, and Gepetto's parallel robots.
 
-Set AXODE_PARALLEL_ROBOTS to a checkout of example-parallel-robots; without it nothing here runs.
+Set AXODE_PARALLEL_ROBOTS to a checkout of example-parallel-robots for the latter.
 The robots are trees in URDF files; a YAML file beside each lists which frames coincide.
 """
 
@@ -15,6 +15,7 @@ import pytest
 
 import axode as ax
 from axode.errors import LoopNotClosed
+from tests.mechanism.test_urdf_loops import INERTIAL, TREE
 
 FOLDER = Path(os.environ.get("AXODE_PARALLEL_ROBOTS", "") or "nowhere")
 ROBOTS = sorted(path.parent for path in FOLDER.glob("**/robot.yaml"))
@@ -27,10 +28,8 @@ AXES = {"X": pin.JointModelRX, "Y": pin.JointModelRY, "Z": pin.JointModelRZ}
 class ParallelRobot:
     """A robot in both libraries."""
 
-    def __init__(self, folder: Path) -> None:
-        yaml = pytest.importorskip("yaml")
-        (self.urdf,) = folder.glob("*.urdf")
-        self.notes = yaml.safe_load((folder / "robot.yaml").read_text())
+    def __init__(self, urdf: Path, notes: dict[str, list]) -> None:
+        self.urdf, self.notes = urdf, notes
         names = self.notes.get("joint_name", []), self.notes.get("joint_type", [])
         self.kinds = dict(zip(*names, strict=True))
         self.loops = list(zip(self.notes["closed_loop"], self.notes["type"], strict=True))
@@ -143,18 +142,10 @@ def pinocchio_accelerations(robot, q, v, force):
     return found, J, M, pin.nle(peer, data, q, v)
 
 
-@pytest.mark.skipif(
-    not ROBOTS, reason="AXODE_PARALLEL_ROBOTS names no folder with robot.yaml files"
-)
-@pytest.mark.parametrize("folder", ROBOTS, ids=lambda path: str(path.relative_to(FOLDER)))
-def test_a_parallel_robot_accelerates_as_in_pinocchio(folder):
+def compare(robot: ParallelRobot) -> int:
+    """Compare accelerations at two states; return how many speeds are free."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        robot = ParallelRobot(folder)
-        if folder.name in OPEN:
-            with pytest.raises(LoopNotClosed, match=OPEN[folder.name]):
-                robot.mechanism.derive()
-            return
         model = robot.mechanism.derive().compile("interpreter")
         rng = np.random.default_rng(3)
         states = [model.home, beside_home(model, rng)]
@@ -177,3 +168,48 @@ def test_a_parallel_robot_accelerates_as_in_pinocchio(folder):
         # rods that spin about themselves with inertias of 1e-11 kg m^2 count by their energy
         difference = a - theirs
         assert difference @ M @ difference < TOLERANCE**2 * (theirs @ M @ theirs)
+    return len(model.independent)
+
+
+@pytest.mark.skipif(not ROBOTS, reason="AXODE_PARALLEL_ROBOTS names no folder of robots")
+@pytest.mark.parametrize("folder", ROBOTS, ids=lambda path: str(path.relative_to(FOLDER)))
+def test_a_parallel_robot_accelerates_as_in_pinocchio(folder):
+    yaml = pytest.importorskip("yaml")
+    (urdf,) = folder.glob("*.urdf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        robot = ParallelRobot(urdf, yaml.safe_load((folder / "robot.yaml").read_text()))
+    if folder.name in OPEN:
+        with pytest.raises(LoopNotClosed, match=OPEN[folder.name]):
+            robot.mechanism.derive()
+    else:
+        compare(robot)
+
+
+# own robots --------------------------------------------------------------------------------------
+
+END = (
+    '<link name="{0}"/><joint name="{0} weld" type="fixed"><parent link="{1}"/><child link="{0}"/>'
+)
+PIN = f"""<link name="knuckle">{INERTIAL}</link>
+  <joint name="c" type="continuous"><parent link="coupler"/>
+  <child link="knuckle"/><origin xyz="1 0 0"/><axis xyz="0 1 0"/></joint>"""
+AT_KNUCKLE = PIN + END.format("A", "knuckle") + "</joint>"
+AT_COUPLER = END.format("A", "coupler") + '<origin xyz="1 0 0"/></joint>'
+AT_RIGHT = END.format("B", "right") + '<origin xyz="1 0 0" rpy="0 1.57079632679489662 0"/></joint>'
+OWN = {
+    "planar loop of rigid frames": (AT_KNUCKLE, "6d", {}, 1),  # three of six rows are redundant
+    "planar loop of points": (AT_COUPLER, "3d", {}, 1),
+    "universal joint in the loop": (AT_KNUCKLE, "6d", {"c": "UJOINT_YX"}, 1),
+}
+
+
+@pytest.mark.parametrize(("end", "kind", "joints", "free"), OWN.values(), ids=list(OWN))
+def test_a_linkage_accelerates_as_in_pinocchio(end, kind, joints, free, tmp_path):
+    path = tmp_path / "robot.urdf"
+    text = TREE.replace("CLOSURE", end + AT_RIGHT).replace("iyy=", 'ixy="0" ixz="0" iyz="0" iyy=')
+    limits = '<limit effort="5" velocity="1" lower="-3" upper="3"/>'  # Pinocchio needs both
+    path.write_text(text.replace('"continuous">', f'"revolute">{limits}'))
+    notes = {"joint_name": list(joints), "joint_type": list(joints.values()), "name_mot": ["a"]}
+    robot = ParallelRobot(path, {**notes, "closed_loop": [["A", "B"]], "type": [kind]})
+    assert compare(robot) == free

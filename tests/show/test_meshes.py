@@ -19,6 +19,7 @@ from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.picture import picture
 from axode.show.report.player_data import playback
 from axode.show.surfaces import mesh_formats, mesh_library
+from axode.show.surfaces.collada import read_collada
 from axode.show.surfaces.mesh_address import locate
 from axode.show.surfaces.mesh_arrays import Part, clean, simplify, with_normals
 from axode.show.surfaces.mesh_formats import read_parts
@@ -202,6 +203,12 @@ POLYGONS = (
         ("stl", b"solid\nvertex 1 2 a\n" * 3, "is damaged, or no STL file"),
         ("obj", b"v 1 2\nv 1 2 3\nf 1 2 3", "is damaged, or no OBJ file"),
         ("obj", b"v 1 2 3\nf a b c", "is damaged, or no OBJ file"),
+        ("obj", b"v 1 2 3\nf 1 1 " + b"9" * 30, "is damaged, or no OBJ file"),
+        (
+            "ply",
+            b"ply\nformat ascii 1.0\nelement face 1\nend_header\n3 0 1 2",
+            "holds no triangles",
+        ),
         ("dae", b"\0\1", "is no XML"),
         ("dae", b"<COLLADA><asset>", "is no XML: "),
         ("dae", b'<!DOCTYPE a [<!ENTITY b "c">]><COLLADA/>', "declares entities"),
@@ -236,6 +243,18 @@ def test_more_triangles_than_any_robot_has_are_refused(monkeypatch) -> None:
     monkeypatch.setattr(mesh_formats, "MAX_TRIANGLES", 11)
     with pytest.raises(FileError, match="has 12 triangles, more than 11"):
         read_parts(binary_stl(CORNERS[FACES]), "stl", nothing)
+
+
+def test_long_texts_are_refused(monkeypatch) -> None:
+    monkeypatch.setattr(mesh_formats, "MAX_TEXT", 100)
+    for suffix, data in (("obj", obj()), ("stl", ascii_stl(CORNERS[FACES]))):
+        with pytest.raises(
+            FileError, match="is a text of more than 0 MiB; binary files may be larger"
+        ):
+            read_parts(data, suffix, nothing)
+    check_box(read_parts(binary_stl(CORNERS[FACES]), "stl", nothing))
+    with pytest.raises(FileError, match="has more than 500000 elements"):
+        read_collada(b"<COLLADA>" + b"<a/>" * 1_000_000, nothing)
 
 
 def test_triangles_that_are_none_vanish() -> None:
@@ -443,7 +462,7 @@ def test_pages_and_pictures_show_meshes(robot: ax.Mechanism) -> None:
 
 
 def test_a_page_stays_small(robot: ax.Mechanism, package: Path) -> None:
-    fine = ball(300)
+    fine = ball(160)
     (package / "bot" / "meshes" / "a b.stl").write_bytes(binary_stl(fine.points[fine.faces]))
     model = robot.derive().compile(target="interpreter")
     data = playback(model, None)

@@ -442,7 +442,8 @@ def refused(path, verb=ax.load):
         (
             "<html></html>",
             "rover.toml is XML of <html>.\n  Mechanisms are read from TOML, from URDF, whose "
-            "outermost element is <robot>, and from MJCF, where it is <mujoco>.",
+            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where it "
+            "is <sdf>.",
         ),
         ("x = " + "[" * 5000 + "]" * 5000, "rover.toml: arrays or tables are nested too deeply."),
         ("x = " + "9" * 5000, "rover.toml: a whole number has thousands of digits."),
@@ -598,7 +599,8 @@ def test_writing_goes_through_a_link_and_keeps_the_mode(file, tmp_path):
 def test_a_file_that_describes_too_much_is_refused_before_it_is_checked(tmp_path, monkeypatch):
     """Nothing else of the file is looked at; bodies that are fixed or close loops do not count."""
     from axode.mechanism import size
-    from axode.mechanism.files import loading, urdf
+    from axode.mechanism.files import loading
+    from axode.mechanism.files.urdf import urdf
 
     monkeypatch.setattr(size, "MAX_SPEEDS", 3)
     monkeypatch.setattr(loading, "key_lines", None)

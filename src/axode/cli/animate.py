@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli.model_sources import Options, Source, model_from
+from axode.cli.report import page_name
 from axode.cli.shared import Inputs, Parameters, Starts, check_writable, numbers, pairs
 
 ENDINGS = (".mp4", ".webm", ".gif", ".apng")
@@ -65,8 +66,7 @@ def animate(
         )
     picture_size = _size(size)
     model = model_from(source, option)
-    path = out or Path(re.sub(r"[^\w.+-]", "_", model.name).lstrip(".") + ".mp4")
-    check_writable(path, ENDINGS)
+    path = out or page_name(model.name, ".mp4")
     check_movie(path, rate)
     trajectory: Any
     if run is not None:

@@ -17,6 +17,7 @@ from axode.mechanism.scene.scene import Array, Colour
 from axode.show.surfaces.mesh_arrays import Indices, Part, fans
 
 MAX_DEPTH = 64
+MAX_ELEMENTS = 1_000_000  # their beginnings and ends
 MAX_INSTANCES = 5_000
 
 
@@ -29,6 +30,8 @@ def read_collada(data: bytes, _: Callable[[str], bytes | None]) -> list[Part]:
     text = decode(data, [])
     if text is None:
         raise FileError("is no XML")
+    if text.count("<") > MAX_ELEMENTS:
+        raise FileError(f"has more than {MAX_ELEMENTS // 2} elements")
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise FileError("declares entities, which are not read")
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -18,7 +17,9 @@ from axode.show.surfaces.mesh_arrays import Part, fans
 Neighbour: TypeAlias = Callable[[str], bytes | None]
 
 MAX_TRIANGLES = 3_000_000
+MAX_TEXT = 32 << 20  # bytes of a file of words, which take far more memory than that
 MAX_NODES = 10_000  # of a glTF file
+TEXTS = ("obj", "dae", "gltf")
 TRIMESH = ("glb", "gltf", "ply")
 
 
@@ -35,13 +36,13 @@ def read_parts(data: bytes, suffix: str, neighbour: Neighbour) -> list[Part]:
     """
     if suffix not in FORMATS:
         raise FileError(f"'.{suffix}' files are not read, only {', '.join(FORMATS)}")
+    if len(data) > MAX_TEXT and (suffix in TEXTS or _is_ascii_stl(data)):
+        raise FileError(f"is a text of more than {MAX_TEXT >> 20} MiB; binary files may be larger")
     try:
         parts = FORMATS[suffix](data, neighbour)
     except FileError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError) as error:
-        raise FileError(_damaged(suffix, error)) from None
-    except (MemoryError, OSError, ValueError, struct.error) as error:
+    except Exception as error:  # whatever a reader of a damaged file may raise
         raise FileError(_damaged(suffix, error)) from None
     count = sum(len(part.faces) for part in parts)
     if not 0 < count <= MAX_TRIANGLES:
@@ -64,7 +65,7 @@ def _stl(data: bytes, _: Neighbour) -> list[Part]:
     count = int.from_bytes(data[80:84], "little")
     if len(data) >= 84 and len(data) == 84 + count * _FACET.itemsize:
         return [_soup(np.frombuffer(data, _FACET, count, 84)["corners"])]
-    if data[:256].lstrip()[:5].lower() == b"solid" and b"vertex" in data:
+    if _is_ascii_stl(data):
         return [_soup(_ascii_corners(data))]
     whole = (len(data) - 84) // _FACET.itemsize
     if whole > 0 and whole < count:
@@ -72,6 +73,10 @@ def _stl(data: bytes, _: Neighbour) -> list[Part]:
     if whole >= count > 0:  # something follows the triangles
         return [_soup(np.frombuffer(data, _FACET, count, 84)["corners"])]
     return []
+
+
+def _is_ascii_stl(data: bytes) -> bool:
+    return data[:256].lstrip()[:5].lower() == b"solid" and b"vertex" in data[: 1 << 16]
 
 
 def _ascii_corners(data: bytes) -> np.ndarray:
@@ -118,7 +123,8 @@ def _obj(data: bytes, neighbour: Neighbour) -> list[Part]:
 def _fans(polygons: list[list[bytes]], count: int) -> np.ndarray:
     """Triangles of polygons; negative numbers count from the end of all points."""
     sizes = np.array([len(polygon) for polygon in polygons])
-    flat = np.array([int(word.split(b"/", 1)[0]) for polygon in polygons for word in polygon])
+    words = [int(word.split(b"/", 1)[0]) for polygon in polygons for word in polygon]
+    flat = np.array(words, np.int64)
     corners = np.where(flat > 0, flat - 1, flat + count)
     return fans(corners, sizes)
 

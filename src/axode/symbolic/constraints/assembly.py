@@ -142,6 +142,8 @@ class Assembly:
         """
         cut = self.tolerance if tolerance is None else tolerance
         begin = self.normalize(q)
+        if not self.function.size1_out(0):  # an open chain
+            return begin, 0.0
         if self.function.size1_out(0) <= DENSE:
             return self._search(begin, t, cut)
         if not (cut and self._rounded):
