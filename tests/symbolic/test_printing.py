@@ -307,12 +307,31 @@ def test_two_bases_keep_their_owners():
     assert len({*names.q, *names.nu}) == 12
 
 
+def test_names_that_look_like_the_model_are_set_upright():
+    tricycle = ax.gallery.build("tricycle").derive()
+    text = tricycle.latex()
+    assert r"\delta &= 0" in text and r"\sin \mathrm{delta}" in text
+    assert r"\dot{\mathrm{delta}}" in text and r"\dot{\delta}" not in text
+    names = typeset_names(tricycle)
+    assert r"\mathrm{I}" in names.p and "I" not in names.p
+
+
+def test_a_factor_that_rounds_to_one_is_not_written():
+    text = ax.gallery.build("mecanum_rover").derive().latex()  # tan(45 degrees) is not quite 1
+    assert r"\frac{a + b}{r}" in text
+    assert not re.search(r"(?<![\d._{])1 \\,", text)
+
+
 def test_numbers_are_short():
     shown = {
         2.0: "2",
         0.5: r"\tfrac{1}{2}",
         9.81: "9.81",
-        1 / 3: "0.333333",
+        1 / 3: r"\tfrac{1}{3}",
+        -0.25: r"-\tfrac{1}{4}",
+        0.33333: "0.33333",
+        0.2: "0.2",
+        math.tan(math.pi / 4): "1",
         1e-9: "10^{-9}",
         2.5e8: r"2.5 \cdot 10^{8}",
         1e5: "100000",

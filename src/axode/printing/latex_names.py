@@ -68,6 +68,9 @@ SUFFIXES = {
     **{f"f{a}": ("f", a) for a in "xyz"},
 }
 
+# The model's own symbols, and its time: a name that would look the same is set upright.
+RESERVED = ("I", "C", "A", "E", "q", "u", "t", r"\nu", r"\tau", r"\gamma", r"\delta", r"\Theta")
+
 
 @dataclass(frozen=True)
 class Glyph:
@@ -78,10 +81,16 @@ class Glyph:
     dots: int = 0
 
     @property
+    def is_reserved(self) -> bool:
+        """Whether it would look like a symbol of the model."""
+        return self.head in RESERVED and not self.subscripts
+
+    @property
     def tex(self) -> str:
         """LaTeX."""
         accent = ("", r"\dot", r"\ddot", r"\dddot")[min(self.dots, 3)]
-        head = f"{accent}{{{self.head}}}" if accent else self.head
+        head = _verbatim(self.head.strip("\\")) if self.is_reserved else self.head
+        head = f"{accent}{{{head}}}" if accent else head
         return head + (f"_{{{','.join(self.subscripts)}}}" if self.subscripts else "")
 
 
@@ -110,11 +119,13 @@ def typeset_names(equations: Equations) -> Typeset:
         *equations.inputs,
         *equations.parameters,
     ]
-    short = [_glyph(name, units, owner=False).tex for name in names]
-    taken = Counter(short)
+    short = [_glyph(name, units, owner=False) for name in names]
+    taken = Counter(glyph.tex for glyph in short)
     chosen = [
-        s if taken[s] == 1 and s != "t" else _glyph(name, units, owner=True).tex
-        for name, s in zip(names, short, strict=True)
+        glyph.tex
+        if taken[glyph.tex] == 1 and not glyph.is_reserved
+        else _glyph(name, units, owner=True).tex
+        for name, glyph in zip(names, short, strict=True)
     ]
     again = Counter(chosen)
     final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(names, chosen, strict=True)]
