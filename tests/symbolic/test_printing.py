@@ -307,13 +307,17 @@ def test_two_bases_keep_their_owners():
     assert len({*names.q, *names.nu}) == 12
 
 
-def test_names_that_look_like_the_model_are_set_upright():
+def test_names_that_look_like_the_model_get_a_subscript():
     tricycle = ax.gallery.build("tricycle").derive()
-    text = tricycle.latex()
-    assert r"\delta &= 0" in text and r"\sin \mathrm{delta}" in text
-    assert r"\dot{\mathrm{delta}}" in text and r"\dot{\delta}" not in text
-    names = typeset_names(tricycle)
-    assert r"\mathrm{I}" in names.p and "I" not in names.p
+    text, names = tricycle.latex(), typeset_names(tricycle)
+    assert r"\delta &= 0" in text and r"\sin \delta_{q}" in text
+    assert r"\dot{\delta}_{q}" in names.nu and r"\dot{\delta}" not in names.nu
+    assert "I_{p}" in names.p and "I" not in names.p
+
+
+def test_what_rounding_left_of_a_cosine_is_not_written():
+    text = ax.gallery.build("planar_3rrr").derive().latex()
+    assert r"\cdot 10^{-17}" not in text
 
 
 def test_a_factor_that_rounds_to_one_is_not_written():

@@ -178,7 +178,7 @@ def test_derive_writes_a_document(tmp_path, capsys):
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX: pdflatex is not installed")
-@pytest.mark.parametrize("name", ["tricycle", "mecanum_rover", "five_bar", "planar_3rrr"])
+@pytest.mark.parametrize("name", ["tricycle", "mecanum_rover", "planar_3rrr"])
 def test_a_document_is_set_by_tex_within_its_pages(name, tmp_path):
     file = tmp_path / "x.tex"
     assert run(["export", name, "--to", str(file)]) == 0

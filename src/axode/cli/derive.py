@@ -14,7 +14,7 @@ from axode.cli.shared import AsJson, check_writable, print_json, words, write_te
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
-LETTER = 0.2  # [cm], of most formulas on average
+LETTER = 0.24  # [cm], of most formulas on average
 MATRIX = re.compile(r"\\begin\{bmatrix\}(.*?)\\end\{bmatrix\}")
 UNSEEN = str.maketrans("", "", " {}_^&\\")
 COUNTED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multipliers")

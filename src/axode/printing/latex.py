@@ -30,6 +30,7 @@ SHARED_FUNCTION = 2  # symbols in a function used twice before it gets one
 MATRIX_WIDTH = 240  # characters of LaTeX in a row, up to which a matrix is written as one
 MATRIX_ROWS = 12
 DIGITS = 6  # of numbers in LaTeX; SymPy gets all of them
+UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
 DENOMINATORS = (2, 3, 4, 6, 12)  # of moments of inertia and of halves of them
 
 PARTS: dict[str, tuple[str, Callable[[Equations], SX]]] = {
@@ -190,6 +191,8 @@ class _Writer:
         """A polynomial, what all its terms share taken out."""
         if not poly:
             return "0"
+        largest = max(abs(number) for _, number in poly)
+        poly = tuple(term for term in poly if abs(term[1]) > UNSEEN * largest)
         number, shared = _common(poly)
         if len(poly) == 1 or (not shared and number == 1):
             return self._open_sum(poly)

@@ -68,7 +68,7 @@ SUFFIXES = {
     **{f"f{a}": ("f", a) for a in "xyz"},
 }
 
-# The model's own symbols, and its time: a name that would look the same is set upright.
+# The model's own symbols, and its time: a name that would look the same gets a subscript.
 RESERVED = ("I", "C", "A", "E", "q", "u", "t", r"\nu", r"\tau", r"\gamma", r"\delta", r"\Theta")
 
 
@@ -89,8 +89,7 @@ class Glyph:
     def tex(self) -> str:
         """LaTeX."""
         accent = ("", r"\dot", r"\ddot", r"\dddot")[min(self.dots, 3)]
-        head = _verbatim(self.head.strip("\\")) if self.is_reserved else self.head
-        head = f"{accent}{{{head}}}" if accent else head
+        head = f"{accent}{{{self.head}}}" if accent else self.head
         return head + (f"_{{{','.join(self.subscripts)}}}" if self.subscripts else "")
 
 
@@ -113,34 +112,27 @@ class Typeset:
 def typeset_names(equations: Equations) -> Typeset:
     """LaTeX for the names of a model: short where that is clear, in full where it is not."""
     units = _units(equations)
-    names = [
-        *equations.coordinates,
-        *equations.independent,
-        *equations.inputs,
-        *equations.parameters,
-    ]
+    groups = (
+        ("q", equations.coordinates),
+        ("q", equations.independent),
+        ("u", equations.inputs),
+        ("p", tuple(equations.parameters)),
+    )
+    names = [name for _, group in groups for name in group]
+    kinds = [kind for kind, group in groups for _ in group]
     short = [_glyph(name, units, owner=False) for name in names]
     taken = Counter(glyph.tex for glyph in short)
-    chosen = [
-        glyph.tex
-        if taken[glyph.tex] == 1 and not glyph.is_reserved
-        else _glyph(name, units, owner=True).tex
-        for name, glyph in zip(names, short, strict=True)
-    ]
+    chosen = []
+    for name, kind, glyph in zip(names, kinds, short, strict=True):
+        if taken[glyph.tex] > 1 or glyph.is_reserved:
+            glyph = _glyph(name, units, owner=True)
+        chosen.append((replace(glyph, subscripts=(kind,)) if glyph.is_reserved else glyph).tex)
     again = Counter(chosen)
     final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(names, chosen, strict=True)]
     used = {re.sub(r"[^A-Za-z\\].*", "", name) for name in final}
     term = next(letter for letter in ("z", "e", "w", "h", r"\kappa", r"\chi") if letter not in used)
     symbols = iter(final)
-    q, nu, u, p = (
-        tuple(next(symbols) for _ in group)
-        for group in (
-            equations.coordinates,
-            equations.independent,
-            equations.inputs,
-            equations.parameters,
-        )
-    )
+    q, nu, u, p = (tuple(next(symbols) for _ in group) for _, group in groups)
     return Typeset(q, nu, u, p, term)
 
 
