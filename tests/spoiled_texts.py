@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import axode as ax
-from axode.mechanism.files.toml_writer import text_of
+from axode.mechanism.files.toml.toml_writer import text_of
 from tests.mechanism import mjcf_models, test_urdf_loops
 from tests.mechanism.random_urdf import random_robot, rounded_robot
 from tests.users.random_descriptions import random_description

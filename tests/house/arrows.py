@@ -31,7 +31,7 @@ STEPS_WHEN_CALLED = {
     ("axode.mechanism.mechanism", "symbolic"),  # Mechanism.derive
     ("axode.symbolic.equations", "printing"),  # Equations.latex, text and sympy
     ("axode.symbolic.equations", "model"),  # Equations.compile
-    ("axode.model.export", "problems"),  # Model.export writes whole runs too
+    ("axode.model.exports.export", "problems"),  # Model.export writes whole runs too
     ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
     ("axode.problems.kinematics.postures.postures", "show"),  # Postures.plot
     ("axode.problems.kinematics.velocities.singularity_map", "show"),  # SingularityMap.plot

@@ -34,7 +34,7 @@ def test_every_import_follows_the_pipeline():
         ("axode.mechanism.elements.bodies", "def f():\n    import axode.model.model"),
         ("axode.symbolic.equations", "from axode.model.model import Model"),
         ("axode.symbolic.formulations.legs", "from ...codegen import tape"),
-        ("axode.model.export", "from axode.problems import steps"),
+        ("axode.model.exports.export", "from axode.problems import steps"),
         ("axode.model.model", "def f():\n    from axode.results import trajectory"),
         ("axode.results.trajectory", "from axode.problems.simulate.simulate import simulate"),
         ("axode.problems.simulate.simulate", "from axode.gallery import balancer"),
@@ -57,7 +57,7 @@ def test_a_wrong_arrow_is_seen(module, source):
         ("axode.symbolic.algebra.spatial", "import casadi as ca"),
         ("axode.symbolic.equations", "def compile():\n    from ..model.model import Model"),
         ("axode.codegen.targets.cpu", "from llvmlite import ir\nfrom .tape import Tape"),
-        ("axode.model.export", "def export():\n    from axode.problems import steps"),
+        ("axode.model.exports.export", "def export():\n    from axode.problems import steps"),
         (
             "axode.problems.simulate.simulate",
             "def f():\n    from ..results.trajectory import Trajectory",

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from axode.mechanism.files.toml_lines import key_lines
+from axode.mechanism.files.toml.toml_lines import key_lines
 
 EVERYTHING = r'''# a comment with [brackets] and = signs
 name = "a # no comment"   # one

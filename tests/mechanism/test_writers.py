@@ -13,7 +13,7 @@ import pytest
 import axode as ax
 from axode.errors import FileError, InvalidArgument, LeftOut, NotApplicable, UnknownName
 from axode.mechanism.elements.joints import AbstractJoint
-from axode.mechanism.files.frame_poses import FramePose
+from axode.mechanism.files.written.frame_poses import FramePose
 from kinematics_by_hand import pose
 from variants import some
 
@@ -107,6 +107,43 @@ def test_numbers_are_the_shortest_that_read_back_and_motors_keep_gear_and_rotor(
     assert robot.find("joint[@name='upper_pin']/limit").get("effort") == "6"
     assert robot.find("link[@name='upper']/inertial/mass").get("value") == "0.1"
     assert robot.find("joint[@name='lower_pin']/dynamics").get("damping") == "0.3"
+
+
+def test_sdf_keeps_motors_without_limit_and_those_of_both_axes_of_a_universal_joint(tmp_path):
+    bot = ax.Mechanism("driven")
+    parent = "ground"
+    for name, joint in (("slide", ax.Prismatic()), ("cross", ax.Universal("x", "y"))):
+        bot.add_body(f"{name} body", mass=1.0, inertia=(1, 1, 1))
+        bot.add_joint(name, joint, parent=parent, child=f"{name} body")
+        parent = f"{name} body"
+    bot.add_motor("lift", "slide")
+    bot.add_motor("tilt", "cross.second", limit=2.0)
+    written(bot, "to_sdf", path=tmp_path / "driven.sdf")
+    read = ax.load(tmp_path / "driven.sdf")
+    limits = {drive.coordinate: drive.motor.limit for drive in read.drives}
+    assert limits == {"slide": None, "cross.second": 2.0}
+
+
+@pytest.mark.parametrize("ending", ["urdf", "sdf"])
+def test_the_joint_with_a_motor_leads_the_one_without(ending, tmp_path):
+    for driven in ("upper_pin", "lower_pin"):
+        bot = arm()
+        bot.drives.clear()
+        bot.add_coupling("belt", {"upper_pin": 2.0, "lower_pin": 1.0})
+        bot.add_motor("drive", driven, limit=2.0)
+        path = tmp_path / f"arm.{ending}"
+        written(bot, f"to_{ending}", path=path)
+        text = path.read_text()
+        path.write_text(re.sub("(?s)<transmission.*</transmission>", "", text))
+        (drive,) = ax.load(path).drives
+        assert drive.coordinate == driven
+
+
+def test_the_home_of_mjcf_has_coordinates_where_they_are_held():
+    bot = arm()
+    bot.prescribe("lower_pin", 0.5)
+    model = mujoco.MjModel.from_xml_string(written(bot, "to_mjcf").text)
+    assert model.key_qpos[0].tolist() == [0.0, 0.5]
 
 
 @pytest.mark.parametrize("method", FORMATS)

@@ -15,7 +15,7 @@ from axode.mechanism.elements.bodies import SHAPES
 from axode.mechanism.elements.forces import Strut
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
-from axode.mechanism.files.toml_lines import key_lines
+from axode.mechanism.files.toml.toml_lines import key_lines
 from axode.mechanism.topology import coordinate_names
 from users.random_descriptions import random_description
 

@@ -112,7 +112,7 @@ def test_there_is_one_writer():
         for path in sources()
         if writes.search(path.read_text()) and path.parent.name != "disk"
     }
-    assert found == {"src/axode/codegen/targets/ptx.py", "src/axode/model/fmu.py"}
+    assert found == {"src/axode/codegen/targets/ptx.py", "src/axode/model/exports/fmu.py"}
 
 
 def test_a_pipe_that_nobody_reads_is_an_error(tmp_path):

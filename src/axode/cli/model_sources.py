@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from axode.mechanism.files.additions import Additions
+    from axode.mechanism.files.toml.additions import Additions
     from axode.mechanism.mechanism import Mechanism
     from axode.model.model import Model
 
@@ -71,8 +71,8 @@ def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
     A URDF file whose links look like wheels once its root is free gets a floating base, unless an
     option says otherwise.
     """
-    from axode.mechanism.files.additions_writer import additions_text
     from axode.mechanism.files.loading import read
+    from axode.mechanism.files.toml.additions_writer import additions_text
 
     if not _is_file(source) or is_compiled(source):
         raise typer.BadParameter(f"'{source}' is no mechanism file", param_hint="--additions")

@@ -14,7 +14,6 @@ from axode.cli.replacing import check_json, check_replaceable
 
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1
-INTERRUPTED = 130
 
 FORMS = {1: "VALUE", 2: "LOW:HIGH", 3: "LOW:HIGH:COUNT"}
 MAX_COUNT = 10_000

@@ -20,8 +20,8 @@ from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, LeftOut, level_outside, shortened
 from axode.mechanism.files.mesh_folders import with_mesh_folders
-from axode.mechanism.files.toml_lines import Path as KeyPath
-from axode.mechanism.files.toml_lines import key_lines
+from axode.mechanism.files.toml.toml_lines import Path as KeyPath
+from axode.mechanism.files.toml.toml_lines import key_lines
 from axode.mechanism.files.wheel_proposals import (
     Geometry,
     ProposedWheel,
@@ -33,8 +33,8 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
 
 if TYPE_CHECKING:
-    from axode.mechanism.files.additions import Additions, Extended
-    from axode.mechanism.files.toml_schema import ExtendsTable
+    from axode.mechanism.files.toml.additions import Additions, Extended
+    from axode.mechanism.files.toml.toml_schema import ExtendsTable
 
 MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
 MAX_KEY_PARTS = 16
@@ -165,7 +165,7 @@ class _Files:
         if _MJCF.search(text):
             return self._from_mjcf(text, place, remarks)
         if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
-            from axode.mechanism.files.urdf import mechanism_from_urdf
+            from axode.mechanism.files.urdf.urdf import mechanism_from_urdf
 
             return mechanism_from_urdf(
                 text,
@@ -179,7 +179,7 @@ class _Files:
         return self._from_toml(text, place)
 
     def _from_sdf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
-        from axode.mechanism.files.sdf import mechanism_from_sdf
+        from axode.mechanism.files.sdf.sdf import mechanism_from_sdf
 
         return mechanism_from_sdf(
             text,
@@ -194,7 +194,7 @@ class _Files:
 
     def _from_mjcf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
         # only those who read such files wait for MuJoCo
-        from axode.mechanism.files.mjcf import mechanism_from_mjcf
+        from axode.mechanism.files.mjcf.mjcf import mechanism_from_mjcf
 
         if self.base is not None:
             raise InvalidArgument(
@@ -213,8 +213,8 @@ class _Files:
 
     def _from_toml(self, text: str, place: Path) -> Mechanism:
         # pydantic takes a moment to import: only those who read files wait for it
-        from axode.mechanism.files.additions import compare
-        from axode.mechanism.files.toml_reader import extends_table, mechanism_from
+        from axode.mechanism.files.toml.additions import compare
+        from axode.mechanism.files.toml.toml_reader import extends_table, mechanism_from
 
         data, lines = _toml(text, place)
         if "extends" not in data:
@@ -235,7 +235,7 @@ class _Files:
 
     def _extended(self, table: ExtendsTable, place: Path, line: int) -> Extended:
         """Read the file that another extends."""
-        from axode.mechanism.files.additions import Extended
+        from axode.mechanism.files.toml.additions import Extended
 
         if table.base is not None and self.base not in (None, table.base):
             raise InvalidArgument(
@@ -326,7 +326,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
         FileError: if the file cannot be written, or its ending is another's; a file that was
             there is left as it was.
     """
-    from axode.mechanism.files.toml_writer import text_of
+    from axode.mechanism.files.toml.toml_writer import text_of
 
     place = _as_path(path)
     if place.suffix.lower() not in ("", ".toml"):
@@ -345,7 +345,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of mechanism files, for editors that complete and check TOML."""
-    from axode.mechanism.files.toml_schema import Document
+    from axode.mechanism.files.toml.toml_schema import Document
 
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,0 +1,1 @@
+"""TOML files, read and written, and files that add to others."""

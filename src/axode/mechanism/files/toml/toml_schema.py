@@ -1,0 +1,368 @@
+"""What a mechanism file may hold: one class per table.
+
+Pydantic reads the tables, formulas included, and writes their JSON Schema. This module is imported
+only when a file is read or the schema asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    StrictStr,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
+
+from axode.mechanism.elements.bodies import SHAPES
+from axode.mechanism.elements.joints import JOINTS
+from axode.mechanism.elements.measures import KINDS
+from axode.mechanism.elements.wheels import WHEELS
+from axode.mechanism.files.toml.toml_values import (
+    Axis,
+    Constant,
+    Ground,
+    GroundTable,
+    InertiaTable,
+    MotorNumbers,
+    MotorOrTrue,
+    Number,
+    Rotation,
+    Slip,
+    Table,
+    Tensor,
+    Terms,
+    Vector,
+    WheelChoice,
+    describe_value,
+    flatten,
+)
+from axode.mechanism.mechanism import LOOP_TOLERANCE
+from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN
+
+
+class ExtendsTable(Table):
+    """Another file, TOML, URDF, MJCF or SDF, to whose mechanism this file adds."""
+
+    file: StrictStr = Field(description="Its path, relative to the folder of this file.")
+    base: Literal["fixed", "floating", "planar"] | None = Field(
+        None, description="How the root link of a URDF or SDF file is held."
+    )
+    strict: StrictBool = Field(
+        False, description="Whether to refuse what can be read only with a warning."
+    )
+    wheels: WheelChoice = Field(
+        None, description='Links that roll: "proposed", or the names of proposed ones.'
+    )
+    remove: list[StrictStr] = Field(
+        [], description='Parts of that file to remove, such as "motor.left" or "damper.*".'
+    )
+
+
+def _extends(value: Any, info: ValidationInfo) -> Any:
+    table = {"file": value} if isinstance(value, str) else value
+    if isinstance(table, dict):
+        return ExtendsTable.model_validate(table, context=info.context)
+    raise ValueError(
+        f'expected a file such as "robot.urdf" or a table with file, got {describe_value(value)}'
+    )
+
+
+Extends = Annotated[
+    Any,
+    PlainValidator(_extends),
+    WithJsonSchema({"anyOf": [{"type": "string"}, ExtendsTable.model_json_schema()]}),
+]
+
+
+class ShapeTable(Table):
+    """What pictures show of a body; a body without inertia is a solid of its shape."""
+
+    type: Literal[tuple(SHAPES)] = Field(description="The kind of shape.")  # type: ignore[valid-type]
+    size: Vector = Field(None, description="Edges of a box along x, y, z [m].")
+    radius: Number = Field(None, description="Of a cylinder or sphere [m].")
+    length: Number = Field(None, description="Of a cylinder [m].")
+    axis: Axis = Field(None, description="Of a cylinder, z unless given.")
+    at: Vector = Field(None, description="Its centre in the body's frame [m].")
+    file: StrictStr | None = Field(None, description="Of a mesh: the address of its file.")
+    scale: Vector = Field(None, description="Of a mesh, along x, y, z of its file.")
+    rotation: Rotation = Field(None, description="Axes of a box, or of a mesh's file.")
+    colour: Vector = Field(None, description="Red, green and blue from 0 to 1.")
+
+
+def _shapes(value: Any, _: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    several = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, dict) for item in several):
+        example = '{ type = "sphere", radius = 0.1 }'
+        got = describe_value(value)
+        raise ValueError(f"expected a table such as {example} or a list of them, got {got}")
+    return [ShapeTable.model_validate(item, context=info.context) for item in several]
+
+
+Shapes = Annotated[ShapeTable | list[ShapeTable] | None, WrapValidator(_shapes)]
+
+
+class BodyTable(Table):
+    """A rigid body."""
+
+    mass: Number = Field(description="Mass [kg].")
+    com: Vector = Field(ORIGIN, description="Mass centre in the body's frame [m].")
+    inertia: Tensor = Field(
+        None,
+        description="About the mass centre in the body's axes [kg m^2]: three principal moments, "
+        'three rows of three, a table with xx, yy, zz, xy, xz, yz, or "point".',
+    )
+    shape: Shapes = Field(None, description="What pictures show: a table, or a list of tables.")
+
+
+class LoopTable(Table):
+    """A joint that closes a loop between two bodies that other joints hold."""
+
+    type: Literal[tuple(JOINTS)] = Field(description="The kind of joint.")  # type: ignore[valid-type]
+    parent: StrictStr = Field(description='The first body, or "ground".')
+    child: StrictStr = Field(description="The second body.")
+    axis: Axis = Field(None, description="Unit axis in the joint's frame, or x, y, z, -x, -y, -z.")
+    second: Axis = Field(None, description="Second axis of a universal joint.")
+    pitch: Number = Field(None, description="Advance of a screw joint [m/rad].")
+    at: Vector = Field(ORIGIN, description="The joint's place in the parent [m].")
+    rotation: Rotation = Field(
+        NO_ROTATION,
+        description="The joint's orientation in the parent: roll, pitch, yaw [rad], a quaternion "
+        "w, x, y, z, or a matrix.",
+    )
+    child_at: Vector = Field(ORIGIN, description="The joint's place in the child [m].")
+    child_rotation: Rotation = Field(NO_ROTATION, description="Its orientation in the child.")
+
+
+class JointTable(LoopTable):
+    """A joint; one whose child is held by an earlier joint closes a loop."""
+
+    armature: Number = Field(
+        0.0, description="Inertia that each speed feels besides the bodies' [kg m^2 or kg]."
+    )
+    coordinates: list[StrictStr] = Field([], description="Names instead of the usual ones.")
+    speeds: list[StrictStr] = Field([], description="Names instead of the usual ones.")
+
+
+class RollTable(Table):
+    """What every table with a wheel holds."""
+
+    type: Literal[tuple(WHEELS)] = Field(description="The kind of wheel.")  # type: ignore[valid-type]
+    radius: Number = Field(None, description="Radius [m]; 0 for a skate unless given.")
+    longitudinal: Slip = Field("rigid", description='"free" to let it slip along its heading.')
+    lateral: Slip = Field("rigid", description='"free" to let it slip sideways.')
+    roller_angle: Number = Field(None, description="Of a Mecanum wheel, from its axis [rad].")
+    ground: Ground = Field(
+        None, description="A body (its plane z = 0) or a plane; the world's z = 0 unless given."
+    )
+
+
+class ContactTable(RollTable):
+    """A body that exists already and rolls."""
+
+    body: StrictStr = Field(description="The body that rolls.")
+    at: Vector = Field(ORIGIN, description="Wheel centre in the body's frame [m].")
+    axis: Axis = Field(AXES["y"], description="Spin axis in the body's frame.")
+
+
+class WheelTable(RollTable):
+    """A wheel: its body, the joint it spins on, its contact and perhaps its motor."""
+
+    on: StrictStr = Field(description="The body that carries it.")
+    at: Vector = Field(ORIGIN, description="Its centre in the carrier's frame [m].")
+    axis: Axis = Field(AXES["y"], description="Spin axis in the carrier's frame.")
+    mass: Number = Field(description="Mass [kg].")
+    inertia: Tensor = Field(None, description="As of a body; a uniform disk or ball unless given.")
+    motor: MotorOrTrue = Field(False, description="true, or the motor's numbers.")
+    coordinate: StrictStr | None = Field(None, description="A name for its angle.")
+    speed: StrictStr | None = Field(None, description="A name for its rate.")
+    shape: Shapes = Field(None, description="What pictures show: a table, or a list of tables.")
+
+
+class CasterTable(RollTable):
+    """A bracket that swivels, carrying a wheel that trails behind its pivot."""
+
+    on: StrictStr = Field(description="The body that carries it.")
+    at: Vector = Field(description="The pivot in the carrier's frame [m].")
+    trail: Number = Field(description="From pivot to wheel centre, horizontally [m].")
+    drop: Number = Field(0.0, description="From pivot down to the wheel centre [m].")
+    mass: Number = Field(description="Of the wheel [kg].")
+    inertia: Tensor = Field(None, description="Of the wheel; a uniform disk unless given.")
+    bracket_mass: Number = Field(0.0, description="Massless unless given [kg].")
+    bracket_com: Vector = Field(None, description="Mass centre of the bracket [m].")
+    bracket_inertia: Tensor = Field(None, description="Of the bracket, a point unless given.")
+    pivot_axis: Axis = Field(AXES["z"], description="Swivel axis in the carrier's frame.")
+
+
+class CouplingTable(Table):
+    """A linear relation between joints: coefficients times coordinates add to the offset."""
+
+    terms: Terms = Field(description="Coefficients by joint, coordinate or speed.")
+    offset: Number = Field(0.0, description="What they add to [unit of the first term].")
+
+
+class MimicTable(Table):
+    """A joint that follows another: joint = multiplier * of + offset."""
+
+    joint: StrictStr = Field(description="The joint that follows.")
+    of: StrictStr = Field(description="The joint that leads.")
+    multiplier: Number = Field(1.0, description="Motion of the joint per unit motion of `of`.")
+    offset: Number = Field(0.0, description="Of the joint where `of` is zero [rad or m].")
+
+
+class BeltTable(Table):
+    """Two wheels that turn the same way: joint_a = ratio * joint_b + offset."""
+
+    joint_a: StrictStr = Field(description="The joint of the first wheel.")
+    joint_b: StrictStr = Field(description="The joint of the second wheel.")
+    ratio: Number = Field(1.0, description="Turns of a per turn of b.")
+    offset: Number = Field(0.0, description="Angle of a where b is zero [rad].")
+
+
+class GearTable(BeltTable):
+    """Two wheels that mesh and turn opposite ways: joint_a = -ratio * joint_b + offset."""
+
+    ratio: Number = Field(description="Turns of a per turn of b: teeth of b over teeth of a.")
+
+
+class DifferentialTable(Table):
+    """A shaft that drives two joints: shaft = ratio * (left + right) / 2 + offset."""
+
+    shaft: StrictStr = Field(description="The joint of the shaft.")
+    left: StrictStr = Field(description="The joint of one side.")
+    right: StrictStr = Field(description="The joint of the other side.")
+    ratio: Number = Field(1.0, description="Turns of the shaft per turn of the cage.")
+    offset: Number = Field(0.0, description="Angle of the shaft where both are zero [rad].")
+
+
+class RackTable(Table):
+    """A pinion that moves a rack: slide = radius * pinion + offset."""
+
+    pinion: StrictStr = Field(description="The joint that turns.")
+    slide: StrictStr = Field(description="The joint of the rack, which slides.")
+    radius: Number = Field(description="Of the pinion [m].")
+    offset: Number = Field(0.0, description="Position of the rack where the pinion is at zero [m].")
+
+
+class ScrewTable(Table):
+    """A spindle that moves its nut: slide = pitch * turning + offset."""
+
+    turning: StrictStr = Field(description="The joint of the spindle.")
+    slide: StrictStr = Field(description="The joint of the nut, which slides.")
+    pitch: Number = Field(description="Advance per angle [m/rad].")
+    offset: Number = Field(0.0, description="Position of the nut where the spindle is at zero [m].")
+
+
+class MotorTable(MotorNumbers):
+    """A motor on a joint."""
+
+    joint: StrictStr = Field(description="The joint, or one speed of a joint that has several.")
+    input: StrictStr | None = Field(None, description="A name for its input.")
+
+
+class StrutTable(Table):
+    """Either a joint, or two points of two bodies."""
+
+    joint: StrictStr | None = Field(None, description="The joint it acts on, or one coordinate.")
+    parent: StrictStr | None = Field(None, description="Without a joint: the first body.")
+    child: StrictStr | None = Field(None, description="Without a joint: the second body.")
+    at: Vector = Field(ORIGIN, description="Its end on the first body [m].")
+    child_at: Vector = Field(ORIGIN, description="Its end on the second body [m].")
+
+
+class DamperTable(StrutTable):
+    """Viscous friction on a joint, or a dashpot between two points."""
+
+    coefficient: Number = Field(description="Force a speed [N m s/rad or N s/m].")
+
+
+class SpringTable(StrutTable):
+    """A spring on a joint, or between two points."""
+
+    stiffness: Number = Field(description="Force a displacement [N m/rad or N/m].")
+    rest: Number = Field(0.0, description="Coordinate or length at which it is slack [rad or m].")
+    damping: Number = Field(0.0, description="Of a spring between two points [N s/m].")
+
+
+class WrenchTable(Table):
+    """A moment and a force from outside: six inputs."""
+
+    body: StrictStr = Field(description="Where it acts.")
+    at: Vector = Field(ORIGIN, description="The point in the body's frame [m].")
+    frame: Literal["world", "body"] = Field("world", description="Whose axes the numbers are in.")
+
+
+class MeasureTable(Table):
+    """A named quantity of the state, worth looking at."""
+
+    kind: Literal[tuple(KINDS)] = Field(description="What is measured.")  # type: ignore[valid-type]
+    body: StrictStr = Field(description="The body that is meant.")
+    at: Vector = Field(ORIGIN, description="The point of it that is meant [m].")
+    other: StrictStr = Field("ground", description="The far end of a distance.")
+    other_at: Vector = Field(ORIGIN, description="The point there [m].")
+
+
+class Document(Table):
+    """A mechanism. Wherever a number may stand, a formula of the parameters may stand too."""
+
+    model_config = ConfigDict(title="Axode mechanism")
+
+    extends: Extends = Field(
+        None, description="A file to whose mechanism everything else is added."
+    )
+    name: StrictStr | None = Field(
+        None, description="The file's name unless given, or that of the file it extends."
+    )
+    gravity: Vector = Field((0.0, 0.0, -9.81), description="In the world [m/s^2].")
+    loop_tolerance: Constant = Field(
+        LOOP_TOLERANCE,
+        description="How far redundant rows may contradict others [rad, or relative to length].",
+    )
+    parameters: dict[str, Constant] = Field({}, description="Names and defaults, in SI units.")
+    body: dict[str, BodyTable] = Field({})
+    joint: dict[str, JointTable] = Field({})
+    loop: dict[str, LoopTable] = Field({})
+    wheel: dict[str, WheelTable] = Field({})
+    caster: dict[str, CasterTable] = Field({})
+    contact: dict[str, ContactTable] = Field({})
+    coupling: dict[str, CouplingTable] = Field({})
+    mimic: dict[str, MimicTable] = Field({})
+    gear: dict[str, GearTable] = Field({})
+    belt: dict[str, BeltTable] = Field({})
+    differential: dict[str, DifferentialTable] = Field({})
+    rack: dict[str, RackTable] = Field({})
+    screw: dict[str, ScrewTable] = Field({})
+    motor: dict[str, MotorTable] = Field({})
+    damper: dict[str, DamperTable] = Field({})
+    spring: dict[str, SpringTable] = Field({})
+    wrench: dict[str, WrenchTable] = Field({})
+    measure: dict[str, MeasureTable] = Field({})
+    prescribe: Annotated[dict[str, Number], BeforeValidator(flatten)] = Field(
+        {}, description="Coordinates that follow a formula of the time t."
+    )
+    home: Annotated[dict[str, Constant], BeforeValidator(flatten)] = Field(
+        {}, description="A configuration near which the loops close."
+    )
+
+
+TABLES: dict[str, type[Table]] = {
+    key: kind
+    for key, entry in Document.model_fields.items()
+    for kind in get_args(entry.annotation)
+    if isinstance(kind, type) and issubclass(kind, Table)
+}
+TABLES_IN_TABLES: dict[str, type[Table]] = {
+    "extends": ExtendsTable,
+    "inertia": InertiaTable,
+    "bracket_inertia": InertiaTable,
+    "shape": ShapeTable,
+    "ground": GroundTable,
+    "motor": MotorNumbers,
+}

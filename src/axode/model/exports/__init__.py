@@ -1,0 +1,1 @@
+"""Models for other programs: C, CMake projects, PTX, FMUs, WebAssembly."""

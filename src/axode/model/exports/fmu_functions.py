@@ -1,0 +1,214 @@
+"""Functions of an FMU as tapes of time, states, inputs and parameters.
+
+All take the same four arrays, so that the C around them is the same for every model. The states
+are the coordinates and the independent speeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from axode.codegen.tape.builder import TapeBuilder
+from axode.codegen.tape.derivatives import forward_tape
+from axode.codegen.tape.fusion import replay
+from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+from axode.codegen.tape.tape import Port, Tape
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+    from axode.model.signals import Signal
+
+ARGUMENTS = ("t", "x", "u", "p")
+JUMPS = (Kind.LT, Kind.LE, Kind.SIGN)  # operations whose value may jump
+
+
+@dataclass(frozen=True)
+class FmuFunctions:
+    """Tapes of an FMU.
+
+    Attributes:
+        rate: Rates of the states.
+        outputs: Signals that are not states.
+        projection: One step of the coordinates back onto the constraints; None if nothing opens.
+        residual: What must vanish at a start: residuals by the length of the mechanism, then rows
+            that the model left out.
+        pivots: Numbers whose change of sign is a singularity of the independent speeds.
+        indicators: These, then numbers at whose change of sign the rate may jump; the same tape
+            where it cannot.
+    """
+
+    rate: Tape
+    outputs: Tape
+    projection: Tape | None
+    residual: Tape
+    pivots: Tape
+    indicators: Tape
+
+    @property
+    def tapes(self) -> list[Tape]:
+        """All tapes that are not empty, with the derivatives of rate and outputs."""
+        along = {name: (f"d{name}", 0) for name in ARGUMENTS}
+        sizes = {f"d{port.name}": port.size for port in self.rate.inputs}
+        derivatives = [forward_tape(tape, along, sizes) for tape in (self.rate, self.outputs)]
+        optional = [self.projection, self.residual, self.pivots]
+        optional += [] if self.indicators is self.pivots else [self.indicators]
+        return [
+            self.rate,
+            self.outputs,
+            *derivatives,
+            *(tape for tape in optional if tape is not None and tape.outputs[0].size),
+        ]
+
+
+def fmu_functions(model: Model, outputs: Sequence[Signal]) -> FmuFunctions:
+    """Make the functions of an FMU from those of a model.
+
+    Args:
+        model: The model.
+        outputs: Signals that are computed besides the states.
+    """
+    facts = model.facts
+    sizes = (1, len(facts.coordinates) + len(facts.independent), len(facts.inputs))
+    ports = tuple(
+        Port(name, (size,))
+        for name, size in zip(ARGUMENTS, (*sizes, _parameters(model)), strict=True)
+    )
+    made = _Made(model, ports)
+    rate = made.tape("rate", made.results("state_rate")[: ports[1].size])
+    projection = made.tape("projection", made.results("projection"))
+    leaning = 2 * len(facts.leaning)
+    pivots = made.results("pivots")
+    pivots = made.moving(pivots[: len(pivots) - leaning])
+    lengths = [facts.length if unit == "m" else 1.0 for unit in facts.residual_units]
+    residual = [
+        made.builder.apply(Kind.MUL, number, made.builder.constant(1.0 / length))
+        for number, length in zip(made.results("residual"), lengths, strict=True)
+    ]
+    dropped = made.results("dropped_rows") if facts.row_parameters and not facts.fixed else []
+    signals = [made.results(signal.function)[signal.index] for signal in outputs]
+    singular, jumps = made.tape("pivots", pivots), made.jumps(rate)
+    return FmuFunctions(
+        rate=rate,
+        outputs=made.tape("outputs", signals),
+        projection=None if _is_identity(projection) else projection,
+        residual=made.tape("residual", [*residual, *dropped]),
+        pivots=singular,
+        indicators=made.tape("indicators", [*pivots, *jumps]) if jumps else singular,
+    )
+
+
+def dependencies(tape: Tape) -> list[set[tuple[str, int]]]:
+    """Arguments and elements on which each result of a tape depends."""
+    elements = {
+        (port.name, i): 1 << k
+        for k, (port, i) in enumerate((p, i) for p in tape.inputs for i in range(p.size))
+    }
+    masks: list[int] = []
+    for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
+        mask = 0
+        if kind == Kind.INPUT:
+            mask = elements[tape.inputs[row[0]].name, row[1]]
+        elif kind not in LEAVES:
+            for i in row[: ARITY[Kind(kind)]]:
+                mask |= masks[i]
+        masks.append(mask)
+    return [
+        {element for element, bit in elements.items() if masks[i] & bit}
+        for i in tape.results.tolist()
+    ]
+
+
+def _parameters(model: Model) -> int:
+    return 0 if model.facts.fixed else len(model.facts.parameters)
+
+
+class _Made:
+    """Functions of a model on one builder, of the arguments of an FMU."""
+
+    def __init__(self, model: Model, ports: tuple[Port, ...]) -> None:
+        self.builder = TapeBuilder()
+        self._model = model
+        self._ports = ports
+        t, x, u, p = (
+            [self.builder.input(k, i) for i in range(port.size)] for k, port in enumerate(ports)
+        )
+        n_q = len(model.coordinates)
+        u = self._within_limits(u)
+        self._arguments = {"t": t, "q": x[:n_q], "nu": x[n_q:], "u": u, "p": p}
+        self._results: dict[str, list[int]] = {}
+
+    def _within_limits(self, inputs: list[int]) -> list[int]:
+        """Inputs between the limits of the motors, which come first, as `simulate` keeps them."""
+        apply, constant = self.builder.apply, self.builder.constant
+        made = list(inputs)
+        for k, limit in enumerate(self._model.facts.limits):
+            if limit is not None:
+                below = apply(Kind.FMIN, inputs[k], constant(limit))
+                made[k] = apply(Kind.FMAX, below, constant(-limit))
+        return made
+
+    def results(self, function: str) -> list[int]:
+        """Results of a function of the model, made once."""
+        if function in ("q", "nu"):
+            return self._arguments[function]
+        if function not in self._results:
+            tape = self._model.tape(function)
+            arguments = [self._arguments[port.name] for port in tape.inputs]
+            self._results[function] = replay(self.builder, tape, arguments)
+        return self._results[function]
+
+    def tape(self, name: str, results: list[int]) -> Tape:
+        """A tape of some results."""
+        outputs = (Port(name, (len(results),)),)
+        return Tape.build(name, self._ports, outputs, self.builder, results)
+
+    def jumps(self, tape: Tape) -> list[int]:
+        """Numbers at whose change of sign a tape may jump, from its comparisons."""
+        arguments = [
+            [self.builder.input(k, i) for i in range(port.size)]
+            for k, port in enumerate(tape.inputs)
+        ]
+        found = np.flatnonzero(np.isin(tape.kinds, JUMPS)).tolist()
+        every = replay_all(self.builder, tape, arguments) if found else []
+        numbers: dict[int, None] = {}
+        for i in found:
+            a, b = (every[k] if k >= 0 else -1 for k in tape.operands[i, :2].tolist())
+            sign = tape.kinds[i] == Kind.SIGN
+            number = a if sign else self.builder.apply(Kind.SUB, a, b)
+            if self.builder.value(number) is None:
+                numbers[number] = None
+        return self.moving(list(numbers))
+
+    def moving(self, numbers: list[int]) -> list[int]:
+        """Those of some numbers that depend on more than parameters."""
+        arguments = dependencies(self.tape("numbers", numbers))
+        return [
+            number
+            for number, on in zip(numbers, arguments, strict=True)
+            if any(argument != "p" for argument, _ in on)
+        ]
+
+
+def replay_all(builder: TapeBuilder, tape: Tape, arguments: list[list[int]]) -> list[int]:
+    """Values of all operations of a tape on other arguments."""
+    every = Tape(
+        tape.name,
+        tape.inputs,
+        (Port("all", (len(tape.kinds),)),),
+        tape.kinds,
+        tape.operands,
+        tape.constants,
+        np.arange(len(tape.kinds), dtype=np.int32),
+    )
+    return replay(builder, every, arguments)
+
+
+def _is_identity(projection: Tape) -> bool:
+    """Check whether a projection returns the coordinates as they are."""
+    inputs = projection.kinds[projection.results] == Kind.INPUT
+    same = projection.operands[projection.results, 1] == np.arange(len(projection.results))
+    return bool(inputs.all() and same.all())

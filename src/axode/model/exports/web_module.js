@@ -1,0 +1,115 @@
+// A mechanism in WebAssembly: its state, its functions and exact steps, by name. Made by Axode.
+
+const STATUS = ["running", "finished", "event", "not finite", "underflow", "singular", "left", "stiff", "open"];
+
+export class Robot {
+  /** Wrap an instance of the module; `load` makes one. */
+  constructor(module, instance) {
+    const [text] = WebAssembly.Module.customSections(module, "axode");
+    this.facts = JSON.parse(new TextDecoder().decode(text));
+    this.model = this.facts.model;
+    this.exports = instance.exports;
+    const array = (name) => {
+      const place = this.facts.buffers[name];
+      return place ? new Float64Array(this.exports.memory.buffer, place.address, place.size) : new Float64Array(0);
+    };
+    this.arrays = Object.fromEntries(Object.keys(this.facts.buffers).map((name) => [name, array(name)]));
+    for (const name of ["q", "nu", "u", "p"]) this[name] = array(name);
+    this.places = new Map();
+    const add = (names, values) => names.forEach((name, k) => this.places.set(name, [values, k]));
+    add(this.model.coordinates, this.q);
+    add(this.model.speeds, this.nu);
+    add(this.model.inputs, this.u);
+    if (this.p.length) add(Object.keys(this.model.parameters), this.p);
+    this.signals = new Map(this.model.signals.map((s) => [s.name, s]));
+    this.reset();
+  }
+
+  /** Return to the home configuration, at rest, all inputs zero, parameters as they were. */
+  reset() {
+    for (const { state } of Object.values(this.facts.programs))
+      for (const name of Object.values(state)) this.arrays[name].fill(0);
+    if (this.p.length) this.p.set(Object.values(this.model.parameters));
+    this.q.set(this.model.home);
+    this.nu.fill(0);
+    this.u.fill(0);
+    this.status = "running";
+    this.close();
+  }
+
+  /** Time [s]. */
+  get time() { return this.arrays.t[0]; }
+  set time(value) { this.arrays.t[0] = value; }
+
+  /** Set coordinates, independent speeds, inputs and parameters by name. */
+  set(values) {
+    const unknown = Object.keys(values).filter((name) => !this.places.has(name));
+    if (unknown.length) throw new RangeError(`${this.model.name} has no ${unknown.join(", ")}; known: ${[...this.places.keys()].join(", ")}`);
+    for (const [name, value] of Object.entries(values)) {
+      const [array, place] = this.places.get(name);
+      array[place] = value;
+    }
+  }
+
+  /** The value of a coordinate, speed, input, parameter or signal, at the present state. */
+  get(name) {
+    const found = this.places.get(name);
+    if (found) return found[0][found[1]];
+    const signal = this.signals.get(name);
+    if (!signal) throw new RangeError(`${this.model.name} has no ${name}; known: ${[...this.places.keys(), ...this.signals.keys()].join(", ")}`);
+    return this.call(signal.array)[signal.place];
+  }
+
+  /** Evaluate a function at the present state; the array is overwritten by the next call. */
+  call(name) {
+    if (name in { q: 1, nu: 1, u: 1, p: 1 }) return this[name];
+    const about = this.facts.functions[name];
+    if (!about) throw new RangeError(`the module has no function ${name}; known: ${Object.keys(this.facts.functions).join(", ")}`);
+    this.exports[name]();
+    return this.arrays[about.outputs[0]];
+  }
+
+  /** Bring the coordinates onto the constraints; returns the last change, small if they closed. */
+  close() {
+    if (!this.exports.projection) return 0;
+    let change = Infinity;
+    for (let k = 0; k < 50 && change > 1e-13; k++) {
+      const next = this.call("projection");
+      change = 0;
+      for (let i = 0; i < next.length; i++) change = Math.max(change, Math.abs(next[i] - this.q[i]) / (1 + Math.abs(next[i])));
+      this.q.set(next);
+    }
+    return change;
+  }
+
+  /** Take `count` steps of Runge-Kutta of order four, `length` seconds each; returns the status.
+   *  Inputs are cut to the limits of the motors. */
+  step(length, count = 1, program = "advance") {
+    this.model.limits.forEach((most, k) => {
+      if (most !== null) this.u[k] = Math.max(-most, Math.min(most, this.u[k]));
+    });
+    const begin = this.time, { given, state } = this.facts.programs[program];
+    const put = (name, value) => { if (name in given) this.arrays[given[name]][0] = value; };
+    const start = (name) => { if (name in state) this.arrays[state[name]][0] = 0; };
+    put("h", length); put("t0", begin); put("t_end", begin + count * length); put("n_steps", count);
+    put("save_steps", 1e9); put("least_pivot", this.model.least_pivot);
+    ["step", "status", "index", "seen"].forEach(start);
+    this.exports[program](count);
+    const code = this.arrays[state.status][0];
+    this.status = code === 1 ? "running" : STATUS[code] || "stopped";
+    return this.status;
+  }
+}
+
+/** Load the module: from the file beside this one, from an address, or from its bytes. */
+export async function load(source = new URL(MODULE_FILE, import.meta.url)) {
+  let bytes = source;
+  if (source instanceof URL && source.protocol === "file:" && typeof process !== "undefined") {
+    const { readFile } = await import("node:fs/promises");
+    bytes = await readFile(source);
+  } else if (typeof source === "string" || source instanceof URL) {
+    bytes = await (await fetch(source)).arrayBuffer();
+  }
+  const module = await WebAssembly.compile(bytes);
+  return new Robot(module, await WebAssembly.instantiate(module, {}));
+}
