@@ -8,7 +8,7 @@ import pytest
 
 import axode as ax
 from axode.errors import DoubtfulFile, LeftOut
-from axode.mechanism.files import mjcf_model, mjcf_text
+from axode.mechanism.files.mjcf import mjcf_model, mjcf_text
 from tests.mechanism.mjcf_models import ARM, CART, FLYING, FOUR_BAR, GRIPPER, SEVERAL_JOINTS
 
 LINK = '<body name="link"><joint name="turn"/>{}</body>'
@@ -235,6 +235,17 @@ def test_what_is_left_out_is_listed_and_strict_refuses_it(what, tmp_path):
     assert "link" in [body.name for body in robot.bodies]
     message = refusal(tmp_path, text, ax.MechanismError, strict=True)
     assert what in message and "cannot be kept" in message
+
+
+def test_a_long_list_is_shortened_in_the_warning_and_complete_in_its_attribute(tmp_path):
+    sensors = "".join(f'<jointpos name="s{k}" joint="turn"/>' for k in range(20))
+    text = model(MASS, f"<sensor>{sensors}</sensor>")
+    _, caught = read(tmp_path, text)
+    assert "jointpos s2 (line 5), ... (20 in all)\n" in listed(caught)
+    assert listed(caught).endswith("strict=True lists every one of them (--option strict=true)")
+    (names,) = caught[0].message.left_out.values()
+    assert len(names) == 20 and names[-1].startswith("jointpos s19 (line")
+    assert "jointpos.s19" in refusal(tmp_path, text, ax.MechanismError, strict=True)
 
 
 def test_pictures_are_listed_and_strict_does_not_refuse_them(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import socket
@@ -12,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,13 +21,15 @@ import pytest
 
 import axode as ax
 from axode import errors, gallery
-from axode.mechanism.scene.scene import touch_axes
+from axode.mechanism.scene.scene import touch_axes, touch_points
 from axode.model.model import Model
+from axode.show.driving_axes import STEERING_ANGLE
 from axode.show.motion import RunPoses
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.drive import RealTimeRun
-from axode.show.viewer.drive_commands import steering
+from axode.show.viewer.key_commands import KeyCommands
 from axode.show.viewer.playback_clock import Playback
+from axode.show.viewer.pulling import Pull, pulled_speeds
 from axode.show.viewer.trails import check_trails, trail_points
 
 viser = pytest.importorskip("viser", reason="pip install axode[view]")
@@ -223,29 +227,201 @@ def test_wrong_wishes_are_told() -> None:
         ax.view(7)
 
 
-@pytest.mark.parametrize("name", ["differential_drive", "mecanum_rover", "tricycle"])
-def test_keys_steer_vehicles(name: str) -> None:
-    """Ahead moves the chassis without turning it; a turn to the left is counter-clockwise."""
-    vehicle = model(name)
-    drive = RealTimeRun(vehicle, 1.0)
-    ways = steering(drive.motors, vehicle.scene, drive.q, drive.options)
-    assert set(ways) == {"ahead", "turn"}
-    drive.running, drive.wanted = True, 2.0 * ways["ahead"]
-    before = drive.poses()[0]
-    for _ in range(20):
+def advance(drive: RealTimeRun, keys: KeyCommands, seconds: float) -> None:
+    for _ in range(round(seconds / 0.02)):
+        keys.advance(0.02)
         drive.advance(0.02)
+    assert drive.message == ""
+
+
+@pytest.mark.parametrize("name", ["differential_drive", "mecanum_rover", "tricycle"])
+def test_keys_drive_vehicles(name: str) -> None:
+    """Ahead moves the chassis without turning it; a turn to the left is counter-clockwise."""
+    drive = RealTimeRun(model(name), 1.0)
+    keys = KeyCommands(drive)
+    drive.running = True
+    before = drive.poses()[0]
+    for _ in range(3):
+        keys.press("ahead", 1)
+    advance(drive, keys, 0.4)
     moved = drive.poses()[0] - before
     assert np.linalg.norm(moved[:2, 3]) > 0.02 and moved[:3, :3] == pytest.approx(0.0, abs=1e-6)
-    drive.wanted = drive.wanted + 0.5 * ways["turn"]
-    for _ in range(20):
-        drive.advance(0.02)
+    keys.press("turn", 1)
+    advance(drive, keys, 0.4)
     heading = before[:3, :3].T @ drive.poses()[0][:3, :3]
     assert heading[1, 0] > 1e-3
 
 
-def test_what_stays_is_not_steered() -> None:
-    drive = RealTimeRun(model("four_bar"), 1.0)
-    assert steering(drive.motors, model("four_bar").scene, drive.q, drive.options) == {}
+def test_keys_move_omnidirectional_vehicles_sideways() -> None:
+    drive = RealTimeRun(model("mecanum_rover"), 1.0)
+    keys = KeyCommands(drive)
+    drive.running = True
+    before = drive.poses()[0]
+    keys.press("sideways", 1)
+    advance(drive, keys, 0.4)
+    moved = before[:3, :3].T @ (drive.poses()[0][:3, 3] - before[:3, 3])
+    assert moved[1] > 0.005 and abs(moved[0]) < 1e-3 * moved[1]
+
+
+def test_keys_steer_by_an_angle_that_returns_to_the_centre() -> None:
+    tricycle = model("tricycle")
+    drive = RealTimeRun(tricycle, 1.0)
+    keys = KeyCommands(drive)
+    drive.running = True
+    fork = tricycle.coordinates.index("delta")
+    keys.press("turn", 1)
+    advance(drive, keys, 0.5)
+    assert drive.q[fork] == pytest.approx(0.25 * STEERING_ANGLE, rel=SETTLED)
+    for _ in range(8):  # held
+        keys.press("turn", 1)
+        advance(drive, keys, 0.1)
+        assert drive.q[fork] < 1.1 * STEERING_ANGLE
+    assert drive.q[fork] == pytest.approx(STEERING_ANGLE, rel=SETTLED)
+    advance(drive, keys, 1.8)
+    assert drive.q[fork] == pytest.approx(0.0, abs=0.01) and not drive.wanted.any()
+    drive.wanted[:] = [-0.2, 0.0]  # by the slider: it stays
+    advance(drive, keys, 1.0)
+    assert drive.q[fork] == pytest.approx(-0.2, rel=SETTLED)
+
+
+def test_keys_move_one_motor_of_what_stays() -> None:
+    drive = RealTimeRun(model("five_bar"), 1.0)
+    keys = KeyCommands(drive)
+    assert drive.axes == ()
+    keys.press("turn", -1)
+    keys.press("ahead", 1)
+    assert keys.picked == 1 and drive.wanted[0] == 0.0 < drive.wanted[1]
+
+
+def test_sliders_are_named_after_what_they_set(opened: list[Any]) -> None:
+    def labels(viewer: Any) -> list[str]:
+        return [slider.label for slider in viewer.stage._sliders]
+
+    tricycle = view(opened, model("tricycle"))
+    assert labels(tricycle) == ["delta [rad]", "phi_F_dot [rad/s]"]
+    assert "tau_steer" in tricycle.stage._sliders[0].hint
+    torques = view(opened, model("tricycle"), drive="torque")
+    assert labels(torques) == ["tau_steer [N m]", "tau_drive [N m]"]
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_trails_and_arrows_are_where_the_wheels_are(opened: list[Any], driven: bool) -> None:
+    what = run().model if driven else run()
+    viewer = view(opened, what, trails="all contacts", forces=True, play=False)
+    stage, drawing = viewer.stage, viewer.drawing
+    with viewer._lock:
+        if driven:
+            stage.toggle()
+            stage.drive.wanted[:] = 6.0
+        else:
+            stage.toggle()
+        for _ in range(17):
+            stage.tick(0.03)
+            at = touch_points(drawing.scene, drawing.poses)
+            tips = drawing._tips.points.reshape(-1, 3)
+            missed = np.linalg.norm((tips[:, np.newaxis] - at)[..., :2], axis=-1).min(axis=0)
+            assert missed == pytest.approx(0.0, abs=1e-6)
+            if drawing._arrows is not None and drawing._arrows.visible:
+                starts = drawing._arrows.points[:, 0]
+                away = np.linalg.norm(starts[:, np.newaxis] - at, axis=-1).min(axis=1)
+                assert away == pytest.approx(0.0, abs=1e-6)
+        assert drawing._arrows is not None
+        whole = drawing._trails[stage.looks.trails[0]].points
+        assert np.linalg.norm(whole[-1, 1] - whole[0, 0]) > 0.05
+
+
+def test_curves_are_laid_out_again_at_each_update(opened: list[Any]) -> None:
+    """A chart that lost its axes gets them back, since a range has changed."""
+    viewer = view(opened, run(), signals=("kinetic", "phi_R_dot", "phi_L_dot"), play=False)
+    with viewer._lock:
+        ends = set()
+        for _ in range(2):
+            viewer.stage._nudge(1)
+            viewer.stage.tick(0.0)
+            charts = viewer.stage._curves._charts
+            ends.add(float(charts["J"].data[0][-1]))
+    assert len(ends) == 2 and max(ends) - min(ends) < 1e-6 * max(ends)
+    assert list(charts) == ["J", "rad/s"]
+    assert [axis["label"] for axis in charts["rad/s"].axes] == ["t [s]", "rad/s"]
+    labels = [series["label"] for series in charts["rad/s"].series]
+    assert labels == ["t [s]", "phi_R_dot", "phi_L_dot", "already shown"]
+
+
+# dragging ----------------------------------------------------------------------------------------
+
+
+def test_a_spring_pulls_a_body_to_the_pointer() -> None:
+    """Its force is J^T f: the work that it does is the energy that the robot gets."""
+    pendulum = model("wheeled_pendulum")
+    drive = RealTimeRun(pendulum, pendulum.scene.size, mode="torque")
+    scene, poses = pendulum.scene, drive.poses()
+    body = len(scene.bodies) - 1
+    centre = np.array(scene.centres[body])
+    held = poses[body, :3, :3] @ centre + poses[body, :3, 3]
+    target = held + np.array([0.3, 0.0, 0.0])
+    drive.pull = Pull(body, centre, centre, target, scene.size)
+    drive.running = True
+    apart = [np.linalg.norm(target - held)]
+    for _ in range(25):
+        drive.advance(0.04)
+        pose = drive.poses()[body]
+        apart.append(float(np.linalg.norm(target - pose[:3, :3] @ centre - pose[:3, 3])))
+    assert drive.message == "" and min(apart) < 0.3 * apart[0] and max(apart) <= 1.01 * apart[0]
+
+
+def test_an_impulse_of_the_spring_is_that_of_a_force_at_the_point() -> None:
+    """Short and from rest: the same as the wrench on the body in the equations of motion."""
+    arm = model("two_wheeled_cart")
+    scene, q = arm.scene, np.array(arm.home)
+    nu = np.linspace(0.1, 0.4, len(arm.independent))
+    point, centre = np.array([0.1, 0.05, 0.2]), np.array(scene.centres[0])
+    pose = arm.poses(q)[0]
+    held = pose[:3, :3] @ point + pose[:3, 3]
+    target = held + np.array([0.2, -0.1, 0.15])
+    after = pulled_speeds(arm, q, nu, Pull(0, centre, point, target, scene.size), 1e-7, {})
+    gained = arm.mass_matrix(q) @ (after - nu)
+
+    def place(x: np.ndarray) -> np.ndarray:
+        moved = arm.poses(np.ascontiguousarray(x))[0]
+        return np.asarray(moved[:3, :3] @ point + moved[:3, 3])
+
+    rates = arm.rates(q, np.eye(len(nu)))
+    J = np.stack([(place(q + 1e-6 * r) - place(q - 1e-6 * r)) / 2e-6 for r in rates], axis=1)
+    force = np.linalg.lstsq(J.T, gained, rcond=None)[0]
+    assert J.T @ force == pytest.approx(gained, rel=1e-6, abs=1e-9 * np.abs(gained).max())
+
+
+def test_what_cannot_move_is_not_pulled() -> None:
+    """A wheel of the tricycle, held where it touches the ground."""
+    tricycle = model("tricycle")
+    scene, q = tricycle.scene, np.array(tricycle.home)
+    nu = np.zeros(len(tricycle.independent))
+    touch = scene.touches[0]
+    body = scene.bodies.index(touch.body)
+    contact = touch_points(scene, tricycle.poses(q))[0]
+    pose = tricycle.poses(q)[body]
+    point = pose[:3, :3].T @ (contact - pose[:3, 3])
+    pull = Pull(
+        body, np.array(scene.centres[body]), point, contact + np.array([0.0, 0.5, 0.5]), scene.size
+    )
+    assert pulled_speeds(tricycle, q, nu, pull, 0.02, {}) == pytest.approx(nu, abs=1e-6)
+
+
+def test_dragging_holds_the_point_under_the_pointer(opened: list[Any]) -> None:
+    viewer = view(opened, model("mecanum_rover"), drive=False)
+    drawing = viewer.drawing
+    drag = drawing._drag_of(drawing.scene.bodies[0])
+    start = np.array([0.1, 0.0, 0.2])
+    event = partial(SimpleNamespace, start_position=tuple(start))
+    for phase, end in (("start", start), ("update", start + 0.3)):
+        asyncio.run(drag(event(phase=phase, end_position=tuple(end))))
+    pull = drawing.pull()
+    assert pull is not None and pull.body == 0
+    pose = drawing.poses[0]
+    assert pose[:3, :3] @ pull.point + pose[:3, 3] == pytest.approx(start)
+    assert pull.target == pytest.approx(start + 0.3)
+    asyncio.run(drag(event(phase="end", end_position=(0.0, 0.0, 0.0))))
+    assert drawing.pull() is None
 
 
 # listening ---------------------------------------------------------------------------------------

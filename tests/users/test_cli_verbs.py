@@ -189,6 +189,18 @@ def test_formulas_with_commas_and_conditions(tmp_path, capsys):
     assert columns["tau_steer"] == pytest.approx(np.where((t > 0.2) & (t < 0.4), 0.01, 0.0))
 
 
+def test_angles_are_shown_in_degrees_on_request(tmp_path, capsys):
+    flags = ["--time", "0.1", "--columns", "theta,v", "--start", "theta=1,v=1"]
+    picture, file = tmp_path / "run.svg", tmp_path / "run.csv"
+    files = ["--plot", str(picture), "--out", str(file)]
+    assert run(["simulate", "unicycle", *flags, "--degrees", *files]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["theta", "deg", "57.2958"] in [row[:3] for row in rows]
+    assert ["v", "m/s", "1"] in [row[:3] for row in rows]
+    assert picture.stat().st_size > 1000
+    assert np.genfromtxt(file, delimiter=",", names=True)["theta"][0] == 1.0  # files hold radians
+
+
 def test_simulate_ends_where_python_ends(tmp_path, capsys):
     file = tmp_path / "run.csv"
     found = told(

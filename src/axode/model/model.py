@@ -406,8 +406,8 @@ class Model:
         """Write files for other programs, in the format of the path's ending; return their paths.
 
         Args:
-            path: `x.axm` for `axode.load_model`; `x.c` and `x.h` for C, `x/` for a CMake project;
-                `x.ptx` and `x.json` for `axode.runtime.cuda`; `x.fmu` for tools that read FMI.
+            path: `x.axm` for `axode.load_model`; `x.c` for C, `x/` for a CMake project; `x.ptx` for
+                GPUs; `x.fmu` for tools that read FMI; `x.wasm` for browsers, `x.tgz` for npm.
             functions: Functions to write; all into `.axm`, else forward_dynamics, unless given.
             rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
             input: Input of those runs, as `simulate` takes it; an argument of the kernel unless

@@ -93,13 +93,20 @@ def _steered(
     rates = shares @ Z @ Z.T @ np.ones(len(model.independent))
     if np.abs(rates).max() <= SMALL:
         return []
-    moving = model.rates(q, np.eye(len(model.independent)), **options)
     places = [
-        _coordinate(moving, share) if abs(rate) > SMALL else -1
-        for share, rate in zip(shares, rates, strict=True)
+        place if abs(rate) > SMALL else -1
+        for place, rate in zip(motor_coordinates(model, q, options), rates, strict=True)
     ]
     angles = tuple(places) if any(place >= 0 for place in places) else ()
     return [DrivingAxis("turn", _largest_one(rates), angles)]
+
+
+def motor_coordinates(model: Model, q: Array, options: dict[str, Any]) -> tuple[int, ...]:
+    """Place of the coordinate that each motor moves; -1 for a motor whose joint has none."""
+    n, motors = len(model.independent), model.facts.motors
+    moving = model.rates(q, np.eye(n), **options) - model.rates(q, np.zeros(n), **options)
+    shares = model.input_force(q, np.eye(motors, len(model.inputs)), **options)
+    return tuple(_coordinate(moving, share) for share in shares)
 
 
 def _coordinate(moving: Array, share: Array) -> int:

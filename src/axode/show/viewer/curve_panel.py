@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,53 +12,79 @@ from axode.show.style import COLOURS
 
 MOST = 600  # samples drawn
 SHADE = "rgba(26, 71, 186, 0.10)"
+ASPECT = 1.5  # of a chart
+HIDDEN = {"show": False}
+# Charts lay out their axes anew only if a range changes. They forget to do so if their size changes
+# together with their data, as it does when they first appear while a recording plays. Every other
+# time, their range ends this share of it later, which nobody sees.
+RANGE_CHANGE = 1e-7
 
 
 class Curves:
-    """One chart of some signals of one unit, or of several."""
+    """One chart of signals for each of their units."""
 
     def __init__(self, gui: Any) -> None:
         self._gui = gui
-        self._chart: Any = None
+        self._charts: dict[str, Any] = {}
         self._names: tuple[str, ...] = ()
+        self._even = False
 
-    def draw(self, time: Array, columns: dict[str, Array], now: float | None = None) -> None:
+    def draw(
+        self,
+        time: Array,
+        columns: Mapping[str, Array],
+        units: Mapping[str, str],
+        now: float | None = None,
+    ) -> None:
         """Draw columns by name over time; `now` parts what has passed from what comes."""
         stride = max(1, -(-len(time) // MOST))
-        x = time[::stride]
-        passed = np.zeros(len(x)) if now is None else (x <= now).astype(float)
-        data = (x, *(column[::stride] for column in columns.values()), passed)
-        if self._chart is not None and self._names == tuple(columns):
-            self._chart.data = data
-            return
-        self.remove()
-        self._names = tuple(columns)
+        x = np.array(time[::stride], dtype=float)
+        self._even = not self._even
+        passed = () if now is None else ((x <= now).astype(float),)
+        if self._even:
+            x[-1] += RANGE_CHANGE * (x[-1] - x[0])
+        if self._names != tuple(columns):
+            self.remove()
+            self._names = tuple(columns)
+        for unit in dict.fromkeys(units[name] for name in columns):
+            chosen = {name: y[::stride] for name, y in columns.items() if units[name] == unit}
+            data = (x, *chosen.values(), *passed)
+            if unit in self._charts:
+                self._charts[unit].data = data
+            else:
+                self._charts[unit] = self._add(data, tuple(chosen), unit)
+
+    def _add(self, data: tuple[Array, ...], names: tuple[str, ...], unit: str) -> Any:
         series: list[dict[str, Any]] = [{"label": "t [s]"}]
         series += [
-            {
-                "label": name,
-                "stroke": COLOURS[k % len(COLOURS)],
-                "width": 1.6,
-                "points": {"show": False},
-            }
-            for k, name in enumerate(columns)
+            {"label": name, "stroke": COLOURS[k % len(COLOURS)], "width": 1.6, "points": HIDDEN}
+            for k, name in enumerate(names)
         ]
-        series.append(
-            {"label": "", "scale": "passed", "fill": SHADE, "width": 0, "points": {"show": False}}
-        )
-        self._chart = self._gui.add_uplot(
+        if len(data) > len(series):
+            series.append(
+                {
+                    "label": "already shown",
+                    "scale": "passed",
+                    "fill": SHADE,
+                    "stroke": SHADE,
+                    "width": 0,
+                    "points": HIDDEN,
+                }
+            )
+        label = {"labelSize": 18, "size": 44}
+        return self._gui.add_uplot(
             data,
             tuple(series),
-            aspect=1.5,
-            title=", ".join(columns),
-            legend={"show": False},
+            aspect=ASPECT,
+            legend={"show": True, "live": False},
             scales={"x": {"time": False}, "passed": {"range": (0.0, 1.0)}},
+            axes=({"label": "t [s]", **label, "size": 32}, {"label": unit or "1", **label}),
             padding=(8, 16, 0, 0),
             order=1000.0,
         )
 
     def remove(self) -> None:
-        """Take it away."""
-        if self._chart is not None:
-            self._chart.remove()
-        self._chart = None
+        """Take all charts away."""
+        for chart in self._charts.values():
+            chart.remove()
+        self._charts, self._names = {}, ()

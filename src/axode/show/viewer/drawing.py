@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -11,27 +13,33 @@ from scipy.spatial.transform import Rotation
 from axode.mechanism.scene.scene import GROUND, Array, Cord, Floor, Scene
 from axode.mechanism.scene.solids import axes_along
 from axode.show.render.meshes import TriangleMesh, meshes
+from axode.show.viewer.pulling import Pull
 
 PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
 SPRING = (120, 80, 50)
 TRAILS = ((26, 71, 186), (208, 95, 22), (19, 143, 97), (170, 75, 150), (102, 77, 31))
+TRAIL: dict[str, Any] = {"thickness": 2.5, "thickness_units": "screen"}
 FORCES = ((26, 71, 186), (208, 95, 22), (19, 143, 97))  # longitudinal, lateral, normal
 SURFACE = (134, 174, 255)
 COILS = 7
+DRAG_KEY = "cmd/ctrl"  # held while a body is dragged; without it, the mouse turns the view
 MAX_SURFACE_TRIANGLES = 300_000  # of surfaces in files
 
 
 class Drawing:
     """Nodes of one scene below `/world`, which moves instead of the camera to keep it in view."""
 
-    def __init__(self, server: Any, scene: Scene, poses: Array) -> None:
-        self._server, self.scene = server, scene
+    def __init__(self, server: Any, scene: Scene, poses: Array, *, draggable: bool = False) -> None:
+        self._server, self.scene, self._draggable = server, scene, draggable
         self._world = server.scene.add_frame("/world", show_axes=False)
         self._bodies: list[Any] = []
         self._floors: list[tuple[Floor, Any]] = []
         self._cords: Any = None
         self._arrows: Any = None
         self._trails: dict[str, Any] = {}
+        self._inks: dict[str, int] = {}
+        self._tips: Any = None
+        self._grip: tuple[int, Array, Array] | None = None
         self.followed = False
         self._centre = _centre(poses)
         self.poses = poses
@@ -58,13 +66,15 @@ class Drawing:
             self._bodies.append(add.add_frame(names[body], show_axes=False))
         drawn = meshes(self.scene, MAX_SURFACE_TRIANGLES)
         for k, mesh in enumerate(drawn):
-            add.add_mesh_simple(
+            node = add.add_mesh_simple(
                 f"{names[mesh.body]}/mesh{k}",
                 mesh.vertices.astype(np.float32),
                 mesh.triangles.astype(np.uint32),
                 color=mesh.colour,
                 side="double" if mesh.two_sided else "front",
             )
+            if self._draggable and mesh.body != GROUND:
+                node.on_drag("left", modifier=DRAG_KEY)(self._drag_of(mesh.body))
         grounded = any(floor.body == GROUND for floor in self.scene.floors)
         below = () if grounded else (self._lowest(drawn, poses),)
         reach = max(self.scene.size, float(np.linalg.norm(np.ptp(poses[:, :3, 3], axis=0))))
@@ -111,7 +121,47 @@ class Drawing:
             wxyz=_wxyz(axes_along(floor.normal)),
         )
 
+    # dragging it -------------------------------------------------------------------------------
+
+    def _drag_of(self, body: str) -> Any:
+        """Return what dragging a mesh of a body does; asynchronous, because events then keep
+        their order."""
+        place = self.scene.bodies.index(body)
+
+        async def drag(event: Any) -> None:
+            if event.phase == "end":
+                self._grip = None
+                return
+            pointer = np.array(event.end_position)
+            if event.phase == "start" or self._grip is None:
+                pose = self.poses[place]
+                held = self._in_model(np.array(event.start_position)) - pose[:3, 3]
+                self._grip = place, pose[:3, :3].T @ held, pointer
+            else:
+                self._grip = *self._grip[:2], pointer
+
+        return drag
+
+    def pull(self) -> Pull | None:
+        """Return the body that the pointer drags; None if it drags none."""
+        grip, scene = self._grip, self.scene
+        if grip is None:
+            return None
+        body, point, pointer = grip
+        centre = np.array(scene.centres[body] if scene.centres else (0.0, 0.0, 0.0))
+        return Pull(body, centre, point, self._in_model(pointer), scene.size)
+
+    def _in_model(self, point: Array) -> Array:
+        """Return a point of the browser's world in the model's."""
+        inside: Array = self.scene.stance[:3, :3].T @ (point - self._world.position)
+        return inside
+
     # moving it ---------------------------------------------------------------------------------
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """Return a context whose changes browsers show in one picture."""
+        together: AbstractContextManager[None] = self._server.atomic()
+        return together
 
     def show(self, poses: Array) -> None:
         """Put all bodies where they are: (bodies, 4, 4)."""
@@ -165,25 +215,44 @@ class Drawing:
             if name in self._trails:
                 self._trails.pop(name).remove()
             return
-        raised = points + np.array([0.0, 0.0, 0.006 * self.scene.size])  # not in the floor
-        lines = np.stack([raised[:-1], raised[1:]], axis=1).astype(np.float32)
+        lines = self._path(points)
         if name in self._trails:
             self._trails[name].points = lines
             return
-        colour = TRAILS[len(self._trails) % len(TRAILS)]
+        colour = self._colour(name)
         self._trails[name] = self._server.scene.add_line_segments(
-            f"/world/trail_{len(self._trails)}",
-            lines,
-            colour,
-            thickness=2.5,
-            thickness_units="screen",
+            f"/world/trail_{self._inks[name]}", lines, colour, **TRAIL
         )
+
+    def tips(self, points: Mapping[str, Array]) -> None:
+        """Draw how trails go on to where their points are now: (n, 3) by name."""
+        paths = {name: self._path(path) for name, path in points.items()}
+        lines = np.concatenate([np.zeros((0, 2, 3), np.float32), *paths.values()])
+        colours = [np.full((len(path), 2, 3), self._colour(name)) for name, path in paths.items()]
+        if self._tips is not None:
+            self._tips.visible = len(lines) > 0
+        if not len(lines):
+            return
+        inks = np.concatenate(colours).astype(np.uint8)
+        if self._tips is None:
+            self._tips = self._server.scene.add_line_segments("/world/tips", lines, inks, **TRAIL)
+        else:
+            self._tips.points, self._tips.colors = lines, inks
+
+    def _path(self, points: Array) -> npt.NDArray[np.float32]:
+        raised = points + 0.006 * self.scene.size * np.array(self.scene.up)  # not in the floor
+        lines: npt.NDArray[np.float32] = np.stack([raised[:-1], raised[1:]], 1).astype(np.float32)
+        return lines
+
+    def _colour(self, name: str) -> tuple[int, int, int]:
+        return TRAILS[self._inks.setdefault(name, len(self._inks)) % len(TRAILS)]
 
     def forget_trails(self) -> None:
         """Remove all trails."""
         for line in self._trails.values():
             line.remove()
-        self._trails = {}
+        self._trails, self._inks = {}, {}
+        self.tips({})
 
     def surface(self, vertices: Array, faces: npt.NDArray[np.intp]) -> None:
         """Draw a surface in the world that one can see through; without triangles, nothing."""

@@ -15,12 +15,16 @@ from axode.model.model import Model
 from axode.problems.assemble.assemble import assemble
 from axode.problems.simulate.inputs import limit_inputs
 from axode.problems.simulate.simulate import simulate
+from axode.show.driving_axes import STEERING_ANGLE, driving_axes
+from axode.show.viewer.pulling import Pull, pulled_speeds
 from axode.show.viewer.servo import Motors
 
 STEP = 1e-3  # [s] of the compiled integration
+HELD = 25  # steps over which torques and pulls are held
 LONGEST = 0.1  # [s] made up for at once; a longer delay is lost, and reported
 STRENGTH = 4.0  # times a brisk torque: what a speed is worth, near a singularity above all
 WINDOW = 60  # frames over which the real-time factor is taken
+STEERING = 0.15  # [s]: steering approaches a wanted angle with this time constant
 MODES = ("speed", "torque")
 
 
@@ -31,12 +35,17 @@ class RealTimeRun:
         model: What moves.
         running: Whether it advances.
         mode: What `wanted` means: "speed" of the motors, or "torque".
-        wanted: One number per motor.
+        wanted: One number per motor; for "speed", motors that steer are given an angle instead.
+        axes: What a driver can ask for, found at the start.
+        steered: For each motor, the place of the coordinate that it steers; -1 for no steering.
         q, nu, time: The state [s].
         u: Inputs of the last frame.
         last: What was recorded of the last frame: columns by name.
+        pull: A body that is dragged, and to where.
         message: Why it stopped, if it did by itself.
     """
+
+    pull: Pull | None = None
 
     def __init__(
         self,
@@ -58,6 +67,11 @@ class RealTimeRun:
         self.running = self._compiled = False
         self._strength = np.full(self.motors.count, np.inf)
         self.reset()
+        self.axes = driving_axes(model, model.scene, self.q, self.options)
+        self.steered = np.full(self.motors.count, -1)
+        for axis in self.axes:
+            if axis.coordinates:
+                self.steered = np.array(axis.coordinates)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -85,6 +99,22 @@ class RealTimeRun:
         speeds = dict(zip(self.model.independent, self.nu.tolist(), strict=True))
         state = assemble(self.model, near | speeds, t=self.time, parameters=given)
         self.parameters, self.q, self.nu = given, state.q, state.nu
+
+    def most_wanted(self) -> Array:
+        """Largest value of `wanted` for each motor."""
+        if self.mode == "torque":
+            return self.motors.most_torques(self.q, self.options)
+        return np.where(self.steered >= 0, STEERING_ANGLE, self.motors.most_rates)
+
+    def wanted_names(self) -> list[tuple[str, str]]:
+        """Name and unit of what each entry of `wanted` sets."""
+        motors, model = self.motors, self.model
+        if self.mode == "torque":
+            return list(zip(motors.names, motors.units, strict=True))
+        names = list(zip(motors.rate_names(self.q, self.options), motors.rate_units, strict=True))
+        for k in np.flatnonzero(self.steered >= 0):
+            names[k] = (model.coordinates[self.steered[k]], "rad")
+        return names
 
     def poses(self) -> Array:
         """Poses of all bodies: (bodies, 4, 4)."""
@@ -114,9 +144,10 @@ class RealTimeRun:
         if not self._compiled:
             self._compile()
         self._frames.append((time.perf_counter(), self.time))
-        duration = STEP * round(min(seconds, LONGEST) / STEP)
-        if duration > 0 and self.running:
-            self._frame(duration)
+        steps = round(min(seconds, LONGEST) / STEP)
+        for piece in range(0, steps, HELD):
+            if self.running:
+                self._frame(STEP * min(HELD, steps - piece))
 
     def _compile(self) -> None:
         """Take a step that does not count, so that all is compiled before the clock starts."""
@@ -131,11 +162,14 @@ class RealTimeRun:
 
     def _frame(self, duration: float) -> None:
         try:
-            self.u = self._inputs(duration)
+            nu = self.nu
+            if self.pull is not None:
+                nu = pulled_speeds(self.model, self.q, nu, self.pull, duration, self.options)
+            self.u = self._inputs(nu, duration)
             run = simulate(
                 self.model,
                 duration,
-                start=(self.q, self.nu),
+                start=(self.q, nu),
                 input=self.u if len(self.u) else None,
                 method="rk4",
                 step=STEP,
@@ -152,13 +186,22 @@ class RealTimeRun:
         self.nu = np.array([self.last[name] for name in self.model.independent])
         self.time = float(run.time[-1])
 
-    def _inputs(self, duration: float) -> Array:
+    def _inputs(self, nu: Array, duration: float) -> Array:
         if self.mode == "speed" and self.motors.count:  # held: right in the middle of the frame
-            q = self.q + 0.5 * duration * self.model.rates(self.q, self.nu, **self.options)
-            u = self.motors.torques(q, self.nu, self.wanted, self.options)
+            q = self.q + 0.5 * duration * self.model.rates(self.q, nu, **self.options)
+            u = self.motors.torques(q, nu, self._wanted_rates(), self.options)
             k = self.motors.count
             u[:k] = np.clip(u[:k], -self._strength, self._strength)
             return u
         u = np.zeros(len(self.model.inputs))
         u[: self.motors.count] = self.wanted
         return limit_inputs(self.model, u)
+
+    def _wanted_rates(self) -> Array:
+        """Rates of the motors; those that steer approach their angle, counted from home."""
+        rates, on = self.wanted.copy(), self.steered >= 0
+        place = self.steered[on]
+        missing = rates[on] - (self.q[place] - self.model.home[place])
+        most = self.motors.most_rates[on]
+        rates[on] = np.clip(missing / STEERING, -most, most)
+        return rates

@@ -14,18 +14,22 @@ from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import MODES, RealTimeRun
-from axode.show.viewer.drive_commands import steering
+from axode.show.viewer.key_commands import KeyCommands
 from axode.show.viewer.looks import Looks
 from axode.show.viewer.trails import trail_points
 
-SLOW = 0.15  # [s] between updates of text, trails and curves
+SLOW = 0.15  # [s] between updates of text and curves, and of the long part of trails
 MEMORY = 15.0  # [s] of curves
 TRAIL = 1500  # points of a trail
 APART = 0.01  # of the mechanism's size: the next point of a trail
-NUDGE = 0.1  # of the largest value, by a key
 ROUND = 1000  # steps of a slider from end to end
 # Under the right hand; the left one's letters and the arrows move the camera.
-KEYS = {"I": ("ahead", 1), "K": ("ahead", -1), "J": ("turn", 1), "L": ("turn", -1)}
+KEYS = {
+    "ahead": ("I", "K", "ahead and back"),
+    "turn": ("J", "L", "left and right"),
+    "sideways": ("U", "O", "sideways to the left and right"),
+}
+ROBOT_KEYS = {"ahead": ("I", "K", "one motor up and down"), "turn": ("J", "L", "which motor")}
 
 
 class Driving:
@@ -42,7 +46,9 @@ class Driving:
         **looks: Any,
     ) -> None:
         self.drive, self._gui, self._drawing = drive, gui, drawing
-        self._own, self._since, self._picked = own, 0.0, 0
+        self._own, self._since = own, 0.0
+        self.keys = KeyCommands(drive)
+        self._fresh: dict[str, list[Any]] = {}
         self._trails: dict[str, deque[Any]] = {}
         self._history: deque[tuple[float, dict[str, float]]] = deque()
         self._usual = 0.0
@@ -77,26 +83,19 @@ class Driving:
         for slider in self._sliders:
             slider.remove()
         self._sliders = []
-        motors = self.drive.motors
+        most, motors = self.drive.most_wanted().tolist(), self.drive.motors.names
         with self._folder:
-            for k, most in enumerate(self._most().tolist()):
-                unit = (motors.rate_units if self.drive.mode == "speed" else motors.units)[k]
+            for k, (name, unit) in enumerate(self.drive.wanted_names()):
                 slider = self._gui.add_slider(
-                    motors.names[k],
-                    -most,
-                    most,
-                    2 * most / ROUND,
+                    f"{name} [{unit}]",
+                    -most[k],
+                    most[k],
+                    2 * most[k] / ROUND,
                     0.0,
-                    hint=f"{self.drive.mode} [{unit}]",
+                    hint=_slider_hint(name, unit, motors[k]),
                 )
                 slider.on_update(self._own(lambda event, k=k: self._wish(event, k)))
                 self._sliders.append(slider)
-
-    def _most(self) -> Any:
-        motors = self.drive.motors
-        if self.drive.mode == "speed":
-            return motors.most_rates
-        return motors.most_torques(self.drive.q, self.drive.options)
 
     def _parameters(self) -> None:
         with self._gui.add_folder("Parameters", expand_by_default=False):
@@ -115,15 +114,18 @@ class Driving:
         if not self.drive.motors.count:
             return
         key("All motors zero", "space", self.stop)
-        vehicle = steering(self.drive.motors, self._drawing.scene, self.drive.q, self.drive.options)
-        for hotkey, (name, way) in KEYS.items():
-            label = f"{'More' if way > 0 else 'Less'} {name}"
-            key(label, hotkey, lambda name=name, way=way: self._steer(name, way))  # type: ignore[misc]
-        if vehicle:
-            words = "Keys I and K: ahead and back; J and L: left and right"
-        else:
-            words = "Keys I and K: one motor up and down; J and L: which one"
-        self._gui.add_markdown(f"<small>{words}; space: all zero; enter: run or pause.</small>")
+        axes = {axis.name for axis in self.drive.axes}
+        said: list[str] = []
+        for name, (more, less, what) in (KEYS if axes else ROBOT_KEYS).items():
+            if axes and name not in axes:
+                continue
+            key(f"More {name}", more, lambda name=name: self.press(name, 1))  # type: ignore[misc]
+            key(f"Less {name}", less, lambda name=name: self.press(name, -1))  # type: ignore[misc]
+            said.append(f"{more} and {less}: {what}")
+        words = "; ".join([*said, "space: all zero", "enter: run or pause"])
+        self._gui.add_markdown(
+            f"<small>Keys {words}. Ctrl and the left button drag a body with a spring.</small>"
+        )
 
     # what the driver does ----------------------------------------------------------------------
 
@@ -139,13 +141,14 @@ class Driving:
         except AxodeError as error:  # parameters with which the start does not close
             self.drive.running, self.drive.message = False, str(error).splitlines()[0]
         self._show_wanted()
-        self._trails, self._usual = {}, 0.0
+        self._trails, self._fresh, self._usual = {}, {}, 0.0
         self._history.clear()
         self._drawing.forget_trails()
         self._since = np.inf
 
     def stop(self) -> None:
         """Set all motors to zero."""
+        self.keys.release()
         self.drive.wanted[:] = 0.0
         self._show_wanted()
 
@@ -156,21 +159,12 @@ class Driving:
 
     def _wish(self, event: Any, motor: int) -> None:
         if event.client is not None:
+            self.keys.release()
             self.drive.wanted[motor] = float(self._sliders[motor].value)
 
-    def _steer(self, name: str, way: int) -> None:
-        drive, most = self.drive, self._most()
-        ways = steering(drive.motors, self._drawing.scene, drive.q, drive.options)
-        if name in ways:
-            change = way * NUDGE * ways[name] * most.min()
-        elif ways:
-            return
-        elif name == "turn":
-            self._picked = (self._picked - way) % drive.motors.count
-            return
-        else:
-            change = way * NUDGE * most * (np.arange(len(most)) == self._picked)
-        drive.wanted = np.clip(drive.wanted + change, -most, most)
+    def press(self, name: str, sign: int) -> None:
+        """Do what a key does: more or less of "ahead", "turn" or "sideways"."""
+        self.keys.press(name, sign)
         self._show_wanted()
 
     def _show_wanted(self) -> None:
@@ -199,40 +193,54 @@ class Driving:
 
     def tick(self, seconds: float) -> None:
         """Let time pass and show where it led."""
-        was, before = self.drive.running, self.drive.time
-        self.drive.advance(seconds)
+        drive, drawing = self.drive, self._drawing
+        was, before = drive.running, drive.time
+        if was and self.keys.advance(seconds):
+            self._show_wanted()
+        drive.pull = drawing.pull()
+        drive.advance(seconds)
         self._since += seconds
-        if was and not self.drive.running:
+        if was and not drive.running:
             self._since = np.inf
-        if self.drive.time != before or self._since == np.inf:
-            self._drawing.show(self.drive.poses())
-            self._leave_trails()
+        with drawing.at_once():
+            if drive.time != before or self._since == np.inf or self.looks.changed:
+                drawing.show(drive.poses())
+                self._leave_trails()
+                self._draw_forces()
         if self._since >= SLOW:
             self._slowly()
 
     def _slowly(self) -> None:
-        drive, drawing, looks = self.drive, self._drawing, self.looks
-        self._since, looks.changed = 0.0, False
-        self._button.label = "Pause" if drive.running else "Run"
-        self._button.icon = "player-pause" if drive.running else "player-play"
+        self._since, self.looks.changed = 0.0, False
+        self._button.label = "Pause" if self.drive.running else "Run"
+        self._button.icon = "player-pause" if self.drive.running else "player-play"
         self._said.content = self._words()
-        for name in looks.trails:
-            drawing.trail(name, np.array(self._trails.get(name, ())))
-        arrows = None
-        if looks.forces:
-            forces = drive.forces()
+        self._remember()
+
+    def _draw_forces(self) -> None:
+        drawing, arrows = self._drawing, None
+        if self.looks.forces:
+            forces = self.drive.forces()
             if not np.isnan(forces).all():
                 self._usual = self._usual or float(np.nanmax(np.abs(forces)))
             arrows = force_arrows(drawing.scene, drawing.poses, forces, self._usual)
         drawing.arrows(arrows)
-        self._remember()
 
     def _leave_trails(self) -> None:
-        scene = self._drawing.scene
-        for name, point in trail_points(scene, self.looks.trails, self._drawing.poses).items():
+        """Draw paths up to now: a long part that is seldom sent again, and a tip that always is."""
+        scene, now = self._drawing.scene, self._drawing.poses
+        tips: dict[str, Any] = {}
+        for name, point in trail_points(scene, self.looks.trails, now).items():
             path = self._trails.setdefault(name, deque(maxlen=TRAIL))
+            fresh = self._fresh.setdefault(name, [point])
             if not path or np.linalg.norm(path[-1] - point) > APART * scene.size:
                 path.append(point)
+                fresh.append(point)
+            if self._since >= SLOW:
+                self._drawing.trail(name, np.array(path))
+                self._fresh[name] = fresh = [path[-1]]
+            tips[name] = np.array([*fresh, point])
+        self._drawing.tips(tips)
 
     def _remember(self) -> None:
         now = self.drive.time
@@ -245,16 +253,23 @@ class Driving:
             self._curves.remove()
             return
         times = np.array([t for t, _ in self._history])
+        units = {signal.name: signal.unit for signal in self.drive.model.signals}
         columns = {name: np.array([values[name] for _, values in self._history]) for name in names}
-        self._curves.draw(times, columns)
+        self._curves.draw(times, columns, units)
 
     def _words(self) -> str:
         drive = self.drive
         pace = f" · {drive.real_time_factor:.2f} × real time" if drive.running else ""
         lines = [f"**{drive.time:.2f} s**{pace}", f"energy {drive.energy():.4g} J"]
-        motors = drive.motors
-        if motors.count and not steering(motors, self._drawing.scene, drive.q, drive.options):
-            lines.append(f"keys move {motors.names[self._picked]}")
+        if drive.motors.count and not drive.axes:
+            lines.append(f"keys move {drive.wanted_names()[self.keys.picked][0]}")
         if drive.message:
             lines.append(f"**Stopped:** {drive.message}")
         return "  \n".join(lines)
+
+
+def _slider_hint(name: str, unit: str, motor: str) -> str:
+    if name == motor:
+        return f"Torque or force of the motor {motor} [{unit}]"
+    kind = {"rad": "Angle"}.get(unit, "Speed")
+    return f"{kind} {name} [{unit}], which the motor {motor} reaches as its limits allow"

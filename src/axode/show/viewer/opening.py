@@ -159,7 +159,7 @@ def _driven(
     poses = driven.poses()
     follow = bool(scene.touches) if follow is None else follow
     server = serve(*where, label=scene.name)
-    drawing = Drawing(server, scene, poses)
+    drawing = Drawing(server, scene, poses, draggable=True)
     camera = _camera(scene, poses, follow)
     camera = replace(camera, distance=(1.0 if follow else ROOM) * camera.distance)
     viewer = Viewer(server, drawing, camera)

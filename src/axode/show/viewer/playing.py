@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from axode.mechanism.scene.scene import Array
 from axode.show.motion import RunPoses, scene_with
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.curve_panel import Curves
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5", "10")
 TRAIL_SAMPLES = 800
-SLOW = 0.1  # [s] between updates of slider, trails and curves
+SLOW = 0.1  # [s] between updates of slider and curves, and of the long part of trails
 
 
 class Playing:
@@ -89,6 +90,9 @@ class Playing:
         chosen = self._runs.run(run)
         self.motion = RunPoses(chosen, self._model)
         self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)
+        if chosen.time[-1] < chosen.time[0]:  # in the order in which they are shown
+            self._times, self._poses = self._times[::-1], self._poses[::-1]
+        self._drawn = 0
         self._usual = self.motion.usual_force()
         scene = scene_with(self._model, chosen.parameters)
         if scene != self._drawing.scene:
@@ -122,15 +126,30 @@ class Playing:
         self._since += seconds
         if not (was or self.looks.changed or self._since == np.inf):
             return
-        poses = self.motion.poses(self.playback.time)
-        self._drawing.show(poses)
-        arrows = None
-        if self.looks.forces:
-            forces = self.motion.forces(self.playback.time)
-            arrows = force_arrows(self._drawing.scene, poses, forces, self._usual)
-        self._drawing.arrows(arrows)
-        if self._since >= SLOW or self.looks.changed:
+        due = self._since >= SLOW or self.looks.changed
+        with self._drawing.at_once():
+            poses = self.motion.poses(self.playback.time)
+            self._drawing.show(poses)
+            arrows = None
+            if self.looks.forces:
+                forces = self.motion.forces(self.playback.time)
+                arrows = force_arrows(self._drawing.scene, poses, forces, self._usual)
+            self._drawing.arrows(arrows)
+            self._draw_trails(poses, due)
+        if due:
             self._slowly()
+
+    def _draw_trails(self, poses: Array, due: bool) -> None:
+        """Draw paths up to now: a long part that is seldom sent again, and a tip that always is."""
+        scene, drawing, names = self._drawing.scene, self._drawing, self.looks.trails
+        sign = 1.0 if self.playback.end >= self.playback.begin else -1.0
+        passed = int(np.searchsorted(sign * self._times, sign * self.playback.time, side="right"))
+        if due or passed < self._drawn:
+            for name, points in trail_points(scene, names, self._poses[:passed]).items():
+                drawing.trail(name, points)
+            self._drawn = passed
+        since = [*self._poses[max(self._drawn - 1, 0) : passed], poses]
+        drawing.tips(trail_points(scene, names, np.stack(since)))
 
     def _slowly(self) -> None:
         self._since, self.looks.changed = 0.0, False
@@ -139,21 +158,11 @@ class Playing:
         status = self.motion.run.status
         ended = "" if status == "finished" else f" · {status}"
         self._said.content = f"**{now:.2f} s** of {self.playback.end:.2f} s{ended}"
-        passed = (
-            self._times <= now if self.playback.end >= self.playback.begin else (self._times >= now)
-        )
-        scene = self._drawing.scene
-        for name, points in trail_points(scene, self.looks.trails, self._poses[passed]).items():
-            self._drawing.trail(name, points)
         if not self.looks.signals:
             self._curves.remove()
             return
         run = self.motion.run
         order = 1 if run.time[-1] >= run.time[0] else -1
-        columns = {_label(run, name): run[name][::order] for name in self.looks.signals}
-        self._curves.draw(run.time[::order], columns, now)
-
-
-def _label(run: Trajectory, name: str) -> str:
-    unit = run.unit(name)
-    return f"{name} [{unit}]" if unit else name
+        columns = {name: run[name][::order] for name in self.looks.signals}
+        units = {name: run.unit(name) for name in columns}
+        self._curves.draw(run.time[::order], columns, units, now)

@@ -15,6 +15,7 @@ from axode.symbolic.algebra.rank import least_norm
 SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
 TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel
 SLIDE_RATE = 0.2  # sizes of the mechanism per second
+SAME_RATE = 1e-6  # of a rate: less is no difference
 RISE = 0.4  # [s] in which the largest torque of a slider reaches the largest speed of one
 
 
@@ -34,6 +35,18 @@ class Motors:
     def rates(self, q: Array, nu: Array, options: dict[str, Any]) -> Array:
         """Speeds of all motors [rad/s or m/s]."""
         return self._shares(q, options) @ nu
+
+    def rate_names(self, q: Array, options: dict[str, Any]) -> list[str]:
+        """Names of the motors' speeds: those of joints, or numbers for motors between joints."""
+        joints = self.model.joint_speeds(q, np.eye(len(self.model.independent)), **options)
+        joints = joints - self.model.joint_speeds(q, **options)
+        names: list[str] = []
+        for k, share in enumerate(self._shares(q, options)):
+            missed = np.linalg.norm(joints - share[:, np.newaxis], axis=0)
+            place = int(np.argmin(missed))
+            found = missed[place] <= SAME_RATE * np.linalg.norm(share)
+            names.append(self.model.speed_names[place] if found else f"motor {k + 1}")
+        return names
 
     def torques(self, q: Array, nu: Array, wanted: Array, options: dict[str, Any]) -> Array:
         """Inputs under which the motors approach the wanted rates, limits kept.

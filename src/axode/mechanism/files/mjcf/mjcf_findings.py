@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from axode.errors import Fault
+from axode.errors import Fault, LeftOut, first_of
 from axode.mechanism.files.urdf.urdf_values import UrdfFindings
 from axode.mechanism.files.xml_tree import Element
 
@@ -31,6 +31,8 @@ ACTUATORS = "actuators that are no motor of one joint or fixed tendon"
 WEIGHT = "compensation of weight"
 MOCAP = "motion-capture bodies (they are held where they stand)"
 KEYS = "keyframes, but for the positions of 'home'"
+
+MOST_NAMED = 5  # of each kind, in a warning; of more, three
 
 
 @dataclass
@@ -89,17 +91,23 @@ class MjcfFindings(UrdfFindings):
         ]
         return sorted([*self.all_faults(), *lost], key=lambda fault: fault.line or 0)
 
-    def summary(self, source: str) -> str:
-        """Describe what is left out, kind by kind; "" if there is nothing."""
+    def warning(self, source: str) -> LeftOut | None:
+        """Describe what is left out, kind by kind; None if there is nothing."""
+        if not self.left_out:
+            return None
         lines = [f"{source}: left out (strict=True refuses {self.refused}):"]
+        listed: dict[str, list[str]] = {}
         for what, faults in sorted(self.left_out.items(), key=lambda x: x[0] in self.counted):
             if what in self.counted:
                 tags = [fault.kind for fault in faults]
-                listed = [f"{tags.count(tag)} {tag}" for tag in dict.fromkeys(tags)]
+                listed[what] = [f"{tags.count(tag)} {tag}" for tag in dict.fromkeys(tags)]
+                lines.append(f"{what}: {', '.join(listed[what])}")
             else:
-                listed = [_place(fault) for fault in faults]
-            lines.append(f"{what}: {', '.join(listed)}")
-        return "\n  ".join(lines) if len(lines) > 1 else ""
+                listed[what] = [_place(fault) for fault in faults]
+                lines.append(f"{what}: {first_of(listed[what], MOST_NAMED, 3)}")
+        if any(len(faults) > MOST_NAMED for faults in listed.values()):
+            lines.append("strict=True lists every one of them (--option strict=true)")
+        return LeftOut("\n  ".join(lines), listed)
 
 
 def _place(fault: Fault) -> str:
