@@ -46,8 +46,12 @@ PLAYER = """<section id="player">
 <script type="application/json" id="playback">{data}</script>
 <script>{script}</script>"""
 
-# As high as its frame, whatever the notebook's own style is.
+# As high as its frame: the mechanism gets what controls and curve leave.
 IN_A_CELL = """body { max-width: none; padding: 0 2px; font-size: 14px; }
+#player { display: flex; flex-direction: column; height: calc(100vh - 4px); }
+#player canvas#scene { flex: 1 1 0; min-height: 6rem; }
+#chart { height: 9rem; }"""
+CELL = """body { max-width: none; padding: 0 2px; font-size: 14px; }
 #player canvas#scene { height: max(8rem, calc(100vh - 16.5rem)); }"""
 CELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>{style}</style></head><body>{player}</body></html>"""
