@@ -18,7 +18,7 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
-from axode.model.model_text import ModelText
+from axode.model.model_display import ModelDisplay
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
@@ -36,7 +36,7 @@ Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
-class Model(ModelText):
+class Model(ModelDisplay):
     """Functions of a mechanism for numbers.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by

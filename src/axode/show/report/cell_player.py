@@ -47,7 +47,7 @@ PLAYER = """<section id="player">
 <script>{script}</script>"""
 
 # As high as its frame: the mechanism gets what controls and curve leave.
-IN_A_CELL = """body { max-width: none; padding: 0 2px; font-size: 14px; }
+CELL_STYLE = """body { max-width: none; padding: 0 2px; font-size: 14px; }
 #player { display: flex; flex-direction: column; height: calc(100vh - 4px); }
 #player canvas#scene { flex: 1 1 0; min-height: 6rem; }
 #chart { height: 9rem; }"""
@@ -157,6 +157,6 @@ def cell_player(
         names = [name for kind in USUAL for name in run.columns(kind)][:MAX_SIGNALS]
     section = player_section(model, run, signals=list(dict.fromkeys(names)), compact=True)
     page = CELL.format(
-        title=html.escape(model.name), style=page_style() + IN_A_CELL, player=section
+        title=html.escape(model.name), style=page_style() + CELL_STYLE, player=section
     )
     return CellPlayer(model.name, page, height)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from axode.model.model import Model
 
 
-class ModelText:
+class ModelDisplay:
     """Short texts about a `Model`."""
 
     def __repr__(self) -> str:
