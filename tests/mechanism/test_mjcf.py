@@ -177,6 +177,12 @@ def test_wheels_are_proposed_and_the_proposals_work(tmp_path):
 LEFT_OUT = {
     "limits of joints": ('<joint axis="1 0 0" range="0 1"/>', ""),
     "dry friction": ('<joint axis="1 0 0" frictionloss="1"/>', ""),
+    "(stiffness -2)": ('<joint axis="1 0 0" stiffness="-2"/>', ""),
+    "(armature -1e-12)": ('<joint axis="1 0 0" armature="-1e-12"/>', ""),
+    "(damping -3)": (
+        "",
+        '<tendon><fixed damping="-3"><joint joint="turn" coef="1"/></fixed></tendon>',
+    ),
     "contacts of geoms": ('<geom size="1"/>', ""),
     "springs that are not linear": (f'<body><joint type="ball" stiffness="2"/>{MASS}</body>', ""),
     "compensation of weight": (f'<body name="b" gravcomp="1"><joint/>{MASS}</body>', ""),

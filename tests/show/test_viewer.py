@@ -23,7 +23,7 @@ import axode as ax
 from axode import errors, gallery
 from axode.mechanism.scene.scene import touch_axes, touch_points
 from axode.model.model import Model
-from axode.show.driving_axes import STEERING_ANGLE
+from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 from axode.show.motion import RunPoses
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.drive import RealTimeRun
@@ -168,6 +168,23 @@ def test_arrows_show_known_forces_at_the_contacts() -> None:
     assert np.linalg.norm(along) > 2 * scene.touches[0].radius * np.nanmax(forces) / 50.0
 
 
+def test_the_floor_ends_where_it_has_faded(opened: list[Any]) -> None:
+    """Also under a chain of many short links, seen from far away; its cells are not too small."""
+    chain = ax.Mechanism("chain")
+    last: Any = chain.ground
+    for k in range(30):
+        link = chain.add_body(f"link{k}", mass=0.1, inertia=(1e-5, 1e-5, 1e-5))
+        kind = ax.Fixed() if k else ax.Prismatic("x")
+        chain.add_joint(f"joint{k}", kind, parent=last, child=link, at=(0.02, 0.0, 0.0))
+        last = link
+    drawing = view(opened, chain.derive().compile(target="interpreter")).drawing
+    extent = np.ptp(drawing.poses[:, 0, 3])
+    ((_, grid),) = drawing._floors
+    ends = 0.5 * grid.width * (1.0 + grid.fade_distance)
+    assert extent > 20 * drawing.scene.size and grid.fade_distance > 20 * extent
+    assert ends > grid.fade_distance and extent / 50 < grid.cell_size < extent / 2
+
+
 # driving -----------------------------------------------------------------------------------------
 
 
@@ -282,6 +299,16 @@ def test_keys_steer_by_an_angle_that_returns_to_the_centre() -> None:
     drive.wanted[:] = [-0.2, 0.0]  # by the slider: it stays
     advance(drive, keys, 1.0)
     assert drive.q[fork] == pytest.approx(-0.2, rel=SETTLED)
+
+
+def test_a_fork_behind_the_axle_turns_the_other_way() -> None:
+    tricycle = model("tricycle")
+    signs = []
+    for wheelbase in (1.0, -1.0):
+        options = {"parameters": dict(tricycle.parameters) | {"L": wheelbase}}
+        axes = driving_axes(tricycle, tricycle.scene, np.array(tricycle.home), options)
+        signs.append(axes[-1].rates[0])
+    assert signs == [1.0, -1.0]
 
 
 def test_keys_move_one_motor_of_what_stays() -> None:

@@ -7,6 +7,8 @@ import csv
 import json
 import math
 import re
+import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -170,8 +172,20 @@ def test_derive_writes_a_document(tmp_path, capsys):
     latex = ax.gallery.build("unicycle").derive().latex(["I"])
     assert capsys.readouterr().out.strip() == latex
     text = file.read_text()
-    assert latex in text
-    assert text.index(r"\begin{document}") < text.index(r"\begin{aligned}")
+    lines = latex.splitlines()[1:-1]
+    assert "\n".join([r"\begin{align*}", *lines, r"\end{align*}"]) in text
+    assert text.index(r"\begin{document}") < text.index(r"\begin{align*}")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX: pdflatex is not installed")
+@pytest.mark.parametrize("name", ["tricycle", "mecanum_rover", "planar_3rrr"])
+def test_a_document_is_set_by_tex_within_its_pages(name, tmp_path):
+    file = tmp_path / "x.tex"
+    assert run(["export", name, "--to", str(file)]) == 0
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", file.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in file.with_suffix(".log").read_text(errors="replace")
 
 
 # simulate ----------------------------------------------------------------------------------------
