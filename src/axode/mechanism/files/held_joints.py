@@ -34,7 +34,7 @@ def hold_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
         if not found:
             known = [connection.name for connection in mechanism.connections]
             wrong.append(f"no joint is called '{name}'. {suggest('joint', name, known)}")
-        held |= {c.name: c for c in found if not isinstance(c.joint, Fixed)}
+        held |= {c.name: c for c in found if c.speeds}
     meant = {
         meaning: name for name, c in held.items() for meaning in (name, *c.coordinates, *c.speeds)
     }
