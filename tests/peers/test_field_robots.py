@@ -58,10 +58,7 @@ DEVIATIONS = {
         (10, 'link."[tool]"', "called '_[tool]'"),
         (14, 'joint."[1] swing"', "called '_[1] swing'"),
     ],
-    "leftovers": [
-        (3, "robot", "ignored"),
-        (17, "joint.push", "left out"),
-    ],
+    "leftovers": [(3, "robot", "ignored"), (17, "joint.push", "left out")],
     "massless_root": [],
     "rounding": [],
     "transmissions": [
