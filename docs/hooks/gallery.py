@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from textwrap import dedent
 
+from gallery_live import live
 from gallery_pictures import caption, moving, still, taken
 from mkdocs.structure.files import File
 
@@ -35,6 +36,7 @@ def on_files(files, config):
         if taken(name).motion is not None:
             images[f"{PLACE}/{name}-motion.png"] = moving(name)
         files.append(File.generated(config, f"{PLACE}/{name}.md", content=_page(name)))
+        files.append(File.generated(config, f"{PLACE}/{name}-live.html", content=live(name)))
         for place, image in images.items():
             files.append(File.generated(config, place, content=image))
     files.append(File.generated(config, f"{PLACE}/index.md", content=_index()))
@@ -51,8 +53,8 @@ def _index() -> str:
         "# Gallery",
         "",
         "Mechanisms that come with Axode, those of the five sources first. Each page was made by "
-        "running it: its picture, its parameters, the source that builds it, the result of the "
-        "mobility analysis, and the equations.",
+        "running it: its picture, a page on which you drive it, its parameters, the source that "
+        "builds it, the result of the mobility analysis, and the equations.",
         "",
         f'<div class="cards">{"".join(cells)}</div>',
         "",
@@ -71,11 +73,13 @@ def _page(name: str) -> str:
         "",
         SECTION.sub("", inspect.getdoc(function) or "").strip(),
         "",
+        *_live(name),
         *_motion(name),
         "```sh",
         f"axode view {name} --drive",
         f"axode simulate {name} --time 5",
         f"axode report {name}",
+        f"axode page {name}",
         "```",
         "",
         "```python",
@@ -108,6 +112,17 @@ def _page(name: str) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _live(name: str) -> list[str]:
+    """The page on which it is driven, loaded when it is unfolded."""
+    return [
+        f'<details class="live"><summary>Drive it here</summary><iframe src="{name}-live.html" '
+        f'loading="lazy" title="{name}, simulated in this page"></iframe></details>',
+        "",
+        f"[Drive it on a page of its own]({name}-live.html): it is simulated in your browser.",
+        "",
+    ]
 
 
 def _motion(name: str) -> list[str]:

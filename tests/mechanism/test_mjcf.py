@@ -177,6 +177,12 @@ def test_wheels_are_proposed_and_the_proposals_work(tmp_path):
 LEFT_OUT = {
     "limits of joints": ('<joint axis="1 0 0" range="0 1"/>', ""),
     "dry friction": ('<joint axis="1 0 0" frictionloss="1"/>', ""),
+    "(stiffness -2)": ('<joint axis="1 0 0" stiffness="-2"/>', ""),
+    "(armature -1e-12)": ('<joint axis="1 0 0" armature="-1e-12"/>', ""),
+    "(damping -3)": (
+        "",
+        '<tendon><fixed damping="-3"><joint joint="turn" coef="1"/></fixed></tendon>',
+    ),
     "contacts of geoms": ('<geom size="1"/>', ""),
     "springs that are not linear": (f'<body><joint type="ball" stiffness="2"/>{MASS}</body>', ""),
     "compensation of weight": (f'<body name="b" gravcomp="1"><joint/>{MASS}</body>', ""),
@@ -229,6 +235,17 @@ def test_what_is_left_out_is_listed_and_strict_refuses_it(what, tmp_path):
     assert "link" in [body.name for body in robot.bodies]
     message = refusal(tmp_path, text, ax.MechanismError, strict=True)
     assert what in message and "cannot be kept" in message
+
+
+def test_a_long_list_is_shortened_in_the_warning_and_complete_in_its_attribute(tmp_path):
+    sensors = "".join(f'<jointpos name="s{k}" joint="turn"/>' for k in range(20))
+    text = model(MASS, f"<sensor>{sensors}</sensor>")
+    _, caught = read(tmp_path, text)
+    assert "jointpos s2 (line 5), ... (20 in all)\n" in listed(caught)
+    assert listed(caught).endswith("strict=True lists every one of them (--option strict=true)")
+    (names,) = caught[0].message.left_out.values()
+    assert len(names) == 20 and names[-1].startswith("jointpos s19 (line")
+    assert "jointpos.s19" in refusal(tmp_path, text, ax.MechanismError, strict=True)
 
 
 def test_pictures_are_listed_and_strict_does_not_refuse_them(tmp_path):
@@ -331,3 +348,14 @@ def test_without_mujoco_the_remedy_is_named(tmp_path, monkeypatch):
 def test_a_base_is_for_urdf_files(tmp_path):
     message = refusal(tmp_path, model(), ax.errors.InvalidArgument, base="floating")
     assert "a free joint, or none, holds the first body" in message
+
+
+@pytest.mark.parametrize("joint", ['type="slide" ref="-inf"', 'type="hinge" pos="inf 0 0"'])
+def test_numbers_that_are_not_finite_are_faults_alone(tmp_path, joint):
+    """NumPy's own warnings about them stay inside."""
+    text = model().replace('<joint name="turn"/>', f'<joint name="turn" {joint}/>')
+    (tmp_path / "robot.xml").write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ax.MechanismError, match="must be finite"):
+            ax.load(tmp_path / "robot.xml")

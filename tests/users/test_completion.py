@@ -54,6 +54,7 @@ def test_bash_completes_what_may_follow(script, tmp_path):
     assert ask("simulate", "four_bar", "--time", "") == []
     assert ask("page", "four_bar", "-o", "") == ["study"]
     assert ask("view", "four_bar", "--no") == ["--no-browser"]
+    assert ask("animate", "four_bar", "--no-f") == ["--no-follow"]
     assert ask("completion", "f") == ["fish"]
     assert ask("unknown", "x") == []
 

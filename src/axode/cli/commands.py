@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
+from axode.cli.animate import animate
 from axode.cli.bench import bench
 from axode.cli.check import check
 from axode.cli.compare import compare
@@ -50,6 +51,7 @@ VERBS = (
     sweep,
     view,
     report,
+    animate,
     page,
     inverse,
     feasible,

@@ -81,9 +81,9 @@ def describe(verb: Callable[..., None]) -> CompletedVerb:
         if isinstance(info, typer.models.ArgumentInfo):
             argument = Completed((), "", **values)
             continue
-        given = [text for text in _declared(info) if text.startswith("-")]
+        given = [flag for text in _declared(info) for flag in text.split("/") if flag[:1] == "-"]
         flags = tuple(given) or (f"--{name.replace('_', '-')}",)
-        if kind is bool:
+        if kind in (bool, bool | None):
             on_off = () if given else (f"--no-{name.replace('_', '-')}",)
             options.append(Completed((*flags, *on_off), info.help or "", False))
         else:

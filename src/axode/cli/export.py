@@ -9,7 +9,7 @@ import typer
 
 from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
-from axode.cli.shared import AsJson, check_writable, print_json, words, write_text
+from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -96,6 +96,10 @@ def export(
             help="Outputs of an .fmu file; coordinates, speeds, measures and energies by default.",
         ),
     ] = None,
+    start: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Start of an .fmu file; home at rest by default."),
+    ] = None,
     step: Annotated[
         float | None,
         typer.Option(
@@ -112,7 +116,7 @@ def export(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model for other programs: C, an FMU, a GPU kernel, LaTeX, TOML, URDF, MJCF, SDF.
+    """Write a model for other programs: C, FMU, WebAssembly, PTX, LaTeX, TOML, URDF, MJCF, SDF.
 
     axode export caster_robot --to robot.c --functions inverse_dynamics
 
@@ -124,6 +128,12 @@ def export(
 
     axode export seven_axis_arm --to robot.urdf
     """
+    if to.suffix.lower() == ".html":
+        raise typer.BadParameter(
+            f"axode page {source} --out {to} writes a page that simulates, axode report a page "
+            "about a run",
+            param_hint="--to",
+        )
     project = not to.suffix or to.is_dir()
     if not project:
         check_writable(to, tuple(ENDINGS), "--to")
@@ -140,7 +150,12 @@ def export(
         FOLDER: c,
         ".ptx": {"rollout": rollout, "capability": capability, "precision": precision},
         ".toml": {"additions": additions or None},
-        ".fmu": {"fmi": fmi, "outputs": words(outputs) or None, "step": step},
+        ".fmu": {
+            "fmi": fmi,
+            "outputs": words(outputs) or None,
+            "start": numbers("--start", start) or None,
+            "step": step,
+        },
     }
     more = _format_options(ending, groups)
     if ending in DESCRIPTIONS:

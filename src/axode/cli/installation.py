@@ -24,6 +24,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "cluster": (("distributed",), "sweeps on a Dask cluster"),
     "sym": (("sympy",), "SymPy expressions"),
     "mujoco": (("mujoco",), "MJCF files"),
+    "movie": (("av",), "MP4 and WebM movies"),
     "mcap": (("mcap",), "logs of ROS 2 messages"),
     "rerun": (("rerun",), "recordings of Rerun"),
     "cuda": (("cupy",), "runs on NVIDIA GPUs"),

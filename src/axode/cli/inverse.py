@@ -13,6 +13,7 @@ from axode.cli.shared import (
     AsJson,
     Columns,
     ColumnsFile,
+    Degrees,
     Parameters,
     Plot,
     check_writable,
@@ -75,6 +76,7 @@ def inverse(
     columns: Columns = None,
     out: ColumnsFile = None,
     plot: Plot = None,
+    degrees: Degrees = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute the motor torques and forces along a motion, along a path, or at one state.
@@ -108,7 +110,7 @@ def inverse(
     else:
         refuse("it needs --path", "point")
         run = along_motion(model, motion or [], time, begin, options)
-    summary = RunSummary(words(columns), out, plot, KINDS)
+    summary = RunSummary(words(columns), out, plot, KINDS, degrees)
     summary.write(run)
     if as_json:
         print_json(summary.summary(run))

@@ -26,11 +26,12 @@ Options = Annotated[
         "--option",
         metavar="NAME=VALUE",
         help="How to build the mechanism: base=floating for a URDF file, wheels=proposed for "
-        "links that look like wheels, or an argument of a mechanism in the gallery. How to derive "
-        "its equations: independent=NAME,NAME, formulation, self_check.",
+        "links that look like wheels, hold=arm_* for joints that do not move, or an argument of a "
+        "mechanism in the gallery. How to derive its equations: independent=NAME,NAME, "
+        "formulation, self_check.",
     ),
 ]
-FILE_OPTIONS = ("base", "strict", "folder", "wheels")
+FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold")
 DERIVE_OPTIONS = ("formulation", "independent", "self_check")
 BUILD_OPTIONS = (*FILE_OPTIONS, *DERIVE_OPTIONS)
 ENDINGS = (".toml", ".urdf", ".xml", ".sdf", ".world", ".axm")
@@ -115,6 +116,8 @@ def _file_options(source: str, values: dict[str, Any]) -> dict[str, Any]:
             raise UnknownName(f"the file '{source}'", "option", name, FILE_OPTIONS)
         if name in ("base", "folder"):
             values[name] = str(values[name])
+        if name in ("wheels", "hold") and values[name] != "proposed":
+            values[name] = [values[name]] if isinstance(values[name], str) else values[name]
     return values
 
 

@@ -69,6 +69,9 @@ ColumnsFile = Annotated[
 Plot = Annotated[
     Path | None, typer.Option(metavar="FILE", help="File for a plot: .png, .svg or .pdf.")
 ]
+Degrees = Annotated[
+    bool, typer.Option("--degrees", help="Show angles in degrees, in the table and the plot.")
+]
 
 
 # NAME=VALUE --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from axode.cli.shared import (
     AsJson,
     Columns,
     ColumnsFile,
+    Degrees,
     Inputs,
     Parameters,
     Plot,
@@ -84,6 +85,7 @@ def simulate(
     columns: Columns = None,
     out: ColumnsFile = None,
     plot: Plot = None,
+    degrees: Degrees = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a mechanism from a start with given inputs; print the final state and extremes.
@@ -107,7 +109,7 @@ def simulate(
     }
     texts = pairs("--input", input)
     model = model_from(source, option)
-    summary = RunSummary(words(columns), out, plot)
+    summary = RunSummary(words(columns), out, plot, degrees=degrees)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "save_every": every}
     with interruption.keep_results():
         run, failure = _run(model, time, texts, given, **options, singular=singular)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +12,7 @@ from axode.argument_types import check_arguments
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
+    from axode.show.report.cell_player import CellPlayer
 
 
 class TrajectoryExports:
@@ -27,7 +28,8 @@ class TrajectoryExports:
         size: str = "screen",
         save: str | PathLike[str] | None = None,
         figure: Any = None,
-        labels: Sequence[str] = (),
+        labels: Sequence[str] | Mapping[str, str] = (),
+        degrees: bool = False,
         x: str | Sequence[str] = (),
         y: str | Sequence[str] = (),
     ) -> Any:
@@ -43,7 +45,9 @@ class TrajectoryExports:
             size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
             save: A file to write as well, .png, .svg or .pdf.
             figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
-            labels: Labels of the runs of a small batch, one per run.
+            labels: Labels of signals, `{"pitch": "lean"}`, with mathematics between dollar signs;
+                or labels of the runs of a small batch, one per run.
+            degrees: Whether angles and their rates are drawn in degrees.
             x: For "path", columns of points instead of the bodies and wheels found.
             y: Likewise, as many.
 
@@ -57,9 +61,8 @@ class TrajectoryExports:
         """
         from axode.show.plot.plots import plot
 
-        return plot(
-            self._trajectory, *what, size=size, save=save, figure=figure, labels=labels, x=x, y=y
-        )
+        options: dict[str, Any] = {"size": size, "save": save, "figure": figure, "x": x, "y": y}
+        return plot(self._trajectory, *what, **options, labels=labels, degrees=degrees)
 
     def view(self, *, model: Model | None = None, **options: Any) -> Any:
         """Play it in the browser; see `axode.view`, which takes the same options.
@@ -75,11 +78,49 @@ class TrajectoryExports:
 
         return view(self._trajectory, model=model, **options)
 
+    def player(self, *signals: str, height: int = 560, model: Model | None = None) -> CellPlayer:
+        """Player of one run for a notebook: the mechanism in motion, and its signals.
+
+        The cell needs neither a server nor a network, also after the notebook was exported as HTML.
+        A long run has fewer frames, so that what moves takes a megabyte at most.
+
+        Args:
+            signals: Names and words as in `plot`; some of the states, inputs, measures and
+                energies unless given.
+            height: Height of the cell in pixels.
+            model: What made it, for a trajectory from a file.
+
+        Raises:
+            UnknownName: if a name means nothing, with what does.
+            InvalidArgument: for a batch, with the remedy.
+            NotApplicable: if matplotlib, from the extra `plot`, is not installed.
+        """
+        from axode.show.report.cell_player import cell_player
+
+        return cell_player(self._trajectory, model, signals, height)
+
     def report(self, path: str | PathLike[str], *, model: Model | None = None) -> Path:
         """Write one HTML page about it, with a playback; see `axode.show.report.report`."""
         from axode.show.report import report
 
         return report(model or self._trajectory, path, run=self._trajectory)
+
+    def animate(
+        self, path: str | PathLike[str], *, model: Model | None = None, **options: Any
+    ) -> Path:
+        """Write it as a movie; see `axode.show.render.animation.animate`, which has the options.
+
+        Args:
+            path: Ends in `.mp4`, `.webm`, `.gif` or `.apng`.
+            model: What made it, for a trajectory from a file.
+            options: Such as `speed`, `rate`, `size`, `follow`, `forces`.
+
+        Returns:
+            The path.
+        """
+        from axode.show.render.animation import animate
+
+        return animate(self._trajectory, path, model=model, **options)
 
     def to_pandas(self) -> Any:
         """A DataFrame with the time as its index, below the run for a batch.

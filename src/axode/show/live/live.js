@@ -1,7 +1,9 @@
 // A mechanism that is simulated in the page, in real time or faster, under what its driver wants.
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse(new TextDecoder().decode(await unpack($("live").textContent)));
-const STEP = data.step, MOST_STEPS = 20000, MEMORY = 15, SAMPLES = 600, SETTLING = 0.08, STEERING = 0.15;
+const STEP = data.step, FRAME = 30; // [ms] of computing per frame at most
+const MEMORY = 15, SAMPLES = 600; // seconds and samples of the curves
+const SETTLING = 0.08, STEERING = 0.15; // [s] in which motors reach a speed and an angle
 
 async function unpack(text) {
   const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -30,15 +32,15 @@ function leastNorm(A, b) {
 const module = await WebAssembly.compile(await unpack($("module").textContent));
 const robot = new Robot(module, await WebAssembly.instantiate(module, {}));
 const motors = data.motors.length;
-let wanted = new Array(motors).fill(0), mode = data.mode, lawOn = data.law, running = false, pace = 1, message = "";
+const values = Object.fromEntries(data.parameters.map((p) => [p.name, p.value])); // as the sliders say
+let wanted = [], mode = data.mode, lawOn = data.law, running = false, pace = 1, message = "";
 let real = 1, debt = 0, last = 0;
 
-function restart() {
+function restart() { // parameters stay
   robot.reset();
+  robot.set(values);
   robot.q.set(data.start.q); robot.nu.set(data.start.nu);
-  for (const p of data.parameters) robot.set({ [p.name]: p.value });
-  message = "";
-  wanted.fill(0);
+  message = robot.close() < 1e-9 ? "" : "the loops do not close at the start with these parameters";
 }
 
 // Inputs under which the motors approach the wanted rates: accelerations are affine in the inputs.
@@ -56,37 +58,48 @@ function servo(rates) {
   return leastNorm(gains, missing);
 }
 const held = new Set();
+const way = (axis) => (held.has(`${axis}+`) ? 1 : 0) - (held.has(`${axis}-`) ? 1 : 0);
+const within = (value, most) => Math.max(-most, Math.min(most, value));
 function commands() { // rates or torques of all motors: sliders, and keys that are held
-  const asked = [...wanted], full = mode === "speed" ? data.motors.map((m) => m.rate) : data.motors.map((m) => m.torque);
+  const full = data.motors.map((m) => (mode === "torque" ? m.torque : m.rate));
+  const toAngle = (k, angle) => within((angle - robot.q[data.motors[k].coordinate]) / STEERING, full[k]);
+  const asked = wanted.map((value, k) => (mode === "position" ? toAngle(k, value) : value));
   for (const axis of data.axes) {
-    const way = (held.has(`${axis.name}+`) ? 1 : 0) - (held.has(`${axis.name}-`) ? 1 : 0);
     axis.rates.forEach((rate, k) => {
-      const place = axis.coordinates[k] ?? -1;
-      if (place >= 0 && mode === "speed") asked[k] += Math.max(-full[k], Math.min(full[k], (way * data.angle * Math.sign(rate) - robot.q[place]) / STEERING));
-      else if (!axis.coordinates.length || place >= 0) asked[k] += way * rate * Math.min(...full) * 0.7;
+      const steers = axis.coordinates.length && axis.coordinates[k] >= 0;
+      if (steers && mode === "speed") asked[k] += toAngle(k, way(axis.name) * data.angle * Math.sign(rate));
+      else if (!axis.coordinates.length || steers) asked[k] += way(axis.name) * rate * Math.min(...full) * 0.7;
     });
   }
   return asked;
 }
 function inputs() {
-  const asked = commands(), u = mode === "speed" && motors ? servo(asked) : asked;
   robot.u.fill(0);
-  data.motors.forEach((m, k) => { robot.u[k] = Math.max(-m.most, Math.min(m.most, u[k])); });
+  if (lawOn) {
+    robot.u.set(data.held); // a law that is a constant
+    for (const [axis, name] of Object.entries(data.keys)) robot.set({ [name]: values[name] + way(axis) * data.keyed[name] });
+    return;
+  }
+  const asked = commands(), u = mode !== "torque" && motors ? servo(asked) : asked;
+  robot.u.fill(0);
+  data.motors.forEach((m, k) => { robot.u[k] = within(u[k], m.most); });
 }
 function advance(seconds) {
-  debt = Math.min(debt + seconds, 0.25 * Math.max(pace, 1));
-  let steps = Math.min(Math.floor(debt / STEP), MOST_STEPS);
-  debt -= steps * STEP;
-  const begin = robot.time;
+  debt = Math.min(debt + seconds, Math.max(0.25 * pace, STEP)); // what was missed is not caught up with
+  let steps = Math.floor(debt / STEP * (1 + 1e-12));
+  if (pace < Infinity) debt -= steps * STEP;
+  const begin = robot.time, clock = performance.now();
   while (steps > 0 && running) {
-    const some = Math.min(steps, lawOn ? steps : 16);
-    if (!lawOn) inputs();
-    const status = robot.step(STEP, some, lawOn ? "advance_law" : "advance");
+    const some = Math.min(steps, 16), program = lawOn && data.law_program ? "advance_law" : "advance";
+    inputs();
+    const status = robot.step(STEP, some, program);
     steps -= some;
+    record();
     if (status !== "running") {
       running = false;
-      message = status === "singular" ? "a singular posture was reached; reset or start elsewhere" : "the motion left all numbers; reset";
+      message = status === "singular" ? "a singular posture was reached: reset" : "the motion left all numbers: reset";
     }
+    if (performance.now() - clock > FRAME) break;
   }
   return robot.time - begin;
 }
@@ -129,17 +142,18 @@ let chosen = data.signals.filter((name) => robot.signals.has(name)), kept = 0, s
 function watch() {
   series = chosen.map((name) => ({ name, unit: robot.signals.get(name).unit, values: new Float64Array(SAMPLES) }));
   kept = 0;
+  $("chart").hidden = $("save").hidden = !series.length;
   $("legend").replaceChildren(...series.map(({ name, unit }, k) => {
     const item = document.createElement("span");
-    item.className = "curve";
+    item.className = k < CURVES.length ? "curve" : "curve dashed";
     item.style.setProperty("--colour", CURVES[k % CURVES.length]);
-    item.innerHTML = `<span></span> <output></output>`;
+    item.append(document.createElement("span"), " ", document.createElement("span"));
     item.children[0].textContent = unit ? `${name} [${unit}]` : name;
     return item;
   }));
 }
+const due = () => !kept || robot.time - times[kept - 1] >= MEMORY / SAMPLES * Math.min(Math.max(pace, 1), 100);
 function sample() {
-  if (kept && robot.time - times[kept - 1] < MEMORY / SAMPLES) return;
   if (kept === SAMPLES) { times.copyWithin(0, 1); series.forEach((s) => s.values.copyWithin(0, 1)); kept--; }
   times[kept] = robot.time;
   const made = {};
@@ -149,63 +163,84 @@ function sample() {
   }
   kept++;
 }
+function record() { if (due()) { sample(); look(); leaveTrails(); } }
+function save() { // the curves as a table
+  const cells = (names) => names.map((name) => (/[",\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(",");
+  const rows = Array.from({ length: kept }, (_, i) => [times[i], ...series.map((s) => s.values[i])].join(","));
+  const text = [cells(["time", ...series.map((s) => s.name)]), cells(["s", ...series.map((s) => s.unit)]), ...rows].join("\n") + "\n";
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = `${robot.model.name}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
 function show() {
   look();
   draw();
   if (series.length) drawCurves($("chart"), times, series, kept);
   series.forEach((s, k) => { $("legend").children[k].children[1].textContent = kept ? s.values[kept - 1].toPrecision(4) : ""; });
   $("clock").textContent = `${robot.time.toFixed(2)} s`;
-  $("pace").textContent = running ? `${real.toFixed(real < 9.95 ? 2 : 0)} × real time` : "";
+  $("pace").textContent = running && Math.abs(real / pace - 1) > 0.1 ? `${real.toFixed(real < 9.95 ? 2 : 0)} × real time` : "";
   $("said").textContent = message;
   $("run").textContent = running ? "Pause" : "Run";
   document.body.dataset.time = robot.time.toFixed(3);
   document.body.dataset.status = robot.status;
-  data.motors.forEach((m, k) => { $(`motor${k}`).disabled = lawOn; $(`value${k}`).textContent = lawOn ? "law" : wanted[k].toPrecision(3); });
+  data.motors.forEach((m, k) => { $(`motor${k}`).disabled = lawOn; $(`value${k}`).textContent = lawOn ? "law" : short(wanted[k]); });
 }
 function tick(stamp) {
   const seconds = Math.min(Math.max(stamp - last, 0) / 1000, 0.1);
   last = stamp;
   if (running) {
-    const done = advance(seconds * pace);
+    const done = advance(seconds ? seconds * pace : 0);
     if (seconds > 0) real += 0.1 * (done / seconds - real);
-    look(); leaveTrails(); sample();
     show();
   }
   requestAnimationFrame(tick);
 }
 
 // controls ------------------------------------------------------------------------------------------
-function run(on) { running = on && robot.status === "running"; debt = 0; last = performance.now(); real = pace; show(); }
+const short = (value) => Number(value.toPrecision(3));
+function run(on) { running = on && robot.status === "running"; debt = 0; last = performance.now(); real = Math.min(pace, 1000); show(); }
 function reset() {
   restart();
   kept = 0; trails.forEach((t) => { t.length = 0; });
-  data.motors.forEach((_, k) => { $(`motor${k}`).value = 0; });
-  data.parameters.forEach((p, k) => { $(`parameter${k}`).value = p.value; $(`given${k}`).textContent = Number(p.value.toPrecision(4)); });
+  motorRows();
   look(); sample(); show();
 }
-function row(parent, id, text, hint, low, high, value, then) {
-  const label = document.createElement("label"), input = document.createElement("input"), output = document.createElement("output");
+function row(parent, id, text, hint, low, high, value, then) { // a slider; `then` may refuse a value by returning another
+  const label = document.createElement("label"), input = document.createElement("input"), output = document.createElement("span");
   label.append(text, input, output); label.title = hint;
-  Object.assign(input, { type: "range", id, min: low, max: high, step: (high - low) / 400, value });
+  Object.assign(input, { type: "range", id, min: low, max: high, step: "any", value });
   output.id = id.replace("motor", "value").replace("parameter", "given");
-  output.textContent = Number(Number(value).toPrecision(4));
-  input.oninput = () => { then(+input.value); output.textContent = Number((+input.value).toPrecision(4)); show(); };
+  output.textContent = short(value);
+  input.oninput = () => { input.value = then(+input.value) ?? input.value; output.textContent = short(+input.value); show(); };
   parent.append(label);
 }
 function motorRows() {
   $("motors").replaceChildren();
+  wanted = data.motors.map((m) => (mode === "position" ? data.start.q[m.coordinate] : 0));
   data.motors.forEach((m, k) => {
-    const [most, unit] = mode === "speed" ? [m.rate, m.rate_unit] : [m.torque, m.unit];
-    wanted[k] = 0;
-    row($("motors"), `motor${k}`, `${m.name.replace(/\.(torque|force)$/, "")} [${unit}]`, mode === "speed" ? "wanted speed" : m.name, -most, most, 0, (value) => { wanted[k] = value; });
+    const named = robot.model.coordinates[m.coordinate], most = { position: m.reach, speed: m.rate, torque: m.torque }[mode];
+    const text = { position: `${named} [${m.unit === "N" ? "m" : "rad"}]`, speed: `${named ?? m.name} [${m.rate_unit}]`, torque: `${m.name} [${m.unit}]` }[mode];
+    const hint = { position: "wanted place", speed: `wanted speed, by ${m.name}`, torque: m.name }[mode];
+    row($("motors"), `motor${k}`, text, hint, wanted[k] - most, wanted[k] + most, wanted[k], (value) => { wanted[k] = value; });
   });
 }
-motorRows();
-data.parameters.forEach((p, k) => row($("parameters"), `parameter${k}`, p.unit ? `${p.name} [${p.unit}]` : p.name, "parameter", p.low, p.high, p.value, (value) => {
+function parameterRows() {
+  $("parameters").replaceChildren();
+  data.parameters.forEach((p, k) => row($("parameters"), `parameter${k}`, p.name, "parameter", p.low, p.high, values[p.name], (value) => change(p.name, value)));
+}
+function change(name, value) { // close the loops with another value, or keep what was
   const before = [...robot.q];
-  robot.set({ [p.name]: value });
-  if (!(robot.close() < 1e-9)) { robot.q.set(before); message = `${p.name} = ${value.toPrecision(3)}: the loops do not close there`; } else message = "";
-}));
+  robot.set({ [name]: value });
+  message = "";
+  if (robot.close() < 1e-9) { values[name] = value; return value; }
+  robot.q.set(before);
+  robot.set({ [name]: values[name] });
+  message = `${name} = ${short(value)}: the loops do not close`;
+  return values[name];
+}
+motorRows(); parameterRows();
 signals.forEach((s) => {
   const label = document.createElement("label"), box = document.createElement("input");
   Object.assign(box, { type: "checkbox", checked: chosen.includes(s.name) });
@@ -215,9 +250,12 @@ signals.forEach((s) => {
 });
 $("run").onclick = () => run(!running);
 $("reset").onclick = reset;
-$("speed").onchange = (event) => { pace = +event.target.value; real = pace; };
+$("save").onclick = save;
+$("speed").onchange = (event) => { pace = +event.target.value; real = Math.min(pace, 1000); debt = 0; };
+if ($("defaults")) $("defaults").onclick = () => { data.parameters.forEach((p) => { values[p.name] = p.value; }); parameterRows(); reset(); };
 $("follow").onchange = (event) => { if (scene) scene.view.follow = event.target.checked; show(); };
 $("trails").onchange = show;
+if ($("mode")) $("mode").value = mode;
 if ($("mode")) $("mode").onchange = (event) => { mode = event.target.value; motorRows(); show(); };
 if ($("law")) $("law").onchange = (event) => { lawOn = event.target.checked; show(); };
 if ($("push")) $("push").onclick = () => push();
@@ -225,18 +263,19 @@ function push() { robot.nu.forEach((v, k) => { robot.nu[k] = v + data.push * (Ma
 
 const KEYS = { ArrowUp: "ahead+", w: "ahead+", i: "ahead+", ArrowDown: "ahead-", s: "ahead-", k: "ahead-",
   ArrowLeft: "turn+", a: "turn+", j: "turn+", ArrowRight: "turn-", d: "turn-", l: "turn-", q: "sideways+", u: "sideways+", e: "sideways-", o: "sideways-" };
-function press(name, down) { if (down) held.add(name); else held.delete(name); if (down && !running && data.axes.length) run(true); }
+const drives = (name) => name && (data.axes.some((a) => name.startsWith(a.name)) || Object.keys(data.keys).some((a) => name.startsWith(a)));
+function press(name, down) { if (down) held.add(name); else held.delete(name); if (down && !running) run(true); }
 addEventListener("keydown", (event) => {
-  if (event.target.matches("select, summary, input[type=checkbox]") && event.key === " ") return;
+  if (event.target.matches("select") || (event.target.matches("summary, input[type=checkbox]") && event.key === " ")) return;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const name = KEYS[event.key] || KEYS[event.key.toLowerCase()];
-  const slider = event.target.matches("input[type=range], select");
+  const slider = event.target.matches("input[type=range]");
   if (event.key === " " && event.target.tagName !== "BUTTON") { event.preventDefault(); run(!running); }
   else if (event.key === "r") reset();
   else if (event.key === "p") push();
   else if (event.key === "+" && scene) { scene.zoom(0.9); show(); }
   else if (event.key === "-" && scene) { scene.zoom(1.1); show(); }
-  else if (name && data.axes.some((a) => name.startsWith(a.name)) && !(slider && event.key.startsWith("Arrow"))) { event.preventDefault(); press(name, true); }
+  else if (drives(name) && !(slider && event.key.startsWith("Arrow"))) { event.preventDefault(); press(name, true); }
   else if (event.target === $("scene") && event.key.startsWith("Arrow") && scene) {
     event.preventDefault();
     scene.turn({ ArrowLeft: 0.1, ArrowRight: -0.1 }[event.key] || 0, { ArrowUp: 0.08, ArrowDown: -0.08 }[event.key] || 0);
@@ -254,6 +293,14 @@ for (const button of document.querySelectorAll("[data-hold]")) {
 if (scene) scene.onchange(show);
 addEventListener("resize", show);
 watch(); sample(); show();
-globalThis.axode = { robot, run, reset, data, advance: (seconds) => { const was = running; running = true; debt = 0; let left = seconds; while (left > 1e-12 && running) { const some = Math.min(left, 0.2); debt = 0; advance(some); left -= some; } const ok = running; running = was && ok; look(); leaveTrails(); sample(); show(); return robot.time; } };
+// For tests and for the curious: `axode.advance(2)` simulates two seconds, as fast as it can.
+function skip(seconds) {
+  const was = running, end = robot.time + seconds;
+  for (running = true; running && robot.time < end - STEP / 2; debt = 0) advance(Math.max(Math.min(end - robot.time, 0.02), STEP));
+  running = running && was;
+  look(); show();
+  return robot.time;
+}
+globalThis.axode = { robot, run, reset, data, change, advance: skip };
 requestAnimationFrame((stamp) => { last = stamp; tick(stamp); });
-if (data.play) run(true);
+if (data.play && !matchMedia("(prefers-reduced-motion: reduce)").matches) run(true);

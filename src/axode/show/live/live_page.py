@@ -18,16 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from axode.argument_types import check_arguments
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import floor_normal
 from axode.model.exports.web_module import script, web_module
 from axode.model.model import Model
 from axode.problems.arguments import number
 from axode.problems.assemble.assemble import assemble
+from axode.problems.simulate.inputs import plan_input
 from axode.problems.steps.compiled import rollout_program
-from axode.show.driving_axes import STEERING_ANGLE, driving_axes
+from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordinates
 from axode.show.motion import scene_with
 from axode.show.viewer.servo import Motors
 from axode.show.web.scene_data import body_index, scene_data
@@ -39,6 +41,8 @@ ENDINGS = (".html", ".htm")
 STEP = 1e-3  # [s]
 FUNCTIONS = ("state_rate", "input_force")  # that the motors of a page need
 LONGEST = 3000  # operations of forces that are signals of a page: more make the file too large
+TURN, TURN_IN_LOOP = 1.5, 0.5  # [rad] to either side of the start, of a slider of an angle
+SLIDE, SLIDE_IN_LOOP = 0.2, 0.05  # sizes of the mechanism, of a slider of a length
 LIVELY = 4.0  # times a brisk torque: the most of a motor without a limit
 CURVES = 3  # signals that are shown first
 KEYS = {
@@ -60,10 +64,11 @@ def page(
     law: Any = None,
     start: Any = None,
     title: str | None = None,
-    signals: list[str] | tuple[str, ...] = (),
+    signals: str | list[str] | tuple[str, ...] = (),
     step: float = STEP,
     parameters: Mapping[str, float] | None = None,
     play: bool = False,
+    keys: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a page that simulates a mechanism by itself: one file, no server, no network.
 
@@ -79,11 +84,15 @@ def page(
         step: Length of the Runge-Kutta steps [s].
         parameters: Values of parameters that are not the defaults.
         play: Whether it runs as soon as it is open.
+        keys: Parameters that the law reads and that keys change while they are held, by "ahead",
+            "sideways" and "turn": the wanted speeds of a robot that its law keeps upright.
 
     Raises:
-        InvalidArgument: for a path of another ending, or a law that only Python can evaluate.
+        InvalidArgument: for a path of another ending, or a law that a page cannot evaluate.
+        UnknownName: for parameters, signals or keys that do not exist.
         FileError: if the file cannot be written.
     """
+    check_arguments(page, locals())
     place = Path(path)
     if place.suffix.lower() not in ENDINGS:
         raise InvalidArgument(f"path: a page ends in {' or '.join(ENDINGS)}, not '{place.name}'")
@@ -97,10 +106,11 @@ def page(
             law=law,
             start=start,
             title=title,
-            signals=tuple(signals),
+            signals=(signals,) if isinstance(signals, str) else tuple(signals),
             step=step,
             parameters=dict(parameters or {}),
             play=play,
+            keys=dict(keys or {}),
         ).encode(),
     )
     return place
@@ -123,14 +133,19 @@ def page_text(
     step: float,
     parameters: dict[str, float],
     play: bool,
+    keys: dict[str, str],
 ) -> str:
     """The page as text; the arguments are those of `page`."""
     programs = {"advance": rollout_program(model, "rk4", None)}
-    if law is not None:
+    held = _held(model, law)
+    if held is None:
         programs["advance_law"] = rollout_program(model, "rk4", law)
     data = {
         **_data(model, start, parameters, [model.signals.resolve(s).name for s in signals]),
+        **_keys(model, law, keys),
         "law": law is not None,
+        "law_program": held is None,
+        "held": [] if held is None else held,
         "step": step,
         "play": play,
     }
@@ -145,6 +160,29 @@ def page_text(
         script=_scripts(),
         version=sys.modules["axode"].__version__,
     )
+
+
+def _held(model: Model, law: Any) -> list[float] | None:
+    """Inputs that a law holds constant; None if it must be computed in every step."""
+    plan = plan_input(model, law)
+    if plan.callback is not None:
+        raise InvalidArgument("law: a Callback runs in Python, not in a page; give a formula")
+    if plan.sampled is not None or plan.batch:
+        raise InvalidArgument("law: a page takes one law, not samples or many; give a formula")
+    return None if plan.constant is None else plan.constant.tolist()
+
+
+def _keys(model: Model, law: Any, keys: dict[str, str]) -> dict[str, Any]:
+    """Parameters that keys change, and by how much."""
+    if keys and (law is None or model.facts.fixed):
+        raise InvalidArgument("keys: they change parameters, free ones, that a law reads")
+    for axis, name in keys.items():
+        if axis not in KEYS:
+            raise UnknownName("a page", "key", axis, KEYS)
+        if name not in model.parameters:
+            raise UnknownName(f"model '{model.name}'", "parameter", name, model.parameters)
+    keyed = {name: abs(model.parameters[name]) or 1.0 for name in keys.values()}
+    return {"keys": keys, "keyed": keyed}
 
 
 def _packed(data: bytes) -> str:
@@ -184,13 +222,19 @@ def _data(
     motors = Motors(model, scene.size)
     torques = motors.most_torques(state.q, options) if motors.count else np.zeros(0)
     limits = model.facts.limits
+    places = motor_coordinates(model, state.q, options)
+    axes = [asdict(axis) for axis in driving_axes(model, scene, state.q, options)]
+    settable = places and not axes and min(places) >= 0
+    loops = bool(model.facts.residual_rows)
+    turn = TURN_IN_LOOP if loops else TURN
+    slide = scene.size * (SLIDE_IN_LOOP if loops else SLIDE)
     return {
         "scene": scene_data(scene),
         "touches": _touches(scene, model.poses(state.q, **options)),
         "start": {"q": state.q.tolist(), "nu": state.nu.tolist()},
-        "axes": [asdict(axis) for axis in driving_axes(model, scene, state.q, options)],
+        "axes": axes,
         "angle": STEERING_ANGLE,
-        "mode": "speed",
+        "mode": "position" if settable else "speed",
         "push": 0.5,
         "motors": [
             {
@@ -200,6 +244,8 @@ def _data(
                 "rate": float(motors.most_rates[k]),
                 "torque": float(torques[k]),
                 "most": _most(float(torques[k]), limits[k]),
+                "coordinate": places[k],
+                "reach": slide if motors.units[k] == "N" else turn,
             }
             for k, name in enumerate(motors.names)
         ],
@@ -215,7 +261,7 @@ def _most(brisk: float, limit: float | None) -> float:
 
 def _slider(name: str, value: float) -> dict[str, Any]:
     low, high = sorted((0.2 * value, 3.0 * value)) if value else (-1.0, 1.0)
-    return {"name": name, "value": value, "low": low, "high": high, "unit": ""}
+    return {"name": name, "value": value, "low": low, "high": high}
 
 
 def _touches(scene: Any, poses: Any) -> list[dict[str, Any]]:
@@ -235,7 +281,7 @@ def _touches(scene: Any, poses: Any) -> list[dict[str, Any]]:
 def _first_signals(model: Model) -> list[str]:
     """Signals that say most: measures, then coordinates that are not parts of a quaternion."""
     hidden = {model.coordinates[k] for four in model.facts.quaternions for k in four}
-    measures = [s.name for s in model.signals.of_kind("measure")]
+    measures = [s.name for s in model.signals.of_kind("measure") if ".contact." not in s.name]
     speeds = [s.name for s in model.signals.of_kind("independent")]
     others = [s.name for s in model.signals.of_kind("coordinate") if s.name not in hidden]
     return [*measures, *speeds, *others][:CURVES]
@@ -245,25 +291,31 @@ def _first_signals(model: Model) -> list[str]:
 
 
 def _panels(model: Model, data: dict[str, Any]) -> list[str]:
-    axes = [axis["name"] for axis in data["axes"]]
+    axes = dict.fromkeys([*(axis["name"] for axis in data["axes"]), *data["keys"]])
     panels = []
     if axes:
-        panels.append(_section("Drive", _pad(axes)))
+        panels.append(_section("Drive", _pad(list(axes))))
+    if data["law"] or not data["motors"]:
+        panels.append(_section("Law" if data["law"] else "Motion", _law(data["law"])))
     if data["motors"]:
         panels.append(_section("Motors", _motors(data)))
-    elif data["law"]:
-        panels.append(_section("Law", _law()))
+    else:
+        panels.append('<div id="motors" hidden></div>')
     if data["parameters"]:
-        panels.append(_section("Parameters", '<div id="parameters"></div>'))
+        rows = '<div id="parameters"></div>'
+        again = '<button id="defaults" type="button">Defaults</button>'
+        panels.append(_section("Parameters", rows + again))
     else:
         panels.append('<div id="parameters" hidden></div>')
-    if not data["motors"]:
-        panels.append('<div id="motors" hidden></div>')
     return panels
 
 
 def _section(heading: str, content: str) -> str:
-    return f'<section class="{heading.lower()}"><h2>{heading}</h2>{content}</section>'
+    name = heading.lower()
+    return (
+        f'<section class="{name}" aria-labelledby="of-{name}"><h2 id="of-{name}">{heading}</h2>'
+        f"{content}</section>"
+    )
 
 
 def _pad(axes: list[str]) -> str:
@@ -278,15 +330,19 @@ def _pad(axes: list[str]) -> str:
 
 
 def _motors(data: dict[str, Any]) -> str:
-    law = _law() if data["law"] else ""
+    modes = {"position": "angle or length", "speed": "speed", "torque": "torque or force"}
+    if any(motor["coordinate"] < 0 for motor in data["motors"]):
+        del modes["position"]
+    options = "".join(f'<option value="{mode}">{text}</option>' for mode, text in modes.items())
     return (
-        f'{law}<label class="plain">Set <select id="mode"><option value="speed">speed</option>'
-        '<option value="torque">torque or force</option></select></label><div id="motors"></div>'
+        f'<label class="plain">Set <select id="mode">{options}</select></label>'
+        '<div id="motors"></div>'
     )
 
 
-def _law() -> str:
-    return (
-        '<label class="plain"><input id="law" type="checkbox" checked> law</label> '
-        '<button id="push" type="button" title="Key: P">Push</button>'
+def _law(given: bool) -> str:
+    box = '<label class="plain"><input id="law" type="checkbox" checked> law on</label> '
+    push = (
+        '<button id="push" type="button" title="Changes the speeds at random. Key: P">Push</button>'
     )
+    return box + push if given else push

@@ -44,7 +44,7 @@ function drawCurves(canvas, times, series, count, now) {
   pen.save(); pen.beginPath(); pen.rect(left, top - 2, right - left, bottom - top + 4); pen.clip();
   series.forEach(({ values }, k) => {
     pen.strokeStyle = CURVES[k % CURVES.length]; pen.lineWidth = 1.6;
-    pen.setLineDash(k && series.some((s, j) => j < k && s.values[count - 1] === values[count - 1]) ? [6, 5] : []); // one over another
+    pen.setLineDash(k >= CURVES.length || series.some((s, j) => j < k && s.values[count - 1] === values[count - 1]) ? [6, 5] : []); // one over another
     pen.beginPath();
     for (let i = 0, down = false; i < count; i++) {
       const ok = Number.isFinite(values[i]);

@@ -116,8 +116,9 @@ function makeScene(canvas, data, pose) {
   const view = { follow: true };
   const offset = () => {
     if (!view.follow) return [0, 0, 0];
-    const b = box();
-    return [0, 1].map((i) => (b[0][i] + b[1][i]) / 2 - middle[i]).concat(0);
+    const b = box(), n = floor.body < 0 ? moved(pose(-1), floor.normal, 0) : [0, 0, 1];
+    const [dx, dy] = [0, 1].map((i) => (b[0][i] + b[1][i]) / 2 - middle[i]);
+    return [dx, dy, Math.abs(n[2]) > 0.2 ? -(n[0] * dx + n[1] * dy) / n[2] : 0]; // as high over the floor as before
   };
   function eye() {
     const shift = offset(), target = camera.target.map((v, i) => v + shift[i]);

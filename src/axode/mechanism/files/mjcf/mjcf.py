@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from axode.errors import DoubtfulFile, Fault, LeftOut, MechanismError, level_outside
+from axode.errors import DoubtfulFile, Fault, MechanismError, level_outside
 from axode.mechanism.checks import faults as all_faults
 from axode.mechanism.files.mjcf.mjcf_actuators import ActuatorReader
 from axode.mechanism.files.mjcf.mjcf_bodies import BodyReader
@@ -68,16 +68,17 @@ def mechanism_from_mjcf(
     model_text = read_model_text(text, source, home, findings)
     compiled = compile_text(model_text, source, home, findings)
     require_readable(source, _children(compiled))
-    mechanism = _build(compiled, path.stem, Geometry() if geometry is None else geometry)
+    with np.errstate(all="ignore"):  # what is not finite then is a fault that the checks report
+        mechanism = _build(compiled, path.stem, Geometry() if geometry is None else geometry)
     found = findings.strict_faults() if strict else findings.only_faults()
     if found:
         raise MechanismError(source, found)
     level = level_outside()
     if findings.deviations:
         warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
-    summary = findings.summary(source)
-    if summary:
-        warnings.warn(summary, LeftOut, stacklevel=level)
+    left_out = findings.warning(source)
+    if left_out is not None:
+        warnings.warn(left_out, stacklevel=level)
     return mechanism
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 from axode.mechanism.files.wheel_proposals import ProposedWheel, toml_text
 from axode.mechanism.mechanism import Mechanism
+
+WIDTH = 120  # of comments
 
 _EXAMPLES = """\
 [contact.NAME]  # a link that rolls or slides; axis: its spin axis
@@ -64,6 +67,7 @@ def additions_text(
         f"file = {toml_text(file)}",
         *([f'base = "{base}"'] if base else []),
         f"wheels = [{names}]" + ("  # links that look like wheels" if names else ""),
+        'hold = []  # joints that stay as they are at home, such as "arm_*"',
         f"remove = []  # parts of that file, such as {toml_text(f'motor.{motor}')}",
         "",
         *_listed("links", (body.name for body in mechanism.bodies)),
@@ -88,4 +92,11 @@ def _kind(joint: object) -> str:
 
 def _listed(what: str, names: Iterable[str]) -> list[str]:
     listed = ", ".join(names)
-    return [f"# {what}: {listed}"] if listed else []
+    wrapped = textwrap.wrap(
+        f"# {what}: {listed}",
+        WIDTH,
+        subsequent_indent="#   ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapped if listed else []

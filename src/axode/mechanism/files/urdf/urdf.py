@@ -18,6 +18,7 @@ from axode.errors import (
     InvalidArgument,
     LeftOut,
     MechanismError,
+    first_of,
     level_outside,
     shortened,
     suggest,
@@ -33,6 +34,7 @@ from axode.mechanism.elements.joints import (
     Revolute,
     Spherical,
 )
+from axode.mechanism.files.urdf.urdf_extensions import note_extensions
 from axode.mechanism.files.urdf.urdf_joints import DRIVEN, JointReader, follow
 from axode.mechanism.files.urdf.urdf_loops import (
     COUPLING,
@@ -135,7 +137,8 @@ def mechanism_from_urdf(
         warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
     for what, joints in reader.left_out.items():
         if joints:
-            warnings.warn(f"{source}: {what} is left out: {', '.join(joints)}.", LeftOut, level)
+            text = f"{source}: {what} is left out: {first_of(joints)}."
+            warnings.warn(LeftOut(text, {what: joints}), stacklevel=level)
     return mechanism
 
 
@@ -203,6 +206,7 @@ class Reader:
         known = ("link", "joint", "transmission")
         self.owner.look_for_slips(self.robot, known)
         note_unread(self.robot, self.owner, known)
+        note_extensions(self.robot, self.findings, _JOINT)
         elements = self._named("link")
         links_named = not self.findings.faults
         named = self._named("joint")
