@@ -21,6 +21,7 @@ LONG = {  # commands that take long enough to be interrupted, one per verb
     "sweep": "sweep wheeled_pendulum --over theta3=-0.1:0.1:999 --time 50 --workers 2 --out a.csv",
     "view": "view four_bar --no-browser --port 0 --drive",
     "report": "report wheeled_pendulum --time 20 --start theta3=0.3 --out page.html",
+    "animate": "animate wheeled_pendulum --time 20 --start theta3=0.3 --out movie.gif",
     "page": "page tricycle --out page.html",
     "inverse": "inverse differential_drive --path circle:radius=2,speed=0.5",
     "export": "export six_legged_platform --to a.c",

@@ -95,7 +95,7 @@ class ScenePainter:
             for end, (body, at) in enumerate(zip(cord.bodies, cord.ends, strict=True)):
                 pose = self.scene.stance @ self.scene.pose_of(body, poses)
                 ends[end, k] = pose[:3, :3] @ np.array(at) + pose[:3, 3]
-        yield rods(*ends, CORD * self.scene.size, CORD_COLOUR)
+        yield rods(ends[0], ends[1], CORD * self.scene.size, CORD_COLOUR)
 
     def _floor(self, poses: Array, points: Array, ground: float | None) -> tuple[Array, Array]:
         """A point and the normal of the floor, the first of the scene or one below everything."""
@@ -238,11 +238,14 @@ def _window(used: npt.NDArray[np.bool_], axis: int, margin: int) -> slice:
 
 
 def _mean_of_three(values: npt.NDArray[np.float32], axis: int) -> npt.NDArray[np.float32]:
-    """Mean of each pixel and its neighbours along an axis."""
+    """Mean of each pixel and its neighbours along an axis; those at the rim are their own."""
     ahead = (slice(None),) * axis + (slice(1, None),)
     behind = (slice(None),) * axis + (slice(None, -1),)
     total = values.copy()
     total[ahead] += values[behind]
     total[behind] += values[ahead]
+    for end in (slice(None, 1), slice(-1, None)):
+        rim = (slice(None),) * axis + (end,)
+        total[rim] += values[rim]
     total *= np.float32(1.0 / 3.0)
     return total
