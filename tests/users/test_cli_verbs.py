@@ -7,6 +7,8 @@ import csv
 import json
 import math
 import re
+import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -170,8 +172,20 @@ def test_derive_writes_a_document(tmp_path, capsys):
     latex = ax.gallery.build("unicycle").derive().latex(["I"])
     assert capsys.readouterr().out.strip() == latex
     text = file.read_text()
-    assert latex in text
-    assert text.index(r"\begin{document}") < text.index(r"\begin{aligned}")
+    lines = latex.splitlines()[1:-1]
+    assert "\n".join([r"\begin{align*}", *lines, r"\end{align*}"]) in text
+    assert text.index(r"\begin{document}") < text.index(r"\begin{align*}")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX: pdflatex is not installed")
+@pytest.mark.parametrize("name", ["tricycle", "mecanum_rover", "planar_3rrr"])
+def test_a_document_is_set_by_tex_within_its_pages(name, tmp_path):
+    file = tmp_path / "x.tex"
+    assert run(["export", name, "--to", str(file)]) == 0
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", file.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in file.with_suffix(".log").read_text(errors="replace")
 
 
 # simulate ----------------------------------------------------------------------------------------
@@ -419,11 +433,12 @@ def test_export_begins_names_in_c_as_asked(tmp_path, capsys):
 
 def test_export_of_a_unit_takes_its_options(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    words = ["--fmi", "3.0", "--outputs", "x,theta", "--step", "0.01"]
+    words = ["--fmi", "3.0", "--outputs", "x,theta", "--step", "0.01", "--start", "x=0.25"]
     found = told(capsys, "export", "unicycle", "--to", str(tmp_path / "u.fmu"), *words)
     with zipfile.ZipFile(found["files"][0]) as archive:
         text = archive.read("modelDescription.xml").decode()
     assert 'fmiVersion="3.0"' in text and text.count('causality="output"') == 2
+    assert 'start="0.25"' in text
     assert text.count('causality="parameter"') == 1 + len(found["arrays"]["p"]) > 1
 
 
