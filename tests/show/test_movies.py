@@ -14,7 +14,7 @@ from axode.show.render.arrows import arrows
 from axode.show.render.camera import Camera
 from axode.show.render.movie_files import write_movie
 from axode.show.render.painter import SKY
-from axode.show.render.picture import picture
+from axode.show.render.picture import camera_of, picture
 
 SIZE = (96, 72)
 
@@ -135,6 +135,22 @@ def test_a_frame_is_the_still_picture_of_its_instant(model, drive):
     still = picture(model.scene, model.poses(q), camera=camera, width=SIZE[0], height=SIZE[1])
     assert np.abs(made.frame(1).astype(int) - still).max() <= 2
     assert (made.frame(0) != made.frame(1)).any()
+
+
+def test_springs_are_in_the_picture():
+    held = ax.Mechanism("held")
+    box = held.add_body("box", mass=1.0, inertia=(0.1, 0.1, 0.1), shape=ax.Box((0.2, 0.2, 0.2)))
+    held.add_joint("slide", ax.Prismatic(axis=(0, 0, 1)), parent=held.ground, child=box)
+    bare = held.derive().compile(target="interpreter")
+    ends = {"parent": held.ground, "child": box, "at": (0, 0, 1.5)}
+    held.add_spring("hung", stiffness=10.0, rest=1.0, **ends)
+    hung = held.derive().compile(target="interpreter")
+    far = [camera_of(m.scene, m.poses(m.home)).distance for m in (bare, hung)]
+    assert far[1] > 2 * far[0], "its upper end is in the picture too"
+    view = camera_of(hung.scene, hung.poses(hung.home), 1.0)
+    how = {"camera": view, "width": 60, "height": 60}
+    shown = [picture(m.scene, m.poses(m.home), **how) for m in (bare, hung)]
+    assert 20 < (shown[0] != shown[1]).any(2).sum() < 300
 
 
 @pytest.mark.parametrize("size", [(97, 71), (16, 16), (40, 200)])

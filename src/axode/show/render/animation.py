@@ -173,11 +173,8 @@ class RunFrames:
         self.poses = motion.poses(instants)
         self._size = int(size[0]), int(size[1])
         self._painter = ScenePainter(self.scene, meshes(self.scene), *self._size)
+        self._tracks = tracks and bool(self.scene.touches)
         self._ribbons: list[TriangleMesh] = []
-        if tracks and self.scene.touches:
-            points = touch_points(self.scene, self.poses)
-            normal = floor_normal(self.scene, self.scene.floors[0], self.poses[0])
-            self._ribbons = track_ribbons(self.scene, points, normal)
         self._arrows = _ForceArrows(motion, self) if forces and self.scene.touches else None
         self._clock = FrameClock(instants, self._size[1]) if clock else None
         self._cameras: CameraPath
@@ -203,6 +200,11 @@ class RunFrames:
             elevation=elevation,
             drawn=self._painter.drawn,
         )
+        if self._tracks:
+            points = touch_points(self.scene, self.poses)
+            normal = floor_normal(self.scene, self.scene.floors[0], self.poses[0])
+            pixel = self._cameras[0].pixel(height)
+            self._ribbons = track_ribbons(self.scene, points, normal, pixel)
 
     def frame(self, k: int) -> Image:
         """Paint a frame: (height, width, 3), 0 to 255."""
