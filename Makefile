@@ -92,7 +92,7 @@ soak: $(STAMP)  ## 10 000 random mechanisms against the oracle, long tests, fuzz
 
 docs: $(STAMP)  ## the manual, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
-	@echo "Open site/index.html; to search it too: $(BIN)/python -m http.server --directory site"
+	@echo "Open site/index.html; no server is needed, for its search neither"
 
 dist: $(STAMP)  ## the wheel and the source archive, into dist/
 	rm -rf dist

@@ -13,28 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from axode import errors
-from axode.errors import AxodeError
-from axode.mechanism.dh import chain_from_dh
-from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Sphere
-from axode.mechanism.elements.forces import Motor
-from axode.mechanism.elements.joints import (
-    Cylindrical,
-    Fixed,
-    Floating,
-    Planar,
-    Prismatic,
-    Revolute,
-    Screw,
-    Spherical,
-    Universal,
-)
-from axode.mechanism.elements.wheels import Ball, Mecanum, Omni, Plane, Rolling, Skate
-from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.values.expressions import Parameter
-
 if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
+    from axode import errors as errors
     from axode import gallery as gallery
+    from axode.errors import AxodeError as AxodeError
     from axode.errors import Doubtful as Doubtful
     from axode.errors import DoubtfulFile as DoubtfulFile
     from axode.errors import Fault as Fault
@@ -59,9 +41,33 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import UnderactuatedMotion as UnderactuatedMotion
     from axode.errors import UnknownName as UnknownName
     from axode.literature.acceptance import verify as verify
+    from axode.mechanism.dh import chain_from_dh as chain_from_dh
+    from axode.mechanism.elements.bodies import Box as Box
+    from axode.mechanism.elements.bodies import Cylinder as Cylinder
+    from axode.mechanism.elements.bodies import Inertia as Inertia
+    from axode.mechanism.elements.bodies import Mesh as Mesh
+    from axode.mechanism.elements.bodies import Sphere as Sphere
+    from axode.mechanism.elements.forces import Motor as Motor
+    from axode.mechanism.elements.joints import Cylindrical as Cylindrical
+    from axode.mechanism.elements.joints import Fixed as Fixed
+    from axode.mechanism.elements.joints import Floating as Floating
+    from axode.mechanism.elements.joints import Planar as Planar
+    from axode.mechanism.elements.joints import Prismatic as Prismatic
+    from axode.mechanism.elements.joints import Revolute as Revolute
+    from axode.mechanism.elements.joints import Screw as Screw
+    from axode.mechanism.elements.joints import Spherical as Spherical
+    from axode.mechanism.elements.joints import Universal as Universal
+    from axode.mechanism.elements.wheels import Ball as Ball
+    from axode.mechanism.elements.wheels import Mecanum as Mecanum
+    from axode.mechanism.elements.wheels import Omni as Omni
+    from axode.mechanism.elements.wheels import Plane as Plane
+    from axode.mechanism.elements.wheels import Rolling as Rolling
+    from axode.mechanism.elements.wheels import Skate as Skate
     from axode.mechanism.files.loading import load as load
     from axode.mechanism.files.loading import schema as schema
     from axode.mechanism.files.written.mechanism_text import MechanismText as MechanismText
+    from axode.mechanism.mechanism import Mechanism as Mechanism
+    from axode.mechanism.values.expressions import Parameter as Parameter
     from axode.model.model import Model as Model
     from axode.model.model_file import load_model as load_model
     from axode.model.state import State as State
@@ -100,8 +106,32 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
 
 __version__ = "0.2.0"
 
-# Loaded when first used, so that importing axode stays fast and needs nothing but NumPy.
+# Loaded when first used, so that importing axode takes no time.
 _LAZY = {
+    "chain_from_dh": "axode.mechanism.dh",
+    "Box": "axode.mechanism.elements.bodies",
+    "Cylinder": "axode.mechanism.elements.bodies",
+    "Inertia": "axode.mechanism.elements.bodies",
+    "Mesh": "axode.mechanism.elements.bodies",
+    "Sphere": "axode.mechanism.elements.bodies",
+    "Motor": "axode.mechanism.elements.forces",
+    "Cylindrical": "axode.mechanism.elements.joints",
+    "Fixed": "axode.mechanism.elements.joints",
+    "Floating": "axode.mechanism.elements.joints",
+    "Planar": "axode.mechanism.elements.joints",
+    "Prismatic": "axode.mechanism.elements.joints",
+    "Revolute": "axode.mechanism.elements.joints",
+    "Screw": "axode.mechanism.elements.joints",
+    "Spherical": "axode.mechanism.elements.joints",
+    "Universal": "axode.mechanism.elements.joints",
+    "Ball": "axode.mechanism.elements.wheels",
+    "Mecanum": "axode.mechanism.elements.wheels",
+    "Omni": "axode.mechanism.elements.wheels",
+    "Plane": "axode.mechanism.elements.wheels",
+    "Rolling": "axode.mechanism.elements.wheels",
+    "Skate": "axode.mechanism.elements.wheels",
+    "Mechanism": "axode.mechanism.mechanism",
+    "Parameter": "axode.mechanism.values.expressions",
     "load": "axode.mechanism.files.loading",
     "schema": "axode.mechanism.files.loading",
     "MechanismText": "axode.mechanism.files.written.mechanism_text",
@@ -207,6 +237,7 @@ __all__ = [
 
 
 _LAZY_MODULES = {
+    "errors": "axode.errors",
     "gallery": "axode.gallery",
     "motions": "axode.problems.motions.generators",
     "paths": "axode.problems.paths.paths",
@@ -222,6 +253,7 @@ if not TYPE_CHECKING:  # a checker would take every name for one that is there
             return import_module(_LAZY_MODULES[name])
         if name in _LAZY:
             return getattr(import_module(_LAZY[name]), name)
+        errors = import_module("axode.errors")
         if hasattr(errors, name):
             return getattr(errors, name)
         raise AttributeError(f"module 'axode' has no attribute '{name}'")

@@ -7,13 +7,15 @@ import inspect
 import os
 import re
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 # What a terminal obeys instead of showing, what turns lines around, halves of characters.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+
+MOST_DEVIATIONS = 12  # named in one warning
 
 _REPR = reprlib.Repr()
 _REPR.maxother = _REPR.maxstring = 60
@@ -216,7 +218,10 @@ class DoubtfulFile(Doubtful):
         self.deviations = tuple(deviations)
         count = f"{len(deviations)} deviation" + ("s" if len(deviations) != 1 else "")
         head = f"{source} was read with {count} (strict=True refuses it)."
-        super().__init__("\n  ".join([head, *map(str, deviations)]))
+        shown = [str(fault) for fault in self.deviations[:MOST_DEVIATIONS]]
+        if len(shown) < len(self.deviations):
+            shown.append(f"... ({len(self.deviations)} in all; strict=True lists them)")
+        super().__init__("\n  ".join([head, *shown]))
 
 
 class NotAsAsked(UserWarning):
@@ -232,7 +237,15 @@ class NearSingularity(UserWarning):
 
 
 class LeftOut(UserWarning):
-    """Something that a file says and a mechanism cannot hold, or the other way round."""
+    """Something that a file says and a mechanism cannot hold, or the other way round.
+
+    Attributes:
+        left_out: Everything that is left out, by kind; the message names the first of each kind.
+    """
+
+    def __init__(self, message: str = "", left_out: Mapping[str, Sequence[str]] | None = None):
+        self.left_out = {kind: tuple(names) for kind, names in (left_out or {}).items()}
+        super().__init__(message)
 
 
 def level_outside() -> int:
@@ -259,6 +272,13 @@ def shortened(given: object) -> str:
     if not isinstance(given, int) or abs(given) < 1 << 64:
         text = ascii(given) if isinstance(given, str) else _REPR.repr(given)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def first_of(names: Sequence[str], most: int = 12, shown: int | None = None) -> str:
+    """All names, or the first `shown` (`most`) of more than `most` and how many there are."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: shown or most])}, ... ({len(names)} in all)"
 
 
 def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = ()) -> str:

@@ -61,6 +61,8 @@ FORBIDDEN = {
 WHEN_USED = {
     "matplotlib",
     "viser",
+    "av",
+    "PIL",
     "control",
     "cupy",
     "pandas",

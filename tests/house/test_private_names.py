@@ -6,6 +6,7 @@ from house.tree import nodes, relative, sources
 
 # What another library offers no public way to do.
 FOREIGN = {
+    "src/axode/cli/interruption.py": {"_exit"},  # of os: end without waiting for anything
     "src/axode/mechanism/values/expressions.py": {"_implementation"},  # of a function of NumPy
     "src/axode/show/viewer/server.py": {"_thread_executor"},  # viser's threads, to be joined
 }

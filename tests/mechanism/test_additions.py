@@ -211,6 +211,17 @@ def test_parts_are_removed_and_replaced(place):
     assert robot.connections[-1].joint == ax.Prismatic("z")
 
 
+def test_springs_between_points_are_no_dampers(place):
+    robot = ax.load(EXAMPLES / "diffdrive.urdf", base="floating", wheels=())
+    robot.add_spring("coil", parent="ground", child="base_link", at=(0, 0, 1), stiffness=3.0)
+    robot.add_damper("dashpot", parent="ground", child="base_link", at=(0, 0, 1), coefficient=3.0)
+    robot.save(place / "whole.toml")
+    for kind, left in (("damper", "coil"), ("spring", "dashpot")):
+        kept = load(place, f'[extends]\nfile = "whole.toml"\nremove = ["{kind}.*"]\n')
+        assert [strut.name for strut in kept.struts] == [left]
+        assert bool(kept.dampers) == (kind == "spring")
+
+
 def test_wheels_of_a_toml_file_are_removed_as_a_whole(place):
     shutil.copy(EXAMPLES / "balancer.toml", place)
     head = '[extends]\nfile = "balancer.toml"\nremove = ["wheel.left"]\n'

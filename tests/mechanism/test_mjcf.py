@@ -177,6 +177,12 @@ def test_wheels_are_proposed_and_the_proposals_work(tmp_path):
 LEFT_OUT = {
     "limits of joints": ('<joint axis="1 0 0" range="0 1"/>', ""),
     "dry friction": ('<joint axis="1 0 0" frictionloss="1"/>', ""),
+    "(stiffness -2)": ('<joint axis="1 0 0" stiffness="-2"/>', ""),
+    "(armature -1e-12)": ('<joint axis="1 0 0" armature="-1e-12"/>', ""),
+    "(damping -3)": (
+        "",
+        '<tendon><fixed damping="-3"><joint joint="turn" coef="1"/></fixed></tendon>',
+    ),
     "contacts of geoms": ('<geom size="1"/>', ""),
     "springs that are not linear": (f'<body><joint type="ball" stiffness="2"/>{MASS}</body>', ""),
     "compensation of weight": (f'<body name="b" gravcomp="1"><joint/>{MASS}</body>', ""),
@@ -229,6 +235,17 @@ def test_what_is_left_out_is_listed_and_strict_refuses_it(what, tmp_path):
     assert "link" in [body.name for body in robot.bodies]
     message = refusal(tmp_path, text, ax.MechanismError, strict=True)
     assert what in message and "cannot be kept" in message
+
+
+def test_a_long_list_is_shortened_in_the_warning_and_complete_in_its_attribute(tmp_path):
+    sensors = "".join(f'<jointpos name="s{k}" joint="turn"/>' for k in range(20))
+    text = model(MASS, f"<sensor>{sensors}</sensor>")
+    _, caught = read(tmp_path, text)
+    assert "jointpos s2 (line 5), ... (20 in all)\n" in listed(caught)
+    assert listed(caught).endswith("strict=True lists every one of them (--option strict=true)")
+    (names,) = caught[0].message.left_out.values()
+    assert len(names) == 20 and names[-1].startswith("jointpos s19 (line")
+    assert "jointpos.s19" in refusal(tmp_path, text, ax.MechanismError, strict=True)
 
 
 def test_pictures_are_listed_and_strict_does_not_refuse_them(tmp_path):

@@ -146,6 +146,7 @@ def test_a_joint_against_the_tree_keeps_its_coordinate(read):
     ("version", "switch", "wanted"),
     [
         ("1.4", "", "model"),
+        ("1.4", "<use_parent_model_frame>0</use_parent_model_frame>", "joint"),
         ("1.5", "", "joint"),
         ("1.5", "<use_parent_model_frame>true</use_parent_model_frame>", "model"),
         ("1.6", "<use_parent_model_frame>0</use_parent_model_frame>", "joint"),
@@ -162,6 +163,13 @@ def test_the_frame_of_an_axis_depends_on_the_version(version, switch, wanted, re
     axis = arm.connections[0].joint.axis
     np.testing.assert_allclose(axis, (np.cos(angle), np.sin(angle), 0), atol=1e-15)
     assert arm.connections[0].child_rotation[0][0] == pytest.approx(np.cos(0.3))
+
+
+def test_a_switch_that_later_versions_lack_is_listed(read):
+    switch = "<axis><xyz>1 0 0</xyz><use_parent_model_frame>1</use_parent_model_frame></axis>"
+    text = model(link("arm"), joint("j", "world", "arm", switch), version="1.7")
+    read(text)
+    assert "use_parent_model_frame" in read.told[0]
 
 
 @pytest.mark.parametrize(

@@ -296,3 +296,12 @@ def test_a_picture_that_is_wrong_is_not_drawn(file):
     bot, found = deviations(file(ARM.replace('<link name="upper">', f'<link name="upper">{ball}')))
     assert bot.bodies[1].shape is None
     assert [line.rpartition(" -> ")[2] for line in found] == ["not drawn", "not drawn"]
+
+
+def test_many_deviations_are_shortened_in_the_warning_and_kept_in_its_attribute():
+    found = [ax.errors.Fault("link", f"l{k}", "mass", "wrong", k) for k in range(1, 31)]
+    warning = DoubtfulFile("robot.urdf", found)
+    text = str(warning)
+    assert "30 deviations" in text and "[link.l12]" in text and "[link.l13]" not in text
+    assert text.endswith("... (30 in all; strict=True lists them)")
+    assert warning.deviations == tuple(found)

@@ -48,6 +48,119 @@ def legend(axes):
     return [text.get_text() for text in shown.get_texts()] if shown else []
 
 
+# order, labels, units ----------------------------------------------------------------------------
+
+
+def three_units():
+    time = np.linspace(0, 5, 20)
+    return Trajectory(
+        time=time,
+        values=np.stack([np.sin(time), np.cos(time), time, -time], axis=-1),
+        names=("arm.angle", "arm.rate", "arm.effort", "leg.angle"),
+        units=("rad", "rad/s", "N m", "rad"),
+        kinds=dict.fromkeys(("arm.angle", "arm.rate", "arm.effort", "leg.angle"), "measure"),
+    )
+
+
+def test_panels_and_curves_are_in_the_order_asked_for():
+    run = three_units()
+    asked = (["arm.effort"], "leg.angle", ["arm.rate"], "arm.angle")
+    figure = run.plot(*asked)
+    assert labels(figure) == ["arm.effort [N m]", "angle [rad]", "arm.rate [rad/s]"]
+    assert legend(figure.axes[1]) == ["leg.angle", "arm.angle"]
+    assert labels(run.plot("arm.rate", "arm.effort", "arm.angle")) == [
+        "arm.rate [rad/s]", "arm.effort [N m]", "arm.angle [rad]"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("nothing", [[[]], [()], ["arm.angle", []], [""]])
+def test_a_plot_of_nothing_raises_an_error_that_says_how_to_get_an_overview(nothing):
+    with pytest.raises(InvalidArgument, match=r"names no signal; plot\(\) without names draws"):
+        three_units().plot(*nothing)
+
+
+def test_signals_may_be_renamed_by_short_names_too():
+    run = three_units()
+    figure = run.plot("angle", "effort", labels={"leg.angle": "hip", "arm.effort": "motor"})
+    assert legend(figure.axes[0]) == ["arm.angle", "hip"]
+    assert figure.axes[1].get_ylabel() == "motor [N m]"
+    assert run.plot("rate", labels={"rate": r"$\dot{\theta}$"}).axes[0].get_ylabel() == (
+        r"$\dot{\theta}$ [rad/s]"
+    )
+    # what matplotlib cannot set is drawn as it is written
+    odd = run.plot("rate", labels={"rate": r"$\nonsense$"}).axes[0].get_ylabel()
+    assert odd == r"\$\nonsense\$ [rad/s]"
+    path = vehicle().plot("path", labels={"cart": "robot"})
+    assert "robot" in legend(path.axes[0])
+
+
+def test_labels_that_name_nothing_are_reported_all_at_once():
+    with pytest.raises(InvalidArgument) as caught:
+        three_units().plot("effort", labels={"tork": "T", "leg.angel": "q", "rate": 3})
+    assert str(caught.value).count("plot, labels:") == 3
+    for part in ("'tork'", "leg.angle", "expected NAME: LABEL"):
+        assert part in str(caught.value)
+    for wrong in ("run", ["one", "two"], 3):
+        with pytest.raises(InvalidArgument, match=r"labels: a list of 1, one per run, or \{'NAME'"):
+            three_units().plot("effort", labels=wrong)
+
+
+def test_angles_and_their_rates_are_drawn_in_degrees_on_request():
+    run = three_units()
+    figure = run.plot("arm.angle", "rate", "effort", degrees=True)
+    assert labels(figure) == ["arm.angle [deg]", "arm.rate [deg/s]", "arm.effort [N m]"]
+    drawn = [axes.lines[0].get_ydata() for axes in figure.axes]
+    np.testing.assert_allclose(drawn[0], np.rad2deg(run["arm.angle"]))
+    np.testing.assert_allclose(drawn[2], run["arm.effort"])
+    # a heading that jumps by a turn has a gap in degrees as well
+    turning = made({"yaw": np.angle(np.exp(1j * np.linspace(0, 9, 200)))})
+    assert np.isnan(turning.plot("yaw", degrees=True).axes[0].lines[0].get_ydata()).any()
+
+
+# many lines, equal lines -------------------------------------------------------------------------
+
+
+def looks(lines):
+    return [(line.get_color(), line.get_linestyle(), line._unscaled_dash_pattern) for line in lines]
+
+
+@pytest.mark.parametrize("count", [11, 32, 45])
+def test_no_two_lines_of_a_panel_look_alike(count):
+    time = np.linspace(0, 5, 30)
+    figure = made({f"joint.{k}": np.sin(time + 0.1 * k) for k in range(count)}, time).plot("joint")
+    assert sum(len(legend(axes)) for axes in figure.axes) == count
+    for axes in figure.axes:
+        assert len(set(looks(axes.lines))) == len(axes.lines) <= 32
+
+
+def stripes(line):
+    offset, (on, off) = line._unscaled_dash_pattern
+    start = -offset % (on + off)
+    return start, start + on, on + off
+
+
+def test_lines_on_each_other_are_all_seen():
+    time = np.linspace(0, 5, 400)
+    wave = np.sin(time)
+    columns = {"a": wave, "b": wave + 1e-4, "c": 2 * wave, "d": wave.round(5)}
+    first, second, other, third = made(columns, time).plot("a", "b", "c", "d").axes[0].lines
+    assert first.get_linestyle() == other.get_linestyle() == "-"
+    parts = sorted([stripes(second), stripes(third)])
+    assert (
+        parts[0][0] > 0 and parts[0][1] <= parts[1][0] + 1e-9 and parts[1][1] <= parts[1][2] + 1e-9
+    )
+
+    # lines that meet only now and then keep their looks, and so does a line on nothing
+    crossing = made({"a": wave, "b": -wave, "c": np.full(400, np.nan)}, time).plot("a", "b", "c")
+    assert [line.get_linestyle() for line in crossing.axes[0].lines] == ["-"] * 3
+
+    # constants, and runs of a batch
+    still = made({"a": np.ones(9), "b": np.ones(9)}).plot("a", "b").axes[0].lines
+    assert [line.get_linestyle() for line in still] == ["-", "--"]
+    runs = one(values=np.repeat(one().values[None], 3, 0)).plot("pitch")
+    assert len(set(looks(runs.axes[0].lines))) == len(runs.axes[0].lines)
+
+
 # fewer points ------------------------------------------------------------------------------------
 
 
@@ -178,7 +291,7 @@ def test_the_overview_of_a_mechanism_without_wheels_shows_states_inputs_and_ener
     ]
     many = made({f"j{k}": np.arange(4) for k in range(40)}, kind="coordinate")
     assert legend(many.plot().axes[0])[-1] == "and 28 more"
-    assert len(legend(many.plot("coordinates").axes[0])) == 40
+    assert sum(len(legend(axes)) for axes in many.plot("coordinates").axes) == 40
 
 
 # legends -----------------------------------------------------------------------------------------

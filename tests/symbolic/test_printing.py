@@ -307,12 +307,35 @@ def test_two_bases_keep_their_owners():
     assert len({*names.q, *names.nu}) == 12
 
 
+def test_names_that_look_like_the_model_get_a_subscript():
+    tricycle = ax.gallery.build("tricycle").derive()
+    text, names = tricycle.latex(), typeset_names(tricycle)
+    assert r"\delta &= 0" in text and r"\sin \delta_{q}" in text
+    assert r"\dot{\delta}_{q}" in names.nu and r"\dot{\delta}" not in names.nu
+    assert "I_{p}" in names.p and "I" not in names.p
+
+
+def test_what_rounding_left_of_a_cosine_is_not_written():
+    text = ax.gallery.build("planar_3rrr").derive().latex()
+    assert r"\cdot 10^{-17}" not in text
+
+
+def test_a_factor_that_rounds_to_one_is_not_written():
+    text = ax.gallery.build("mecanum_rover").derive().latex()  # tan(45 degrees) is not quite 1
+    assert r"\frac{a + b}{r}" in text
+    assert not re.search(r"(?<![\d._{])1 \\,", text)
+
+
 def test_numbers_are_short():
     shown = {
         2.0: "2",
         0.5: r"\tfrac{1}{2}",
         9.81: "9.81",
-        1 / 3: "0.333333",
+        1 / 3: r"\tfrac{1}{3}",
+        -0.25: r"-\tfrac{1}{4}",
+        0.33333: "0.33333",
+        0.2: "0.2",
+        math.tan(math.pi / 4): "1",
         1e-9: "10^{-9}",
         2.5e8: r"2.5 \cdot 10^{8}",
         1e5: "100000",

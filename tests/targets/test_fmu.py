@@ -13,6 +13,7 @@ import pytest
 
 import axode as ax
 from axode.model.exports.fmu_description import base_unit, unit_of_rate
+from axode.model.exports.fmu_functions import fmu_functions
 from benchmarks.fmu_steps import count_steps
 from tests.targets.fmu_driver import Unit, dependencies
 from tests.targets.test_c import CC, FLAGS, needs_cc
@@ -194,6 +195,25 @@ def test_the_program_in_c_makes_the_same_steps(files, tmp_path):
     rate, x = count_steps(model, START, 1000, tmp_path)
     run = ax.simulate(model, 0.1, start=START, method="rk4", step=1e-4)
     assert rate > 0 and x == pytest.approx(run["x"][-1], rel=SAME_METHOD, abs=SAME_METHOD)
+
+
+def test_inputs_are_cut_to_the_limits_of_motors():
+    bot = ax.Mechanism("limited")
+    bot.add_body("a", mass=1.0, inertia=(1, 1, 1))
+    bot.add_body("b", mass=1.0, inertia=(1, 1, 1))
+    bot.add_joint("free", ax.Prismatic("x"), parent="ground", child="a")
+    bot.add_joint("slide", ax.Prismatic("x"), parent="a", child="b")
+    bot.add_motor("strong", "free")
+    bot.add_motor("weak", "slide", limit=2.0)
+    model = bot.derive().compile("interpreter")
+    rate = fmu_functions(model, ()).rate
+    for u in ((3.0, 1.5), (3.0, 5.0), (-3.0, -5.0)):
+        (x,) = rate.evaluate([0.0], np.zeros(4), np.array(u), np.zeros(0))
+        limited = np.array([u[0], np.clip(u[1], -2.0, 2.0)])
+        expected = model.forward_dynamics(model.home, np.zeros(2), limited)
+        assert np.allclose(x[2:], expected, rtol=1e-12)
+    (x,) = rate.evaluate([0.0], np.zeros(4), np.array([0.0, np.nan]), np.zeros(0))
+    assert np.isnan(x).any()
 
 
 @pytest.mark.parametrize("version", VERSIONS)

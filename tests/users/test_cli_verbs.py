@@ -7,6 +7,8 @@ import csv
 import json
 import math
 import re
+import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -170,8 +172,20 @@ def test_derive_writes_a_document(tmp_path, capsys):
     latex = ax.gallery.build("unicycle").derive().latex(["I"])
     assert capsys.readouterr().out.strip() == latex
     text = file.read_text()
-    assert latex in text
-    assert text.index(r"\begin{document}") < text.index(r"\begin{aligned}")
+    lines = latex.splitlines()[1:-1]
+    assert "\n".join([r"\begin{align*}", *lines, r"\end{align*}"]) in text
+    assert text.index(r"\begin{document}") < text.index(r"\begin{align*}")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX: pdflatex is not installed")
+@pytest.mark.parametrize("name", ["tricycle", "mecanum_rover", "planar_3rrr"])
+def test_a_document_is_set_by_tex_within_its_pages(name, tmp_path):
+    file = tmp_path / "x.tex"
+    assert run(["export", name, "--to", str(file)]) == 0
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", file.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in file.with_suffix(".log").read_text(errors="replace")
 
 
 # simulate ----------------------------------------------------------------------------------------
@@ -187,6 +201,18 @@ def test_formulas_with_commas_and_conditions(tmp_path, capsys):
     drive = np.clip(2 * t, 0, 1) - (columns["w"] >= 0)
     assert columns["tau_drive"] == pytest.approx(drive, abs=1e-12)
     assert columns["tau_steer"] == pytest.approx(np.where((t > 0.2) & (t < 0.4), 0.01, 0.0))
+
+
+def test_angles_are_shown_in_degrees_on_request(tmp_path, capsys):
+    flags = ["--time", "0.1", "--columns", "theta,v", "--start", "theta=1,v=1"]
+    picture, file = tmp_path / "run.svg", tmp_path / "run.csv"
+    files = ["--plot", str(picture), "--out", str(file)]
+    assert run(["simulate", "unicycle", *flags, "--degrees", *files]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["theta", "deg", "57.2958"] in [row[:3] for row in rows]
+    assert ["v", "m/s", "1"] in [row[:3] for row in rows]
+    assert picture.stat().st_size > 1000
+    assert np.genfromtxt(file, delimiter=",", names=True)["theta"][0] == 1.0  # files hold radians
 
 
 def test_simulate_ends_where_python_ends(tmp_path, capsys):
@@ -407,11 +433,12 @@ def test_export_begins_names_in_c_as_asked(tmp_path, capsys):
 
 def test_export_of_a_unit_takes_its_options(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    words = ["--fmi", "3.0", "--outputs", "x,theta", "--step", "0.01"]
+    words = ["--fmi", "3.0", "--outputs", "x,theta", "--step", "0.01", "--start", "x=0.25"]
     found = told(capsys, "export", "unicycle", "--to", str(tmp_path / "u.fmu"), *words)
     with zipfile.ZipFile(found["files"][0]) as archive:
         text = archive.read("modelDescription.xml").decode()
     assert 'fmiVersion="3.0"' in text and text.count('causality="output"') == 2
+    assert 'start="0.25"' in text
     assert text.count('causality="parameter"') == 1 + len(found["arrays"]["p"]) > 1
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli import INTERRUPTED, interruption
 from axode.cli.model_sources import SOURCE_HELP, Options, model_from
 from axode.cli.shared import AsJson, JsonFile, deliver, words
 
@@ -54,8 +55,12 @@ def bench(
     for name in asked:
         if name not in model.functions:
             raise UnknownName(f"model '{model.name}'", "function", name, model.functions)
-    rows = [_function(model, name, batch, repeat) for name in asked]
-    steps = _steps(model, repeat)
+    rows: list[dict[str, Any]] = []
+    steps: dict[str, Any] = {}
+    with interruption.stop_early() as stop:
+        for name in asked:
+            rows.append(_function(model, name, batch, repeat))
+        steps = _steps(model, repeat)
     data = {
         "model": model.name,
         "machine": _machine(),
@@ -65,6 +70,9 @@ def bench(
         "steps_per_second": steps,
     }
     deliver(data, lambda: _show(data), as_json=as_json, out=out)
+    if stop.interrupted:
+        typer.echo("interrupted; what was timed is kept", err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 # times -------------------------------------------------------------------------------------------
@@ -192,6 +200,8 @@ def _show(data: dict[str, Any]) -> None:
         title=f"{data['model']} on {machine['processor']}, batches of {data['batch']}",
         note=f"operations: {counts}",
     )
+    if not data["steps_per_second"]:
+        return
     print()
     rows = [(word, *_rate(found)) for word, found in data["steps_per_second"].items()]
     show_table(("rk4, with starting and recording", ">median", ">min", ">max", "unit"), rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,9 @@ from axode.cli.shared import AsJson, check_writable, print_json, words, write_te
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
+LETTER = 0.24  # [cm], of most formulas on average
+MATRIX = re.compile(r"\\begin\{bmatrix\}(.*?)\\end\{bmatrix\}")
+UNSEEN = str.maketrans("", "", " {}_^&\\")
 COUNTED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multipliers")
 
 
@@ -65,29 +69,43 @@ def derive(
 
 
 def document(equations: Equations, parts: tuple[str, ...] | None = None) -> str:
-    """Return a LaTeX document with the equations on one page, as large as they need."""
+    """Return a LaTeX document with the equations, on pages as wide as the longest line needs."""
     text = equations.latex(parts)
-    lines = text.split("\\\\\n")
-    heights = [1.0 + 0.6 * max(0, line.count(r" \\ ") - line.count(r"\qquad")) for line in lines]
-    width = min(500, max(21, max(len(line) for line in lines) // 8))
-    height = min(500, max(15, round(sum(heights))))
-    page = f"margin=1cm, paperwidth={width}cm, paperheight={height}cm"
+    body = text.removeprefix("\\begin{aligned}\n").removesuffix("\n\\end{aligned}")
+    width = max(21, round(3 + LETTER * max(map(_letters, body.split(" \\\\\n")))))
     return "\n".join(
         [
             f"% Equations of motion of {' '.join(equations.name.split())}, by Axode, formulation "
             f"'{equations.formulation}'.",
-            r"\documentclass{article}",
+            r"\documentclass[fleqn]{article}",
             r"\usepackage{amsmath}",
-            rf"\usepackage[{page}]{{geometry}}",
+            rf"\usepackage[margin=1cm, paperwidth={width}cm, paperheight=29.7cm]{{geometry}}",
             r"\pagestyle{empty}",
+            r"\setlength{\mathindent}{0pt}",
+            r"\renewcommand{\arraystretch}{1.3}",
+            r"\allowdisplaybreaks",
             r"\begin{document}",
-            r"\[",
-            text,
-            r"\]",
+            r"\begin{align*}",
+            body,
+            r"\end{align*}",
             r"\end{document}",
             "",
         ]
     )
+
+
+def _letters(line: str) -> int:
+    """Letters across a line of LaTeX, at most: above and below a fraction are counted together."""
+    line = MATRIX.sub(_widest_row, line)
+    line = re.sub(r"\\(t?frac|left|right|d*dot|mathrm|text|operatorname|[,;])", "", line)
+    line = re.sub(r"\\(sin|cos|tan|ln|exp|arc|min|max|sqrt)", r"\1", line)
+    return len(re.sub(r"\\[a-zA-Z]+", "x", line).translate(UNSEEN))
+
+
+def _widest_row(matrix: re.Match[str]) -> str:
+    """The longest entries of all columns of a matrix, beside each other."""
+    rows = [row.split(" & ") for row in matrix[1].split(r" \\ ")]
+    return " MM ".join(max(column, key=len) for column in zip(*rows, strict=True))
 
 
 def _facts(equations: Equations) -> dict[str, Any]:

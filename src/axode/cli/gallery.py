@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli.shared import AsJson, JsonFile, deliver
+from axode.errors import first_of
 
 
 def gallery(
@@ -76,10 +77,9 @@ def _facts(name: str) -> dict[str, Any]:
     }
 
 
-def _list_values(value: Any, most: int = 12) -> str:
+def _list_values(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
         value = [f"{name} = {number:g}" for name, number in value.items()]
-    more = f", ... ({len(value)} in all)" if len(value) > most else ""
-    return ", ".join(value[:most]) + more
+    return first_of(value)

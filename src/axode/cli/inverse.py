@@ -12,6 +12,7 @@ from axode.cli.shared import (
     AsJson,
     Columns,
     ColumnsFile,
+    Degrees,
     Parameters,
     Plot,
     check_writable,
@@ -70,6 +71,7 @@ def inverse(
     columns: Columns = None,
     out: ColumnsFile = None,
     plot: Plot = None,
+    degrees: Degrees = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute the motor torques and forces along a motion, along a path, or at one state.
@@ -102,7 +104,7 @@ def inverse(
         run = _along_path(model, path, point, begin, options)
     else:
         run = _along_motion(model, motion or [], time, begin, options)
-    summary = RunSummary(words(columns), out, plot, KINDS)
+    summary = RunSummary(words(columns), out, plot, KINDS, degrees)
     summary.write(run)
     if as_json:
         print_json(summary.summary(run))

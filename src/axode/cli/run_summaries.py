@@ -23,12 +23,14 @@ class RunSummary:
         names: Columns to show and to draw; the usual ones if there are none.
         out, plot: Files to write.
         kinds: Kinds of the usual columns.
+        degrees: Whether the table and the plot show angles in degrees; files hold radians.
     """
 
     names: tuple[str, ...] = ()
     out: Path | None = None
     plot: Path | None = None
     kinds: tuple[str, ...] = USUAL
+    degrees: bool = False
 
     def write(self, run: Trajectory) -> None:
         """Write the files that were asked for."""
@@ -37,15 +39,20 @@ class RunSummary:
         if self.out is not None:
             save_columns(run, self.out)
         if self.plot is not None:
-            run.plot(*self.names, save=self.plot)
+            run.plot(*self.names, save=self.plot, degrees=self.degrees)
 
     def show(self, run: Trajectory) -> None:
         """Print the table, and remarks on the whole run."""
         from axode.cli.tables import format_number, show_entries, show_table
+        from axode.show.plot.wording import shown_unit
 
         names = self._chosen(run) or self._usual(run)
         show_entries(_title(run), _remarks(run))
-        rows = [(name, run.unit(name), *map(format_number, _extremes(run, name))) for name in names]
+        rows = []
+        for name in names:
+            unit, factor = shown_unit(run.unit(name), self.degrees)
+            numbers = (format_number(factor * value) for value in _extremes(run, name))
+            rows.append((name, unit, *numbers))
         if rows:
             print()
             show_table(("name", "unit", ">start", ">end", ">min", ">max"), rows)

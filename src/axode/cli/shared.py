@@ -14,7 +14,6 @@ from axode.cli.replacing import check_json, check_replaceable
 
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1
-INTERRUPTED = 130
 
 FORMS = {1: "VALUE", 2: "LOW:HIGH", 3: "LOW:HIGH:COUNT"}
 MAX_COUNT = 10_000
@@ -54,6 +53,9 @@ ColumnsFile = Annotated[
     ),
 ]
 Plot = Annotated[Path | None, typer.Option(help="File for a plot: .png, .svg or .pdf.")]
+Degrees = Annotated[
+    bool, typer.Option("--degrees", help="Show angles in degrees, in the table and the plot.")
+]
 
 
 # NAME=VALUE --------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli import INTERRUPTED, interruption
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
-    INTERRUPTED,
     AsJson,
     Columns,
     ColumnsFile,
+    Degrees,
     Inputs,
     Parameters,
     Plot,
@@ -67,6 +68,7 @@ def simulate(
     columns: Columns = None,
     out: ColumnsFile = None,
     plot: Plot = None,
+    degrees: Degrees = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a mechanism from a start with given inputs; print the final state and extremes.
@@ -88,9 +90,12 @@ def simulate(
     }
     texts = pairs("--input", input)
     model = model_from(source, option)
-    summary = RunSummary(words(columns), out, plot)
+    summary = RunSummary(words(columns), out, plot, degrees=degrees)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "save_every": every}
-    run, failure = _run(model, time, texts, given, **options, singular=singular)
+    with interruption.keep_results():
+        run, failure = _run(model, time, texts, given, **options, singular=singular)
+    if run is not None and run.status == "interrupted":
+        interruption.write_results()
     if run is not None:
         summary.write(run)
     if as_json:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli import INTERRUPTED, interruption
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
-    INTERRUPTED,
     AsJson,
     Inputs,
     Parameters,
@@ -101,7 +101,7 @@ def sweep(
     values = group_values(model, shared, swept)
     from axode.problems.sweep.sweep import sweep as sweep_model
 
-    with _executor(workers, cluster) as executor:
+    with interruption.keep_results(), _executor(workers, cluster) as executor:
         made = sweep_model(
             model,
             time,
@@ -121,6 +121,8 @@ def sweep(
             target=target,
             on_interrupt="return",
         )
+    if _was_interrupted(made):
+        interruption.write_results()
     files = [path for path in (out, plot) if path is not None]
     if out is not None:
         save_rows(made, out)

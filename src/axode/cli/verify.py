@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from axode.cli import INTERRUPTED, interruption
 from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver
 
 if TYPE_CHECKING:
@@ -32,27 +33,34 @@ def verify(
     from axode.cli.tables import show_table
     from axode.literature.acceptance.table import TITLES
 
-    result = _run_cases(file)
+    result, left = _run_cases(file)
 
     def show() -> None:
         failed = [number for number, check in enumerate(result) if not check.passed]
         show_table(TITLES, [check.cells for check in result], note=result.summary, marked=failed)
 
     deliver([asdict(check) for check in result], show, as_json=as_json, out=out)
+    if left:
+        typer.echo(f"interrupted; {left} cases were not run", err=True)
+        raise typer.Exit(INTERRUPTED)
     if not result.passed:
         raise typer.Exit(WRONG_DATA)
 
 
-def _run_cases(file: str | None) -> Verification:
-    """Run the cases, with a progress bar on a terminal."""
+def _run_cases(file: str | None) -> tuple[Verification, int]:
+    """Run the cases, with a progress bar on a terminal; return also how many Ctrl-C left out."""
     from axode.literature.acceptance import checks_of
     from axode.literature.acceptance.cases import OPEN_CASES, load_cases
     from axode.literature.acceptance.table import Verification as Found
     from axode.problems.progress import Progress
 
-    cases, checks = load_cases(file), []
-    with Progress("verify") as bar:
-        for number, case in enumerate(cases):
-            bar.update(number / len(cases))
-            checks += checks_of(case)
-    return Found(tuple(checks), Path(file or OPEN_CASES).name)
+    cases, checks, done = load_cases(file), [], 0
+    with interruption.stop_early(), Progress("verify") as bar:
+        for case in cases:
+            bar.update(done / len(cases))
+            found = checks_of(case)
+            if interruption.pressed():  # the case may have taken it for its own error
+                raise KeyboardInterrupt
+            checks += found
+            done += 1
+    return Found(tuple(checks), Path(file or OPEN_CASES).name), len(cases) - done

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from axode.cli import interruption
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import Parameters, Starts, numbers, pairs, words
 
@@ -69,16 +70,19 @@ def view(
     }
     begin, values = numbers("--start", start), numbers("--parameter", parameter)
     texts = pairs("--input", input)
-    model = model_from(source, option)
+    shown: Any = model_from(source, option)
     if run is not None:
         from axode.results.trajectory import Trajectory
 
-        show(Trajectory.load(run), model=model, **looks)
+        looks["model"], shown = shown, Trajectory.load(run)
     elif time is not None:
-        show(simulate_run(model, time, begin, texts, values), **looks)
+        shown = simulate_run(shown, time, begin, texts, values)
     else:
         mode = "torque" if torque else "speed"
-        show(model, drive=mode if drive else False, start=begin or None, parameters=values, **looks)
+        looks |= {"drive": mode if drive else False, "start": begin or None, "parameters": values}
+    with interruption.keep_results():  # Ctrl-C closes the viewer
+        show(shown, **looks)
+    interruption.forgive()
 
 
 def _check_compatible(run: Path | None, time: float | None, drive: bool, input: Any) -> None:

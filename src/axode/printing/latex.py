@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ SHARED_FUNCTION = 2  # symbols in a function used twice before it gets one
 MATRIX_WIDTH = 240  # characters of LaTeX in a row, up to which a matrix is written as one
 MATRIX_ROWS = 12
 DIGITS = 6  # of numbers in LaTeX; SymPy gets all of them
+UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
+DENOMINATORS = (2, 3, 4, 6, 12)  # of moments of inertia and of halves of them
 
 PARTS: dict[str, tuple[str, Callable[[Equations], SX]]] = {
     "I": ("I", lambda e: e.I),
@@ -188,6 +191,8 @@ class _Writer:
         """A polynomial, what all its terms share taken out."""
         if not poly:
             return "0"
+        largest = max(abs(number) for _, number in poly)
+        poly = tuple(term for term in poly if abs(term[1]) > UNSEEN * largest)
         number, shared = _common(poly)
         if len(poly) == 1 or (not shared and number == 1):
             return self._open_sum(poly)
@@ -213,8 +218,9 @@ class _Writer:
         ordered = sorted(monomial, key=lambda factor: self._rank(factor[0]))
         above = [self._power(atom, e) for atom, e in ordered if e > 0] + last
         below = [self._power(atom, -e) for atom, e in ordered if e < 0]
-        if abs(number) != 1 or not above:
-            above = [number_tex(abs(number)), *above]
+        factor = number_tex(abs(number))
+        if factor != "1" or not above:  # 1 also stands for numbers that differ by rounding
+            above = [factor, *above]
         if not below:
             return sign + THIN.join(above)
         over, under = (
@@ -312,11 +318,14 @@ def _inverse(monomial: Monomial) -> Monomial:
 
 
 def number_tex(number: float) -> str:
-    """A number with few digits: integers and halves exactly, others rounded."""
+    """A number with few digits: integers and simple fractions exactly, others rounded."""
     if number == int(number) and abs(number) < 10**DIGITS:
         return str(int(number))
-    if abs(number) == 0.5:
-        return r"\tfrac{1}{2}" if number > 0 else r"-\tfrac{1}{2}"
+    simple = Fraction(number).limit_denominator(12)
+    above, below = abs(simple.numerator), simple.denominator
+    near = abs(number - simple) <= ROUNDING * abs(number)
+    if near and below in DENOMINATORS and above < 12:
+        return rf"{'-' if number < 0 else ''}\tfrac{{{above}}}{{{below}}}"
     digits, _, exponent = f"{number:.{DIGITS}g}".partition("e")
     if not exponent:
         return digits

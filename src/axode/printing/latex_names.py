@@ -68,6 +68,9 @@ SUFFIXES = {
     **{f"f{a}": ("f", a) for a in "xyz"},
 }
 
+# The model's own symbols, and its time: a name that would look the same gets a subscript.
+RESERVED = ("I", "C", "A", "E", "q", "u", "t", r"\nu", r"\tau", r"\gamma", r"\delta", r"\Theta")
+
 
 @dataclass(frozen=True)
 class Glyph:
@@ -76,6 +79,11 @@ class Glyph:
     head: str
     subscripts: tuple[str, ...] = ()
     dots: int = 0
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether it would look like a symbol of the model."""
+        return self.head in RESERVED and not self.subscripts
 
     @property
     def tex(self) -> str:
@@ -104,32 +112,27 @@ class Typeset:
 def typeset_names(equations: Equations) -> Typeset:
     """LaTeX for the names of a model: short where that is clear, in full where it is not."""
     units = _units(equations)
-    names = [
-        *equations.coordinates,
-        *equations.independent,
-        *equations.inputs,
-        *equations.parameters,
-    ]
-    short = [_glyph(name, units, owner=False).tex for name in names]
-    taken = Counter(short)
-    chosen = [
-        s if taken[s] == 1 and s != "t" else _glyph(name, units, owner=True).tex
-        for name, s in zip(names, short, strict=True)
-    ]
+    groups = (
+        ("q", equations.coordinates),
+        ("q", equations.independent),
+        ("u", equations.inputs),
+        ("p", tuple(equations.parameters)),
+    )
+    names = [name for _, group in groups for name in group]
+    kinds = [kind for kind, group in groups for _ in group]
+    short = [_glyph(name, units, owner=False) for name in names]
+    taken = Counter(glyph.tex for glyph in short)
+    chosen = []
+    for name, kind, glyph in zip(names, kinds, short, strict=True):
+        if taken[glyph.tex] > 1 or glyph.is_reserved:
+            glyph = _glyph(name, units, owner=True)
+        chosen.append((replace(glyph, subscripts=(kind,)) if glyph.is_reserved else glyph).tex)
     again = Counter(chosen)
     final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(names, chosen, strict=True)]
     used = {re.sub(r"[^A-Za-z\\].*", "", name) for name in final}
     term = next(letter for letter in ("z", "e", "w", "h", r"\kappa", r"\chi") if letter not in used)
     symbols = iter(final)
-    q, nu, u, p = (
-        tuple(next(symbols) for _ in group)
-        for group in (
-            equations.coordinates,
-            equations.independent,
-            equations.inputs,
-            equations.parameters,
-        )
-    )
+    q, nu, u, p = (tuple(next(symbols) for _ in group) for _, group in groups)
     return Typeset(q, nu, u, p, term)
 
 

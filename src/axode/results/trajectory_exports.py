@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -27,7 +27,8 @@ class TrajectoryExports:
         size: str = "screen",
         save: str | PathLike[str] | None = None,
         figure: Any = None,
-        labels: Sequence[str] = (),
+        labels: Sequence[str] | Mapping[str, str] = (),
+        degrees: bool = False,
         x: str | Sequence[str] = (),
         y: str | Sequence[str] = (),
     ) -> Any:
@@ -43,7 +44,9 @@ class TrajectoryExports:
             size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
             save: A file to write as well, .png, .svg or .pdf.
             figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
-            labels: Labels of the runs of a small batch, one per run.
+            labels: Labels of signals, `{"pitch": "lean"}`, with mathematics between dollar signs;
+                or labels of the runs of a small batch, one per run.
+            degrees: Whether angles and their rates are drawn in degrees.
             x: For "path", columns of points instead of the bodies and wheels found.
             y: Likewise, as many.
 
@@ -57,9 +60,8 @@ class TrajectoryExports:
         """
         from axode.show.plot.plots import plot
 
-        return plot(
-            self._trajectory, *what, size=size, save=save, figure=figure, labels=labels, x=x, y=y
-        )
+        options: dict[str, Any] = {"size": size, "save": save, "figure": figure, "x": x, "y": y}
+        return plot(self._trajectory, *what, **options, labels=labels, degrees=degrees)
 
     def view(self, *, model: Model | None = None, **options: Any) -> Any:
         """Play it in the browser; see `axode.view`, which takes the same options.
@@ -80,6 +82,23 @@ class TrajectoryExports:
         from axode.show.report import report
 
         return report(model or self._trajectory, path, run=self._trajectory)
+
+    def animate(
+        self, path: str | PathLike[str], *, model: Model | None = None, **options: Any
+    ) -> Path:
+        """Write it as a movie; see `axode.show.render.animation.animate`, which has the options.
+
+        Args:
+            path: Ends in `.mp4`, `.webm`, `.gif` or `.apng`.
+            model: What made it, for a trajectory from a file.
+            options: Such as `speed`, `rate`, `size`, `follow`, `forces`.
+
+        Returns:
+            The path.
+        """
+        from axode.show.render.animation import animate
+
+        return animate(self._trajectory, path, model=model, **options)
 
     def to_pandas(self) -> Any:
         """A DataFrame with the time as its index, below the run for a batch.

@@ -137,8 +137,19 @@ class _Made:
             [self.builder.input(k, i) for i in range(port.size)] for k, port in enumerate(ports)
         )
         n_q = len(model.coordinates)
+        u = self._within_limits(u)
         self._arguments = {"t": t, "q": x[:n_q], "nu": x[n_q:], "u": u, "p": p}
         self._results: dict[str, list[int]] = {}
+
+    def _within_limits(self, inputs: list[int]) -> list[int]:
+        """Inputs between the limits of the motors, which come first, as `simulate` keeps them."""
+        apply, constant = self.builder.apply, self.builder.constant
+        made = list(inputs)
+        for k, limit in enumerate(self._model.facts.limits):
+            if limit is not None:
+                below = apply(Kind.FMIN, inputs[k], constant(limit))
+                made[k] = apply(Kind.FMAX, below, constant(-limit))
+        return made
 
     def results(self, function: str) -> list[int]:
         """Results of a function of the model, made once."""

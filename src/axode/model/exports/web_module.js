@@ -82,8 +82,12 @@ export class Robot {
     return change;
   }
 
-  /** Take `count` steps of Runge-Kutta of order four, `length` seconds each; returns the status. */
+  /** Take `count` steps of Runge-Kutta of order four, `length` seconds each; returns the status.
+   *  Inputs are cut to the limits of the motors. */
   step(length, count = 1, program = "advance") {
+    this.model.limits.forEach((most, k) => {
+      if (most !== null) this.u[k] = Math.max(-most, Math.min(most, this.u[k]));
+    });
     const begin = this.time, { given, state } = this.facts.programs[program];
     const put = (name, value) => { if (name in given) this.arrays[given[name]][0] = value; };
     const start = (name) => { if (name in state) this.arrays[state[name]][0] = 0; };

@@ -19,7 +19,11 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import IO, Any
 
 MAX_LOST = 3  # processes that one call may take with it
-_PROGRAM = "from axode.problems.sweep.worker_processes import serve; serve()"
+# The process that called `sweep` answers Ctrl-C, also while this one starts.
+_PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "from axode.problems.sweep.worker_processes import serve; serve()"
+)
 _LENGTH = struct.Struct("<Q")
 
 
@@ -153,9 +157,6 @@ def _receive(stream: IO[bytes]) -> bytes:
 
 def serve() -> None:
     """Answer calls until there are no more, as one of the processes."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that called `sweep` answers it
     given, made = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what functions print is no answer
     with contextlib.suppress(EOFError, BrokenPipeError):  # the other process has gone

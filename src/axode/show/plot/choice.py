@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import AxodeError, InvalidArgument, UnknownName, shortened, suggest
 from axode.names import Names
+from axode.show.style import COLOURS, DASHES
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -51,6 +52,7 @@ QUANTITIES = {
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
 NO_CHANGE = 1e-9  # [SI]: rounding, not motion
 NOTABLE = 12  # columns of a panel of the overview
+LINE_STYLES = len(COLOURS) * len(DASHES)  # lines of a panel that look different
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,15 @@ class Curve:
         label: Label in the legend.
         values: Values of all runs, shape (runs, T).
         dashes: Index into `style.DASHES`.
-        wraps: Whether it is an angle that jumps by a whole turn.
+        turn: Where an angle jumps by a whole turn, that turn; zero elsewhere.
+        column: Column that it was read from, if it was one.
     """
 
     label: str
     values: Array
     dashes: int = 0
-    wraps: bool = False
+    turn: float = 0.0
+    column: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,15 +80,17 @@ class Panel:
 
     Attributes:
         curves: One or more.
-        label: What they are, with their unit.
-        brief: The same where the label is too long.
+        quantity: What they are.
+        brief: The same where that is too long.
+        unit: Unit of all of them.
         logarithmic: Whether orders of magnitude are shown.
         more: How many an overview left out.
     """
 
     curves: tuple[Curve, ...]
-    label: str
+    quantity: str
     brief: str = ""
+    unit: str = ""
     logarithmic: bool = False
     more: int = 0
 
@@ -94,25 +100,31 @@ def choose_panels(
 ) -> tuple[bool, list[Panel]]:
     """Return whether the path is asked for, and the panels, one per unit; a list has its own.
 
+    Panels and curves are in the order in which they are asked for; signals outside lists that share
+    a unit are drawn where the first of them is named.
+
     Raises:
         UnknownName: if a name means nothing, with what does.
         InvalidArgument: if something is no name, or a word means no column of this trajectory.
     """
     if not trajectory.names:
         raise InvalidArgument(f"{trajectory.column_names.owner} has no column to plot")
-    path, panels, loose = False, list[Panel](), list[str]()
     _check_all(trajectory, what)
-    for item in what:
-        if not isinstance(item, str):
-            names = [name for word in item for name in columns_of(trajectory, word)]
-            panels += _by_unit(trajectory, names)
-        elif item == "path" and item not in trajectory.names:
+    path, groups = False, dict[tuple[Any, ...], list[str]]()
+    for place, item in enumerate(what):
+        if item == "path" and item not in trajectory.names:
             path = True
         elif item == "energy" and item not in trajectory.names:
-            panels += energy_panels(trajectory)
+            groups["energy",] = []
         else:
-            loose += columns_of(trajectory, item)
-    return path, [*_by_unit(trajectory, loose), *panels]
+            words, own = ([item], -1) if isinstance(item, str) else (item, place)
+            for name in (name for word in words for name in columns_of(trajectory, word)):
+                key = (own, trajectory.unit(name), _is_error(trajectory, name))
+                groups.setdefault(key, []).append(name)
+    panels = list[Panel]()
+    for names in groups.values():
+        panels += _by_unit(trajectory, names) if names else energy_panels(trajectory)
+    return path, [part for panel in panels for part in _divide(panel)]
 
 
 def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> None:
@@ -122,6 +134,10 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
         if not isinstance(item, str | list | tuple):
             raise InvalidArgument(
                 f"plot: expected names of columns or lists of names, got {shortened(item)}"
+            )
+        if not item:
+            raise InvalidArgument(
+                "plot: an empty list names no signal; plot() without names draws an overview"
             )
         for word in [item] if isinstance(item, str) else item:
             if not isinstance(word, str):
@@ -183,6 +199,14 @@ def _by_unit(trajectory: Trajectory, names: Iterable[str]) -> list[Panel]:
     return [_panel(trajectory, group, error) for (_, error), group in groups.items()]
 
 
+def _divide(panel: Panel) -> list[Panel]:
+    """Divide a panel with more curves than there are styles of lines."""
+    return [
+        replace(panel, curves=panel.curves[first : first + LINE_STYLES])
+        for first in range(0, len(panel.curves), LINE_STYLES)
+    ]
+
+
 def _is_error(trajectory: Trajectory, name: str) -> bool:
     """Return whether its order of magnitude is what matters."""
     kind = trajectory.kinds[name]
@@ -193,20 +217,16 @@ def _panel(trajectory: Trajectory, names: Sequence[str], error: bool) -> Panel:
     curves = tuple(_curve(trajectory, name, error) for name in names)
     unit = trajectory.unit(names[0])
     quantity = "error" if error else QUANTITIES.get(unit, "value")
-    label, brief = (
-        f"{text} [{unit}]" if unit else text
-        for text in (_quantity(trajectory, names, quantity), quantity)
-    )
-    return Panel(curves, label, brief, logarithmic=error)
+    return Panel(curves, _quantity(trajectory, names, quantity), quantity, unit, logarithmic=error)
 
 
 def _curve(trajectory: Trajectory, name: str, error: bool) -> Curve:
     values = _values(trajectory, name)
     if error:
-        return Curve(f"|{name}|", np.abs(values))
+        return Curve(f"|{name}|", np.abs(values), column=name)
     label = name if np.isfinite(values).any() else f"{name} (no values)"
     wraps = trajectory.unit(name) == "rad" and trajectory.kinds[name] == "measure"
-    return Curve(label, values, wraps=wraps)
+    return Curve(label, values, turn=2 * np.pi if wraps else 0.0, column=name)
 
 
 def _quantity(trajectory: Trajectory, names: Sequence[str], usual: str) -> str:
@@ -242,14 +262,15 @@ def energy_panels(trajectory: Trajectory) -> list[Panel]:
     for word, dashes in (("kinetic", 0), ("potential", 0), ("supplied", 1), ("dissipated", 2)):
         if word in by_word:
             values = _values(trajectory, by_word[word])
-            curves.append(Curve(by_word[word], values - values[:, :1], dashes))
+            column = by_word[word]
+            curves.append(Curve(column, values - values[:, :1], dashes, column=column))
     telling = [curve for curve in curves if _changes(curve.values)] or curves
     stored = [curve for curve in telling if _last(curve.label) in ("kinetic", "potential")]
     if len(stored) == 2:
         total = Curve("kinetic + potential", stored[0].values + stored[1].values)
         telling.insert(2, total)
     errors = [name for word, name in by_word.items() if word not in ENERGIES]
-    first = [Panel(tuple(telling), "change of energy [J]", "energy [J]")] if telling else []
+    first = [Panel(tuple(telling), "change of energy", "energy", "J")] if telling else []
     return [*first, *_by_unit(trajectory, errors)]
 
 

@@ -16,9 +16,16 @@ if TYPE_CHECKING:
 POINTS = 72.0  # an inch
 WIDTH_OF_LETTER = 0.62  # of the size of the text, of most names on average
 ROW = 1.42  # height of a row, of the size of the text
-HANDLE = 3.8  # the line before a label and the space after it, of the size of the text
+SOLID_HANDLE, DASHED_HANDLE = 1.6, 3.0  # the line before a label, of the size of the text
+AFTER_HANDLE = 2.2  # the space after it, likewise
 BESIDE = 0.34  # of the width of the figure: wider, a legend stands above
 AXIS = 0.7  # [in] that numbers and label of an axis take
+
+
+class MathLabel(str):
+    """Label with mathematics between dollar signs, as the user wrote it."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,7 @@ class Legend:
     columns: int
     width: float
     height: float
+    handle: float = SOLID_HANDLE
 
 
 def plan_legends(entries: Sequence[LegendEntry], size: Size, width: float) -> Legend | None:
@@ -49,10 +57,13 @@ def plan_legends(entries: Sequence[LegendEntry], size: Size, width: float) -> Le
     if not entries:
         return None
     text = 0.9 * size.text / POINTS
-    room = width - AXIS - HANDLE * text
+    dashed = any(entry.style.get("linestyle", "-") not in ("-", "none") for entry in entries)
+    line = DASHED_HANDLE if dashed else SOLID_HANDLE
+    handle = (line + AFTER_HANDLE) * text
+    room = width - AXIS - handle
     texts = shorten([e.label for e in entries], int(room / (WIDTH_OF_LETTER * text)))
     entries = [LegendEntry(label, e.style) for label, e in zip(texts, entries, strict=True)]
-    column = max(width_of(e.label, 0.9 * size.text) for e in entries) + HANDLE * text
+    column = max(width_of(e.label, 0.9 * size.text) for e in entries) + handle
     rows_beside = max(int(size.panel * 1.1 / (ROW * text)), 1)
     columns = math.ceil(len(entries) / rows_beside)
     if columns * column > BESIDE * width and column <= BESIDE * width:
@@ -61,7 +72,7 @@ def plan_legends(entries: Sequence[LegendEntry], size: Size, width: float) -> Le
     if not beside:
         columns = min(max(int((width - AXIS) / column), 1), len(entries))
     height = ROW * text * math.ceil(len(entries) / columns)
-    return Legend(tuple(entries), beside, columns, columns * column, height)
+    return Legend(tuple(entries), beside, columns, columns * column, height, line)
 
 
 def add_legend(axes: Axes, legend: Legend | None) -> None:
@@ -75,11 +86,13 @@ def add_legend(axes: Axes, legend: Legend | None) -> None:
     if not legend.beside:
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.03)}
     texts = [readable(entry.label) for entry in legend.entries]
-    axes.legend(handles, texts, ncols=legend.columns, **place)
+    axes.legend(handles, texts, ncols=legend.columns, handlelength=legend.handle, **place)
 
 
 def readable(label: str) -> str:
     """Return a label that matplotlib shows as written: no mathematics, no leading underscore."""
+    if isinstance(label, MathLabel):
+        return label
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
@@ -117,5 +130,7 @@ def width_of(label: str, text: float) -> float:
     from matplotlib.textpath import TextToPath
 
     font = FontProperties(family=FONTS, size=text)
-    width, _, _ = TextToPath().get_text_width_height_descent(label, font, ismath=False)
+    width, _, _ = TextToPath().get_text_width_height_descent(
+        label, font, ismath=isinstance(label, MathLabel)
+    )
     return float(width) / POINTS

@@ -28,7 +28,10 @@ DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them ar
 TOLD_APART = len(COLOURS)  # runs that have a colour each
 LARGEST = 1e100  # a run that fails may end in any number; axes cannot show them all
 STILL = 1e-12  # a range below is a constant
-HALF_TURN = np.pi + 1e-9
+LITTLE = 1e-9  # of a turn, beyond half of one
+ALIKE = 0.01  # of the range of a panel: lines that are nearer cover each other
+COMPARED = 400  # samples of each line
+STRIPES = 10.0  # period of the stripes of lines on each other, of the width of a line
 DECADES = 12  # of a logarithmic axis
 
 
@@ -70,29 +73,80 @@ class DrawnRuns:
 def draw_panel(axes: Axes, panel: Panel, runs: DrawnRuns, size: Size) -> list[LegendEntry]:
     """Draw the lines and the label of a panel; return the entries of its legend."""
     curves = [_drawable(curve, logarithmic=panel.logarithmic) for curve in panel.curves]
+    styles = _line_styles(curves, runs)
     entries = []
     for k, curve in enumerate(curves):
-        dashes = DASHES[curve.dashes or k // len(COLOURS) % len(DASHES)]
-        style = {"color": COLOURS[k % len(COLOURS)], "linestyle": dashes}
-        if runs.count == 1:
-            _draw_run(axes, *_unwound(runs.time, curve, 0), style)
-        elif runs.labels:
+        if runs.count == 1 or runs.labels:
             for run in range(runs.count):
-                _draw_run(axes, *_unwound(runs.time, curve, run), {"color": COLOURS[run]})
+                _draw_run(axes, *_unwound(runs.time, curve, run), styles[k + run])
         else:
-            _draw_runs(axes, curve, runs, style, size)
-        entries.append(LegendEntry(curve.label, style))
-    brief = bool(panel.brief) and width_of(panel.label, size.text) > 1.1 * size.panel
-    axes.set_ylabel(readable(panel.brief if brief else panel.label))
+            _draw_runs(axes, curve, runs, styles[k], size)
+        entries.append(_entry(curve.label, styles[k]))
+    unit = f" [{panel.unit}]" if panel.unit else ""
+    brief = bool(panel.brief) and width_of(panel.quantity + unit, size.text) > 1.1 * size.panel
+    axes.set_ylabel(readable(panel.brief if brief else panel.quantity) + unit)
     if panel.logarithmic:
         _logarithmic(axes, curves)
     else:
         _steady(axes, curves)
     if runs.labels:
-        return [LegendEntry(text, {"color": COLOURS[i]}) for i, text in enumerate(runs.labels)]
+        return [_entry(text, styles[i]) for i, text in enumerate(runs.labels)]
     if panel.more:
         entries.append(LegendEntry(f"and {panel.more} more", {"linestyle": "none"}))
     return entries if len(entries) > 1 or brief else []
+
+
+def _entry(label: str, style: dict[str, Any]) -> LegendEntry:
+    """Entry of a legend, whose line begins with a dash."""
+    dashes = style["linestyle"]
+    return LegendEntry(label, style | {"linestyle": dashes if dashes == "-" else (0, dashes[1])})
+
+
+def _line_styles(curves: Sequence[Curve], runs: DrawnRuns) -> list[dict[str, Any]]:
+    """Colour and dashes of each line: of the curves, or of the runs of the only curve.
+
+    Lines that cover each other are striped, each in its part of the period, so that all are seen.
+    """
+    lines = [curve.values[0] for curve in curves]
+    if runs.labels:
+        lines = list(curves[0].values)
+    given = [0 if runs.labels else curves[k].dashes for k in range(len(lines))]
+    styles: list[dict[str, Any]] = [
+        {
+            "color": COLOURS[k % len(COLOURS)],
+            "linestyle": DASHES[dashes or k // len(COLOURS) % len(DASHES)],
+        }
+        for k, dashes in enumerate(given)
+    ]
+    if runs.count > 1 and not runs.labels:
+        return styles
+    for group in _covering(np.array(lines)):
+        part = STRIPES / len(group)
+        for place, k in enumerate(group):
+            if place and not given[k]:
+                styles[k]["linestyle"] = (STRIPES - place * part, (part, STRIPES - part))
+    return styles
+
+
+def _covering(lines: Array) -> list[list[int]]:
+    """Groups of lines that cover each other at most of their samples."""
+    lines = lines[:, :: max(lines.shape[1] // COMPARED, 1)]
+    known = lines[np.isfinite(lines)]
+    if not known.size:
+        return []
+    near = ALIKE * max(float(known.max() - known.min()), STILL * float(np.abs(known).max()))
+    groups: list[list[int]] = []
+    for k, line in enumerate(lines):
+        there = np.isfinite(line)
+        for group in groups:
+            # NaN is near to nothing
+            alike = (np.abs(line - lines[group[0]]) <= near).sum()
+            if there.any() and 2 * alike > there.sum():
+                group.append(k)
+                break
+        else:
+            groups.append([k])
+    return [group for group in groups if len(group) > 1]
 
 
 def _drawable(curve: Curve, *, logarithmic: bool) -> Curve:
@@ -109,11 +163,11 @@ def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> 
 
 
 def _unwound(time: Array, curve: Curve, run: int) -> tuple[Array, Array]:
-    """A run of a curve, with a gap where an angle between -pi and pi jumps: nothing moved there."""
-    values = curve.values[run]
-    if not curve.wraps or np.nanmax(np.abs(values), initial=0.0) > HALF_TURN:
+    """A run of a curve, with a gap where an angle within half a turn jumps: nothing moved there."""
+    values, half = curve.values[run], 0.5 * curve.turn
+    if not half or np.nanmax(np.abs(values), initial=0.0) > half * (1 + LITTLE):
         return time, values
-    jumps = np.flatnonzero(np.abs(np.diff(values)) > np.pi) + 1
+    jumps = np.flatnonzero(np.abs(np.diff(values)) > half) + 1
     return np.insert(time, jumps, time[jumps]), np.insert(values, jumps, np.nan)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,8 @@ from axode.show.plot.panels import (
     mark_failures,
 )
 from axode.show.plot.path_plot import Track, bases, draw_path, path_height, tracks, wheel_tracks
-from axode.show.style import GREY, Size, figure_style, new_figure, pin_ticks, sized
+from axode.show.plot.wording import rename_tracks, reword, signal_labels
+from axode.show.style import GREY, Size, figure_style, need_matplotlib, new_figure, pin_ticks, sized
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +45,8 @@ def plot(
     size: str = "screen",
     save: str | PathLike[str] | None = None,
     figure: Figure | SubFigure | None = None,
-    labels: Sequence[str] = (),
+    labels: Sequence[str] | Mapping[str, str] = (),
+    degrees: bool = False,
     x: str | Sequence[str] = (),
     y: str | Sequence[str] = (),
 ) -> Any:
@@ -62,6 +64,13 @@ def plot(
     if (x or y) and not path:
         raise InvalidArgument("plot: x and y are for plot('path')")
     ways = tracks(trajectory, x, y) if path else ([], [])
+    if isinstance(labels, Mapping):
+        need_matplotlib()
+        given = signal_labels(trajectory, labels, [*ways[0], *ways[1]])
+        ways, labels = (rename_tracks(ways[0], given), rename_tracks(ways[1], given)), ()
+    else:
+        given = {}
+    panels = [reword(panel, given, degrees) for panel in panels]
     with figure_style(size) as measures:
         drawn = _draw(trajectory, panels, ways, measures, figure, labels)
         if save is not None and suffix is not None:
@@ -79,10 +88,16 @@ def picture_suffix(path: str | PathLike[str]) -> str:
     return suffix
 
 
-def _check_labels(trajectory: Trajectory, labels: Sequence[str]) -> None:
+def _check_labels(trajectory: Trajectory, labels: Any) -> None:
+    """Check that labels are a mapping of signals, or a list with one per run."""
     count = len(trajectory.statuses)
-    if isinstance(labels, str) or (labels and len(labels) != count):
-        raise InvalidArgument(f"plot, labels: a list of {count}, one per run, not {labels!r}")
+    if isinstance(labels, Mapping):
+        return
+    if not isinstance(labels, Sequence) or isinstance(labels, str) or len(labels) not in (0, count):
+        raise InvalidArgument(
+            f"plot, labels: a list of {count}, one per run, or {{'NAME': 'LABEL'}} for signals, "
+            f"not {shortened(labels)}"
+        )
 
 
 def picture_bytes(figure: Any, suffix: str, size: Size) -> bytes:

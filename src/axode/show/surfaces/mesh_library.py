@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from axode.disk.bounded import read_bounded
-from axode.errors import FileError, LeftOut
+from axode.errors import FileError, LeftOut, first_of
 from axode.mechanism.scene.scene import Colour, Scene, Surface
 from axode.show.surfaces.mesh_address import MAX_BYTES, locate
 from axode.show.surfaces.mesh_arrays import LARGEST, Part, clean, simplify
@@ -21,6 +21,7 @@ from axode.show.surfaces.mesh_formats import MAX_TRIANGLES, read_parts
 _File: TypeAlias = tuple[Path, int, int]  # when it was changed, and its size
 
 ALL_BYTES = 512 << 20  # of the files of one scene
+MOST_FILES = 3  # named for one reason why they cannot be shown
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def surface_parts(scene: Scene, limit: int) -> list[PlacedPart]:
     for surface, reason in unreadable:
         _note(problems, surface, reason)
     if problems:
-        warnings.warn(_message(scene, problems), LeftOut, stacklevel=2)
+        warnings.warn(LeftOut(_message(scene, problems), problems), stacklevel=2)
     return parts
 
 
@@ -138,9 +139,9 @@ def _message(scene: Scene, problems: dict[str, list[str]]) -> str:
         "any are drawn as simple solids."
     ]
     for reason, files in problems.items():
-        lines.append(f"  {', '.join(dict.fromkeys(files))}: {reason}")
+        lines.append(f"  {first_of(list(dict.fromkeys(files)), MOST_FILES)}: {reason}")
     lines.append(
-        "  Remedy: ax.load(..., folder=...) with the folder that holds the meshes; for a compiled "
-        "model from a file that is always its own."
+        "  Remedy: ax.load(..., folder=...), or --option folder=..., with the folder that holds "
+        "the meshes. A model file (.axm) finds them beside itself."
     )
     return "\n".join(lines)

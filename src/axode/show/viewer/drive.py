@@ -20,6 +20,7 @@ from axode.show.viewer.pulling import Pull, pulled_speeds
 from axode.show.viewer.servo import Motors
 
 STEP = 1e-3  # [s] of the compiled integration
+HELD = 25  # steps over which torques and pulls are held
 LONGEST = 0.1  # [s] made up for at once; a longer delay is lost, and reported
 STRENGTH = 4.0  # times a brisk torque: what a speed is worth, near a singularity above all
 WINDOW = 60  # frames over which the real-time factor is taken
@@ -143,9 +144,10 @@ class RealTimeRun:
         if not self._compiled:
             self._compile()
         self._frames.append((time.perf_counter(), self.time))
-        duration = STEP * round(min(seconds, LONGEST) / STEP)
-        if duration > 0 and self.running:
-            self._frame(duration)
+        steps = round(min(seconds, LONGEST) / STEP)
+        for piece in range(0, steps, HELD):
+            if self.running:
+                self._frame(STEP * min(HELD, steps - piece))
 
     def _compile(self) -> None:
         """Take a step that does not count, so that all is compiled before the clock starts."""
@@ -160,10 +162,10 @@ class RealTimeRun:
 
     def _frame(self, duration: float) -> None:
         try:
-            self.u = self._inputs(duration)
             nu = self.nu
             if self.pull is not None:
                 nu = pulled_speeds(self.model, self.q, nu, self.pull, duration, self.options)
+            self.u = self._inputs(nu, duration)
             run = simulate(
                 self.model,
                 duration,
@@ -184,10 +186,10 @@ class RealTimeRun:
         self.nu = np.array([self.last[name] for name in self.model.independent])
         self.time = float(run.time[-1])
 
-    def _inputs(self, duration: float) -> Array:
+    def _inputs(self, nu: Array, duration: float) -> Array:
         if self.mode == "speed" and self.motors.count:  # held: right in the middle of the frame
-            q = self.q + 0.5 * duration * self.model.rates(self.q, self.nu, **self.options)
-            u = self.motors.torques(q, self.nu, self._wanted_rates(), self.options)
+            q = self.q + 0.5 * duration * self.model.rates(self.q, nu, **self.options)
+            u = self.motors.torques(q, nu, self._wanted_rates(), self.options)
             k = self.motors.count
             u[:k] = np.clip(u[:k], -self._strength, self._strength)
             return u

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from axode.errors import first_of
 from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
@@ -106,11 +107,8 @@ class Mobility:
         return f"... ({len(self.couplings)} in all)" if more > 0 else ""
 
 
-def _listed(names: tuple[str, ...], prefix: str = "", most: int = 12) -> str:
-    if not names:
-        return ""
-    more = f", ... ({len(names)} in all)" if len(names) > most else ""
-    return prefix + ", ".join(names[:most]) + more
+def _listed(names: tuple[str, ...], prefix: str = "") -> str:
+    return prefix + first_of(names) if names else ""
 
 
 def mobility_of(equations: Equations) -> Mobility:

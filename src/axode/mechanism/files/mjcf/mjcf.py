@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from axode.errors import DoubtfulFile, Fault, LeftOut, MechanismError, level_outside
+from axode.errors import DoubtfulFile, Fault, MechanismError, level_outside
 from axode.mechanism.checks import faults as all_faults
 from axode.mechanism.files.mjcf.mjcf_actuators import ActuatorReader
 from axode.mechanism.files.mjcf.mjcf_bodies import BodyReader
@@ -75,9 +75,9 @@ def mechanism_from_mjcf(
     level = level_outside()
     if findings.deviations:
         warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
-    summary = findings.summary(source)
-    if summary:
-        warnings.warn(summary, LeftOut, stacklevel=level)
+    left_out = findings.warning(source)
+    if left_out is not None:
+        warnings.warn(left_out, stacklevel=level)
     return mechanism
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from axode.errors import Fault
+from axode.errors import Fault, LeftOut, first_of
 from axode.mechanism.files.urdf.urdf_values import UrdfFindings
 from axode.mechanism.files.xml_tree import Element
 
@@ -22,6 +22,7 @@ DRY_FRICTION = "dry friction (damping is viscous here)"
 SPRINGS = "springs that are not linear in one coordinate"
 DAMPERS = "damping that is not linear in the speed"
 ARMATURE = "armature of free joints and of tendons along paths"
+NEGATIVE = "stiffness, damping and armature below zero"
 TENDONS = "tendons along paths, with what acts on them"
 EQUALITIES = "equality constraints that are switched off or not linear"
 LAWS = "control laws of actuators (the motor's input is its force)"
@@ -30,6 +31,8 @@ ACTUATORS = "actuators that are no motor of one joint or fixed tendon"
 WEIGHT = "compensation of weight"
 MOCAP = "motion-capture bodies (they are held where they stand)"
 KEYS = "keyframes, but for the positions of 'home'"
+
+MOST_NAMED = 5  # of each kind, in a warning; of more, three
 
 
 @dataclass
@@ -72,6 +75,12 @@ class MjcfFindings(UrdfFindings):
         fault = self._fault(element, name, "", detail)
         self.left_out.setdefault(what, []).append(fault)
 
+    def not_negative(self, value: float, element: Element, what: str, name: str) -> float:
+        """Return a number; one below zero is left out, and zero instead of it."""
+        if value < 0:
+            self.leave_out(NEGATIVE, element, f"({what} {value:g})", name)
+        return max(value, 0.0)
+
     def strict_faults(self) -> list[Fault]:
         """List faults, deviations and what is left out, by line; pictures are no loss."""
         lost = [
@@ -82,17 +91,23 @@ class MjcfFindings(UrdfFindings):
         ]
         return sorted([*self.all_faults(), *lost], key=lambda fault: fault.line or 0)
 
-    def summary(self, source: str) -> str:
-        """Describe what is left out, kind by kind; "" if there is nothing."""
+    def warning(self, source: str) -> LeftOut | None:
+        """Describe what is left out, kind by kind; None if there is nothing."""
+        if not self.left_out:
+            return None
         lines = [f"{source}: left out (strict=True refuses {self.refused}):"]
+        listed: dict[str, list[str]] = {}
         for what, faults in sorted(self.left_out.items(), key=lambda x: x[0] in self.counted):
             if what in self.counted:
                 tags = [fault.kind for fault in faults]
-                listed = [f"{tags.count(tag)} {tag}" for tag in dict.fromkeys(tags)]
+                listed[what] = [f"{tags.count(tag)} {tag}" for tag in dict.fromkeys(tags)]
+                lines.append(f"{what}: {', '.join(listed[what])}")
             else:
-                listed = [_place(fault) for fault in faults]
-            lines.append(f"{what}: {', '.join(listed)}")
-        return "\n  ".join(lines) if len(lines) > 1 else ""
+                listed[what] = [_place(fault) for fault in faults]
+                lines.append(f"{what}: {first_of(listed[what], MOST_NAMED, 3)}")
+        if any(len(faults) > MOST_NAMED for faults in listed.values()):
+            lines.append("strict=True lists every one of them (--option strict=true)")
+        return LeftOut("\n  ".join(lines), listed)
 
 
 def _place(fault: Fault) -> str:

@@ -16,7 +16,6 @@ from axode.errors import (
     DoubtfulFile,
     Fault,
     InvalidArgument,
-    LeftOut,
     MechanismError,
     level_outside,
     shortened,
@@ -94,9 +93,9 @@ def mechanism_from_sdf(
     level = level_outside()
     if findings.deviations:
         warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
-    summary = findings.summary(source)
-    if summary:
-        warnings.warn(summary, LeftOut, stacklevel=level)
+    left_out = findings.warning(source)
+    if left_out is not None:
+        warnings.warn(left_out, stacklevel=level)
     return mechanism
 
 

@@ -333,16 +333,19 @@ class SdfJointReader:
     def _expressed_in(self, axis: Element, xyz: Element | None) -> SdfFrame | None:
         """The frame whose axes a direction is in; None for the joint's own.
 
-        Until version 1.4 this was the model's, in 1.5 and 1.6 a switch decided.
+        Until version 1.4 this was the model's. Until 1.6 a switch decides where it is given.
         """
         name = xyz.attributes.get("expressed_in", "") if xyz else ""
         if name and xyz is not None:
             return self.frames.find(self.scope, name, self.owner, xyz, "expressed_in")
         switch = axis.first("use_parent_model_frame")
         version = self.scope.version
-        if version <= (1, 4) or (version <= (1, 6) and switch and self.owner.flag(switch)):
-            return self.scope.own
-        return None
+        if version > (1, 6):
+            if switch is not None:
+                self.owner.leave_out(UNKNOWN, switch)
+            return None
+        in_model = version <= (1, 4) if switch is None else self.owner.flag(switch)
+        return self.scope.own if in_model else None
 
     # what follows --------------------------------------------------------------------------------
 

@@ -146,7 +146,8 @@ def _remove(mechanism: Mechanism, entry: str, extended: Extended) -> str:
     removed = False
     for own in _LISTS[kind]:
         parts = getattr(mechanism, own)
-        gone = [part for part in parts if name == ALL or _name(part) in names]
+        every = [p for p in parts if own != "struts" or kind_of_strut(p) == kind]
+        gone = every if name == ALL else [part for part in parts if _name(part) in names]
         _forget_home(mechanism, gone)
         parts[:] = [part for part in parts if part not in gone]
         removed |= bool(gone)

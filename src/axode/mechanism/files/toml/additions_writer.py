@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 from axode.mechanism.files.wheel_proposals import ProposedWheel, toml_text
 from axode.mechanism.mechanism import Mechanism
+
+WIDTH = 120  # of comments
 
 _EXAMPLES = """\
 [contact.NAME]  # a link that rolls or slides; axis: its spin axis
@@ -88,4 +91,11 @@ def _kind(joint: object) -> str:
 
 def _listed(what: str, names: Iterable[str]) -> list[str]:
     listed = ", ".join(names)
-    return [f"# {what}: {listed}"] if listed else []
+    wrapped = textwrap.wrap(
+        f"# {what}: {listed}",
+        WIDTH,
+        subsequent_indent="#   ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapped if listed else []

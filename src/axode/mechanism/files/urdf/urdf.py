@@ -18,6 +18,7 @@ from axode.errors import (
     InvalidArgument,
     LeftOut,
     MechanismError,
+    first_of,
     level_outside,
     shortened,
     suggest,
@@ -135,7 +136,8 @@ def mechanism_from_urdf(
         warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
     for what, joints in reader.left_out.items():
         if joints:
-            warnings.warn(f"{source}: {what} is left out: {', '.join(joints)}.", LeftOut, level)
+            text = f"{source}: {what} is left out: {first_of(joints)}."
+            warnings.warn(LeftOut(text, {what: joints}), stacklevel=level)
     return mechanism
 
 

@@ -23,6 +23,8 @@ from axode.mechanism.values.parameter_values import at_values
 
 XmlElement = ElementTree.Element
 
+MOST_SENTENCES = 12  # in one warning
+
 
 @dataclass(frozen=True)
 class MechanismText:
@@ -69,13 +71,18 @@ def finish(
         LeftOut: listing everything that the text does not say.
     """
     result = MechanismText(kind, _xml(root), tuple(dict.fromkeys(left_out)))
-    lost = "\n  ".join([f"mechanism '{mechanism.name}' as {kind}:", *result.left_out])
+    head = f"mechanism '{mechanism.name}' as {kind}:"
     if result.left_out and strict:
+        lost = "\n  ".join([head, *result.left_out])
         raise NotApplicable(f"{lost}\n  Leave strict out to write the rest")
     if path is not None:
         result.save(path)
     if result.left_out:
-        warnings.warn(lost, LeftOut, stacklevel=4)
+        shown = list(result.left_out[:MOST_SENTENCES])
+        if len(shown) < len(result.left_out):
+            shown.append(f"... ({len(result.left_out)} in all; strict=True lists them)")
+        text = "\n  ".join([head, *shown])
+        warnings.warn(LeftOut(text, {kind: result.left_out}), stacklevel=4)
     return result
 
 

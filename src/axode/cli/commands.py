@@ -1,0 +1,149 @@
+"""The verbs as one command, and what it answers to mistakes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from axode.cli import INTERRUPTED, interruption
+from axode.cli.animate import animate
+from axode.cli.bench import bench
+from axode.cli.check import check
+from axode.cli.compare import compare
+from axode.cli.derive import derive
+from axode.cli.doctor import doctor
+from axode.cli.export import export
+from axode.cli.gallery import gallery
+from axode.cli.inverse import inverse
+from axode.cli.kinematics import kinematics
+from axode.cli.linearize import linearize
+from axode.cli.page import page
+from axode.cli.reach import reach
+from axode.cli.report import report
+from axode.cli.reproduce import reproduce
+from axode.cli.shared import WRONG_DATA
+from axode.cli.simulate import simulate
+from axode.cli.sweep import sweep
+from axode.cli.verify import verify
+from axode.cli.view import view
+from axode.cli.workspace import workspace
+from axode.errors import AxodeError
+
+READER_GONE = 141  # what shells say of a program whose reader went away, as in `axode ... | head`
+
+# In the order in which `axode --help` lists them; each imports what it needs when it is called.
+VERBS = (
+    check,
+    derive,
+    compare,
+    simulate,
+    sweep,
+    view,
+    report,
+    animate,
+    page,
+    inverse,
+    export,
+    linearize,
+    kinematics,
+    reach,
+    workspace,
+    gallery,
+    verify,
+    bench,
+    doctor,
+    reproduce,
+)
+
+app = typer.Typer(
+    name="axode", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+for verb in VERBS:
+    app.command()(verb)
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Return the exit code: 0 done, 1 wrong mechanism or data, 2 wrong command, 130 Ctrl-C."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _print_warning
+        try:
+            command: Callable[..., Any] = typer.main.get_command(app)
+            code = command(args=arguments, prog_name="axode", standalone_mode=False)  # type: ignore[call-arg]
+            sys.stdout.flush()
+            return int(code or 0)
+        except (KeyboardInterrupt, typer.Abort):
+            return _interrupted()
+        except SystemExit as left:  # the parser's way when nobody reads any more
+            return _reader_gone() if isinstance(left.__context__, BrokenPipeError) else WRONG_DATA
+        except Exception as error:
+            if interruption.pressed():  # what a library made of it
+                return _interrupted()
+            return _describe(error)
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _describe(error: Exception) -> int:
+    """Describe an error, and return the exit code; a fault of Axode itself is raised."""
+    show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
+    if show is not None and code is not None:  # of the command line's own parser
+        show()
+        return int(code)
+    if isinstance(error, BrokenPipeError):
+        return _reader_gone()
+    if isinstance(error, AxodeError):
+        words = [str(getattr(error, "message", error)), *getattr(error, "__notes__", ())]
+        print(f"{type(error).__name__}:", "\n  ".join(words), file=sys.stderr)
+    elif isinstance(error, MemoryError):
+        print(f"MemoryError: {error or 'too little memory'}.\n  Ask for less.", file=sys.stderr)
+    elif isinstance(error, OSError):
+        _forget_output()
+        print(f"FileError: {error.strerror or error}", file=sys.stderr)
+    else:
+        raise error
+    return WRONG_DATA
+
+
+def _print_warning(message: Warning | str, *place: Any, **more: Any) -> None:
+    """Print a warning without the line of code that raised it."""
+    print(f"Warning: {message}", file=sys.stderr)
+
+
+def _reader_gone() -> int:
+    _forget_output()
+    return READER_GONE
+
+
+def _forget_output() -> None:
+    """Discard what is still to be printed, so that leaving does not fail once more."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"axode {sys.modules['axode'].__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Exact dynamics of wheeled robots and closed-loop mechanisms.
+
+    axode check caster_robot
+
+    axode simulate wheeled_pendulum --time 2 --start theta3=0.1
+    """
