@@ -108,9 +108,7 @@ def test_sliders_of_a_loop(sight, platform):
     assert page.evaluate("[...axode.robot.q]")[place] == pytest.approx(goal, abs=1e-3)
     name = page.evaluate("axode.data.parameters.findIndex((p) => p.name === 'l2')")
     length = page.locator(f"#parameter{name}")
-    page.evaluate(
-        f"const s = document.getElementById('parameter{name}'); s.min = 0"
-    )
+    page.evaluate(f"const s = document.getElementById('parameter{name}'); s.min = 0")
     before = page.evaluate("[[...axode.robot.q], [...axode.robot.p]]")
     length.fill("0.001")
     assert "the loops do not close" in page.inner_text("#said")
