@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.show.render.animation import animate
 
 OUT = Path("out")
 
@@ -39,7 +38,7 @@ def main() -> None:
     model = balancer().derive().compile()
     run = ax.simulate(model, 10.0, start={"pitch": 0.2, "yaw": -math.pi / 2}, input=drive)
     run.plot("path", save=OUT / "figure_eight.png")
-    animate(model, run, OUT / "figure_eight.gif", frames_per_second=12.5)
+    run.animate(OUT / "figure_eight.gif", rate=12.5, size=(480, 320), follow=False)
     print(
         f"upright to {abs(run.final['base.pitch']):.1e} rad, energy kept to {run.energy_error:.1e}"
     )

@@ -62,6 +62,8 @@ FORBIDDEN = {
 WHEN_USED = {
     "matplotlib",
     "viser",
+    "av",
+    "PIL",
     "control",
     "cupy",
     "pandas",

@@ -243,7 +243,7 @@ FAULTS = {
     ),
     "wheel": ('wheels = ["left"]', "'left' is not proposed; a contact may still be written out. "),
     "wheels": ("wheels = 3", '[extends] wheels: expected "proposed" or a list of links, got 3'),
-    "key": ("bse = 3", "unknown key 'bse'. Keys: file, base, strict, wheels, remove."),
+    "key": ("bse = 3", "unknown key 'bse'. Keys: file, base, strict, wheels, hold, remove."),
 }
 
 
@@ -352,7 +352,7 @@ def test_faults_of_the_other_file_are_its_own(place):
 def test_the_schema_has_both_forms():
     forms = ax.schema()["properties"]["extends"]["anyOf"]
     assert forms[0] == {"type": "string"}
-    assert set(forms[1]["properties"]) == {"file", "base", "strict", "wheels", "remove"}
+    assert set(forms[1]["properties"]) == {"file", "base", "strict", "wheels", "hold", "remove"}
     assert all(entry["description"] for entry in forms[1]["properties"].values())
 
 
@@ -373,7 +373,13 @@ def test_export_writes_a_file_to_start_from(place, capsys, monkeypatch):
     assert run(["export", "diffdrive.urdf", "--to", "mine.toml", "--additions"]) == 0
     data = tomllib.loads(Path("mine.toml").read_text())
     wheels = ["left_wheel", "right_wheel"]
-    table = {"file": "diffdrive.urdf", "base": "floating", "wheels": wheels, "remove": []}
+    table = {
+        "file": "diffdrive.urdf",
+        "base": "floating",
+        "wheels": wheels,
+        "hold": [],
+        "remove": [],
+    }
     assert data == {"extends": table}
     assert [c.name for c in ax.load("mine.toml").contacts] == wheels
     examples = Path("mine.toml").read_text().split("fill in.\n#\n")[1]

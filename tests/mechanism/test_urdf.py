@@ -456,7 +456,7 @@ def test_a_ring_is_told(file):
         (
             '<!DOCTYPE r [\n<!ENTITY a "ha">\n<!ENTITY b "&a;&a;">]>\n<robot name="&b;"/>',
             "arm.urdf, line 1: a document type declaration, which is not read.\n  Remove the lines "
-            "of <!DOCTYPE ...>; a URDF file needs none.",
+            "of <!DOCTYPE ...>; the file needs none.",
         ),
         (
             '<robot xmlns:xacro="x">\n<xacro:macro name="wheel"/></robot>',

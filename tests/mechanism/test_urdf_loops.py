@@ -215,6 +215,18 @@ def test_the_ground_ends_a_loop(read):
     assert np.allclose(loop.at, [1, 0, 1])
 
 
+def test_a_joint_of_gazebo_has_the_usual_axis_of_sdf(read):
+    closure = """<gazebo><joint name="c" type="revolute"><parent>coupler</parent>
+      <child>right</child>AXIS</joint></gazebo>"""
+    robot, _ = read(closure.replace("AXIS", ""))
+    assert robot.loops[0].joint == ax.Revolute("z")
+    with pytest.raises(ax.MechanismError, match="axis xyz: points nowhere"):
+        read(closure.replace("AXIS", "<axis><xyz>0 0 0</xyz></axis>"))
+    robot, said = read(closure.replace("AXIS", '<pose degrees="true">0 0 0 0 0 90</pose>'))
+    assert not robot.loops
+    assert "a joint of SDF with pose degrees -> not read" in said[0]
+
+
 # what is wrong, and what is not read --------------------------------------------------------------
 
 

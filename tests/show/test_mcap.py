@@ -82,6 +82,29 @@ def test_the_description_names_the_bodies_once(log):
     assert set(balancer_run().model.bodies) <= {link.get("name") for link in robot.iter("link")}
 
 
+def test_links_of_the_description_have_the_frames_of_the_transforms(tmp_path):
+    length = ax.Parameter("length", 0.5)
+    robot = ax.Mechanism("shifted")
+    com = {"cart": (0.1, 0.2, 0.3), "arm": (0.3, 0.0, 0.1), "hand": (0.0, 0.0, 0.2)}
+    for name in com:
+        robot.add_body(name, mass=1.0, com=com[name], inertia=(1, 1, 1))
+    robot.add_joint("base", ax.Planar((0, 0.6, 0.8)), parent="ground", child="cart")
+    placed = {"child_at": (length, 0, 0), "child_rotation": (0.3, 0.2, 0.1)}
+    robot.add_joint("pin", ax.Revolute("y"), parent="cart", child="arm", **placed)
+    robot.add_joint("hinge", ax.Revolute("x"), parent="arm", child="hand", at=(0, length, 0))
+    model = robot.derive(self_check=False).compile("interpreter")
+    start = {"base.x": 0.2, "base.yaw": 0.4, "pin": 0.5, "hinge": -0.3}
+    ax.simulate(model, 0.01, start=start, parameters={"length": 0.7}).to_mcap(tmp_path / "r.mcap")
+    (_, text), *_ = read(tmp_path / "r.mcap")[0]["/robot_description"]
+    (tmp_path / "r.urdf").write_text(text.data)
+    again = ax.load(tmp_path / "r.urdf")
+    there = again.derive(self_check=False).compile("interpreter")
+    ours = model.poses([start.get(n, 0.0) for n in model.coordinates], parameters={"length": 0.7})
+    theirs = there.poses([start.get(n, 0.0) for n in there.coordinates])
+    for body, found in zip(model.bodies, ours, strict=True):
+        np.testing.assert_allclose(theirs[there.bodies.index(body)], found, atol=1e-12)
+
+
 def test_times(log):
     run = balancer_run()
     wanted = np.rint(run.time * 1e9).astype(int)

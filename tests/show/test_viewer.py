@@ -23,7 +23,7 @@ import axode as ax
 from axode import errors, gallery
 from axode.mechanism.scene.scene import touch_axes, touch_points
 from axode.model.model import Model
-from axode.show.driving_axes import STEERING_ANGLE
+from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 from axode.show.motion import RunPoses
 from axode.show.viewer.contact_arrows import force_arrows
 from axode.show.viewer.drive import RealTimeRun
@@ -168,6 +168,23 @@ def test_arrows_show_known_forces_at_the_contacts() -> None:
     assert np.linalg.norm(along) > 2 * scene.touches[0].radius * np.nanmax(forces) / 50.0
 
 
+def test_the_floor_ends_where_it_has_faded(opened: list[Any]) -> None:
+    """Also under a chain of many short links, seen from far away; its cells are not too small."""
+    chain = ax.Mechanism("chain")
+    last: Any = chain.ground
+    for k in range(30):
+        link = chain.add_body(f"link{k}", mass=0.1, inertia=(1e-5, 1e-5, 1e-5))
+        kind = ax.Fixed() if k else ax.Prismatic("x")
+        chain.add_joint(f"joint{k}", kind, parent=last, child=link, at=(0.02, 0.0, 0.0))
+        last = link
+    drawing = view(opened, chain.derive().compile(target="interpreter")).drawing
+    extent = np.ptp(drawing.poses[:, 0, 3])
+    ((_, grid),) = drawing._floors
+    ends = 0.5 * grid.width * (1.0 + grid.fade_distance)
+    assert extent > 20 * drawing.scene.size and grid.fade_distance > 20 * extent
+    assert ends > grid.fade_distance and extent / 50 < grid.cell_size < extent / 2
+
+
 # driving -----------------------------------------------------------------------------------------
 
 
@@ -284,6 +301,16 @@ def test_keys_steer_by_an_angle_that_returns_to_the_centre() -> None:
     assert drive.q[fork] == pytest.approx(-0.2, rel=SETTLED)
 
 
+def test_a_fork_behind_the_axle_turns_the_other_way() -> None:
+    tricycle = model("tricycle")
+    signs = []
+    for wheelbase in (1.0, -1.0):
+        options = {"parameters": dict(tricycle.parameters) | {"L": wheelbase}}
+        axes = driving_axes(tricycle, tricycle.scene, np.array(tricycle.home), options)
+        signs.append(axes[-1].rates[0])
+    assert signs == [1.0, -1.0]
+
+
 def test_keys_move_one_motor_of_what_stays() -> None:
     drive = RealTimeRun(model("five_bar"), 1.0)
     keys = KeyCommands(drive)
@@ -391,8 +418,9 @@ def test_an_impulse_of_the_spring_is_that_of_a_force_at_the_point() -> None:
     assert J.T @ force == pytest.approx(gained, rel=1e-6, abs=1e-9 * np.abs(gained).max())
 
 
-def test_what_cannot_move_is_not_pulled() -> None:
-    """A wheel of the tricycle, held where it touches the ground."""
+@pytest.mark.parametrize("off", [0.0, 1e-6, 1e-3])
+def test_what_can_hardly_move_is_hardly_pulled(off: float) -> None:
+    """A wheel of the tricycle, held where it touches the ground, or next to it."""
     tricycle = model("tricycle")
     scene, q = tricycle.scene, np.array(tricycle.home)
     nu = np.zeros(len(tricycle.independent))
@@ -400,11 +428,11 @@ def test_what_cannot_move_is_not_pulled() -> None:
     body = scene.bodies.index(touch.body)
     contact = touch_points(scene, tricycle.poses(q))[0]
     pose = tricycle.poses(q)[body]
-    point = pose[:3, :3].T @ (contact - pose[:3, 3])
-    pull = Pull(
-        body, np.array(scene.centres[body]), point, contact + np.array([0.0, 0.5, 0.5]), scene.size
-    )
-    assert pulled_speeds(tricycle, q, nu, pull, 0.02, {}) == pytest.approx(nu, abs=1e-6)
+    point = pose[:3, :3].T @ (contact - pose[:3, 3]) + np.array([off, 0.0, off])
+    target = contact + np.array([0.5, 0.5, 0.5])
+    pull = Pull(body, np.array(scene.centres[body]), point, target, scene.size)
+    after = pulled_speeds(tricycle, q, nu, pull, 0.02, {})
+    assert np.abs(after).max() <= 1e-6 + 200.0 * off
 
 
 def test_dragging_holds_the_point_under_the_pointer(opened: list[Any]) -> None:
@@ -424,6 +452,52 @@ def test_dragging_holds_the_point_under_the_pointer(opened: list[Any]) -> None:
     assert drawing.pull() is None
 
 
+# recording ---------------------------------------------------------------------------------------
+
+
+class Page:
+    """A browser's page that draws grey pictures, ever lighter, and takes files."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.camera = SimpleNamespace(image_height=37, image_width=64)
+        self.files: dict[str, bytes] = {}
+        self.notes: list[str] = []
+        self.drawn, self._error = 0, error
+
+    def get_render(self, rows: int, columns: int, timeout: float) -> np.ndarray:
+        if self._error is not None:
+            raise self._error
+        self.drawn += 1
+        return np.full((rows, columns, 3), 20 * self.drawn % 256, np.uint8)
+
+    def send_file_download(self, name: str, content: bytes, save_immediately: bool) -> None:
+        self.files[name] = content
+
+    def add_notification(self, title: str, body: str) -> None:
+        self.notes.append(f"{title}: {body}")
+
+
+def test_a_video_is_recorded_and_sent_to_the_page(opened: list[Any]) -> None:
+    viewer = view(opened, run(), play=False)
+    page = Page()
+    viewer.recording.toggle(page)
+    while page.drawn < 3:
+        threading.Event().wait(0.01)
+    assert viewer.recording.running and viewer.recording._button.label == "Stop recording"
+    viewer.recording.toggle(page)
+    viewer.recording._thread.join(20.0)
+    assert not viewer.recording.running and viewer.recording._button.label == "Record"
+    (name,) = page.files
+    assert Path(name).stem == "differential_drive" and len(page.files[name]) > 100
+    gone = Page(RuntimeError("the client disconnected"))
+    viewer.recording.toggle(gone)
+    viewer.recording._thread.join(20.0)
+    assert gone.files == {} and gone.notes == ["No video: the client disconnected"]
+    viewer.recording.toggle(page)
+    viewer.close()  # in the middle
+    assert not viewer.recording.running and len(page.files) == 1
+
+
 # listening ---------------------------------------------------------------------------------------
 
 
@@ -439,6 +513,21 @@ def test_a_page_is_served_and_closing_leaves_nothing(opened: list[Any], capsys: 
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
         probe.connect(("127.0.0.1", port))
     assert capsys.readouterr().out.startswith("Axode shows 'differential_drive' at http://")
+
+
+def test_the_clock_survives_a_message_that_meets_the_sender(opened: list[Any]) -> None:
+    viewer = view(opened, run())
+    again = threading.Event()
+    ticks: list[float] = []
+
+    def tick(seconds: float) -> None:
+        ticks.append(seconds)
+        if len(ticks) == 1:
+            raise RuntimeError("deque mutated during iteration")
+        again.set()
+
+    viewer.stage.tick = tick
+    assert again.wait(20.0)
 
 
 def test_a_port_in_use_is_named_or_avoided(opened: list[Any]) -> None:

@@ -69,6 +69,8 @@ MISTAKES = [
     ("compare unicycle --formulation newton", 1, "has no formulation 'newton'"),
     ("export unicycle --to u.axm --prefix left_", 2, "it is for .c files"),
     ("export unicycle --to u.axm --fmi 3.0", 2, "it is for .fmu files"),
+    ("export unicycle --to u.axm --start x=1", 2, "it is for .fmu files"),
+    ("export unicycle --to u.html", 2, "axode page unicycle --out u.html"),
     ("export unicycle --to u.c --prefix 2nd", 1, "cannot begin a name in C"),
     ("gallery robot", 1, "the gallery has no mechanism 'robot'"),
     ("verify missing.json", 1, "cannot be read"),

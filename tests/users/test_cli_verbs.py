@@ -433,11 +433,12 @@ def test_export_begins_names_in_c_as_asked(tmp_path, capsys):
 
 def test_export_of_a_unit_takes_its_options(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    words = ["--fmi", "3.0", "--outputs", "x,theta", "--step", "0.01"]
+    words = ["--fmi", "3.0", "--outputs", "x,theta", "--step", "0.01", "--start", "x=0.25"]
     found = told(capsys, "export", "unicycle", "--to", str(tmp_path / "u.fmu"), *words)
     with zipfile.ZipFile(found["files"][0]) as archive:
         text = archive.read("modelDescription.xml").decode()
     assert 'fmiVersion="3.0"' in text and text.count('causality="output"') == 2
+    assert 'start="0.25"' in text
     assert text.count('causality="parameter"') == 1 + len(found["arrays"]["p"]) > 1
 
 

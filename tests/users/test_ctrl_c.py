@@ -8,10 +8,10 @@ import zlib
 
 import numpy as np
 import pytest
-from pressing import press
 
 import axode as ax
 from axode.cli import VERBS, run
+from pressing import press
 
 LONG = {  # commands that take long enough to be interrupted, one per verb
     "check": "check delta_robot",

@@ -16,6 +16,7 @@ def check(
     from dataclasses import asdict
 
     from axode.cli.tables import show_entries
+    from axode.errors import first_of
 
     report = mechanism_from(source, option).derive().mobility
     additions = additions_from(source, option)
@@ -27,7 +28,7 @@ def check(
         entries = [(line[2:17].strip(), line[17:]) for line in lines]
         names = {"file": "extends", "added": "added", "removed": "removed"}
         for key, value in changed.items():
-            entries.append((names[key], value if key == "file" else ", ".join(value) or "nothing"))
+            entries.append((names[key], value if key == "file" else first_of(value) or "nothing"))
         show_entries(title, entries)
 
     data = asdict(report) | more | ({"additions": changed} if additions else {})

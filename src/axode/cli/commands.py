@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
+from axode.cli.animate import animate
 from axode.cli.bench import bench
 from axode.cli.check import check
 from axode.cli.compare import compare
@@ -45,6 +46,7 @@ VERBS = (
     sweep,
     view,
     report,
+    animate,
     page,
     inverse,
     export,

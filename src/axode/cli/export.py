@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
-from axode.cli.shared import AsJson, check_writable, print_json, words, write_text
+from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -35,8 +35,9 @@ def export(
     to: Annotated[
         Path,
         typer.Option(
-            help="File to write; its ending, .c, .axm, .fmu, .tex, .toml, .ptx, .urdf, .xml (MJCF) "
-            "or .sdf, chooses the format. A folder, without ending, becomes a CMake project of C99."
+            help="File to write; its ending, .c, .axm, .fmu, .wasm, .tgz (npm), .ptx, .tex, .toml, "
+            ".urdf, .xml (MJCF) or .sdf, chooses the format. A folder, without ending, becomes a "
+            "CMake project of C99."
         ),
     ],
     option: Options = None,
@@ -80,9 +81,15 @@ def export(
             "energies by default."
         ),
     ] = None,
+    start: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of the start of an .fmu file; home at rest by default."),
+    ] = None,
     step: Annotated[
         float | None,
-        typer.Option(help="Longest internal step of an .fmu file in co-simulation [s]; 0.001."),
+        typer.Option(
+            help="Longest internal step of an .fmu file in co-simulation, in seconds; 0.001."
+        ),
     ] = None,
     additions: Annotated[
         bool,
@@ -93,7 +100,7 @@ def export(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model for other programs: C, an FMU, a GPU kernel, LaTeX, TOML, URDF, MJCF, SDF.
+    """Write a model for other programs: C, FMU, WebAssembly, PTX, LaTeX, TOML, URDF, MJCF, SDF.
 
     axode export caster_robot --to robot.c --functions inverse_dynamics
 
@@ -105,6 +112,12 @@ def export(
 
     axode export seven_axis_arm --to robot.urdf
     """
+    if to.suffix.lower() == ".html":
+        raise typer.BadParameter(
+            f"axode page {source} --out {to} writes a page that simulates, axode report a page "
+            "about a run",
+            param_hint="--to",
+        )
     project = not to.suffix or to.is_dir()
     if not project:
         check_writable(to, tuple(ENDINGS), "--to")
@@ -121,7 +134,12 @@ def export(
         FOLDER: c,
         ".ptx": {"rollout": rollout, "capability": capability, "precision": precision},
         ".toml": {"additions": additions or None},
-        ".fmu": {"fmi": fmi, "outputs": words(outputs) or None, "step": step},
+        ".fmu": {
+            "fmi": fmi,
+            "outputs": words(outputs) or None,
+            "start": numbers("--start", start) or None,
+            "step": step,
+        },
     }
     more = _format_options(ending, groups)
     if ending in DESCRIPTIONS:

@@ -19,6 +19,7 @@ EXTRAS = {
     "data": ("pandas", "tables"),
     "sym": ("sympy", "SymPy expressions"),
     "mujoco": ("mujoco", "MJCF files"),
+    "movie": ("av", "MP4 and WebM movies"),
     "mcap": ("mcap", "logs of ROS 2 messages"),
     "rerun": ("rerun", "recordings of Rerun"),
     "cuda": ("cupy", "runs on NVIDIA GPUs"),

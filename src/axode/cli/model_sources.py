@@ -24,11 +24,11 @@ Options = Annotated[
     typer.Option(
         "--option",
         help="NAME=VALUE for building the mechanism: base=floating for a URDF file, "
-        "wheels=proposed for links that look like wheels, or an argument of a mechanism in the "
-        "gallery.",
+        "wheels=proposed for links that look like wheels, hold=arm_* for joints that do not move, "
+        "or an argument of a mechanism in the gallery.",
     ),
 ]
-FILE_OPTIONS = ("base", "strict", "folder", "wheels")
+FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold")
 ENDINGS = (".toml", ".urdf", ".xml", ".sdf", ".world", ".axm")
 
 
@@ -109,6 +109,8 @@ def _file_options(source: str, options: Iterable[str] | None) -> dict[str, Any]:
             raise UnknownName(f"the file '{source}'", "option", name, FILE_OPTIONS)
         if name in ("base", "folder"):
             values[name] = str(values[name])
+        if name in ("wheels", "hold") and values[name] != "proposed":
+            values[name] = [values[name]] if isinstance(values[name], str) else values[name]
     return values
 
 

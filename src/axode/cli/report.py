@@ -56,8 +56,8 @@ def report(
     print(f"wrote {path}")
 
 
-def page_name(name: str) -> Path:
+def page_name(name: str, ending: str = ".html") -> Path:
     """Return a file name for a mechanism of any name."""
-    path = Path(re.sub(r"[^\w.+-]", "_", name).lstrip(".") + ".html")
-    check_writable(path, (".html",))
+    path = Path(re.sub(r"[^\w.+-]", "_", name).lstrip(".") + ending)
+    check_writable(path, (ending,))
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import secrets
 import stat
@@ -59,17 +60,45 @@ def replace_file(path: str | PathLike[str], data: Bytes) -> None:
     Raises:
         OSError: if the disk or the folder refuses; what was there before is still there.
     """
+    with _replaced(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def stream_atomically(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file that takes its place when the block ends, and is removed if the block fails.
+
+    It can be read back and written at any place, as formats with an index need it.
+
+    Raises:
+        FileError: if the disk or the folder refuses; what was there before is still there.
+    """
+    try:
+        system_path(path)
+    except ValueError as error:
+        raise FileError(f"cannot write '{path}': {error}") from error
+    try:
+        with _replaced(path) as file:
+            yield file
+    except OSError as error:
+        raise FileError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _replaced(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(system_path(path)))
     status = target.stat() if target.exists() else None
     if status is not None and stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if status is not None and not stat.S_ISREG(status.st_mode):
-        _write_to_device(target, data)
+        whole = io.BytesIO()
+        yield whole
+        _write_to_device(target, whole.getbuffer())
         return
     draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
     with _removed_on_failure(draft):
         with _created(draft, 0o666) as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if status is not None:
@@ -94,8 +123,8 @@ def replace_private_file(name: str, data: Bytes, folder: int) -> None:
 
 def _created(path: str | Path, mode: int, folder: int | None = None) -> BinaryIO:
     """Create and open a file that must not exist, not as a link either."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(path, flags, mode, dir_fd=folder), "wb")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, mode, dir_fd=folder), "w+b")
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ def home_poses(mechanism: Mechanism) -> HomePoses:
     for connection in tree_order(mechanism):
         at = links[connection.parent].then(matrix(connection.rotation), vector(connection.at))
         joints[connection.name] = at
-        moved = at.then(*_displacement(connection, mechanism.home_coordinates))
+        moved = at.then(*displacement(connection, mechanism.home_coordinates))
         R = matrix(connection.child_rotation).T
         links[connection.child] = moved.then(R, -R @ vector(connection.child_at))
     return HomePoses(links, joints)
@@ -68,7 +68,7 @@ def matrix(rotation: Any) -> np.ndarray:
     return np.array([[numeric(x) for x in row] for row in rotation_matrix(rotation)])
 
 
-def _displacement(connection: Connection, home: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+def displacement(connection: Connection, home: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
     """Turn and shift of a joint at home, coordinate by coordinate."""
     joint = connection.joint
     axis = vector(unit(getattr(joint, "axis", (0.0, 0.0, 1.0))))

@@ -105,6 +105,23 @@ class TrajectoryExports:
 
         return report(model or self._trajectory, path, run=self._trajectory)
 
+    def animate(
+        self, path: str | PathLike[str], *, model: Model | None = None, **options: Any
+    ) -> Path:
+        """Write it as a movie; see `axode.show.render.animation.animate`, which has the options.
+
+        Args:
+            path: Ends in `.mp4`, `.webm`, `.gif` or `.apng`.
+            model: What made it, for a trajectory from a file.
+            options: Such as `speed`, `rate`, `size`, `follow`, `forces`.
+
+        Returns:
+            The path.
+        """
+        from axode.show.render.animation import animate
+
+        return animate(self._trajectory, path, model=model, **options)
+
     def to_pandas(self) -> Any:
         """A DataFrame with the time as its index, below the run for a batch.
 

@@ -14,6 +14,7 @@ from axode.symbolic.algebra.rank import least_norm, null_space
 POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
 APART = 1e-3  # of a motion ahead: motors that go no more differently give no other motion
 SMALL = 1e-6
+TRIAL = 1e-2  # [s] for which steering turns to see where it leads
 STEERING_ANGLE = 0.6  # [rad] to either side, of what is steered by an angle
 
 
@@ -47,12 +48,7 @@ def driving_axes(
     if not wheels or not motors:
         return ()
     chassis = next((k for k, body in enumerate(scene.bodies) if body not in wheels), 0)
-    n = len(model.independent)
-    pose = model.poses(q, **options)[chassis]
-    still = model.twists(q, np.zeros(n), **options)[chassis]
-    twists = model.twists(q, np.eye(n), **options)[:, chassis] - still
-    axes = pose[:3, :3]
-    plane = np.stack([twists[:, 3:] @ axes[:, 0], twists[:, 3:] @ axes[:, 1], twists[:, 2]])
+    plane = _velocities(model, chassis, q, options)
     shares = model.input_force(q, np.eye(motors, len(model.inputs)), **options)
     along, across, turning = (_rates(plane, shares, direction) for direction in np.eye(3))
     found = [DrivingAxis("ahead", _largest_one(x)) for x in (along, across) if x is not None][:1]
@@ -63,8 +59,17 @@ def driving_axes(
     if turning is not None:
         found.append(DrivingAxis("turn", _largest_one(turning)))
     else:
-        found += _steered(model, q, options, plane, shares)
+        found += _steered(model, q, options, plane, shares, chassis)
     return tuple(found)
+
+
+def _velocities(model: Model, chassis: int, q: Array, options: dict[str, Any]) -> Array:
+    """Velocities of the chassis along its x and y and about z, for unit independent speeds."""
+    n = len(model.independent)
+    axes = model.poses(q, **options)[chassis, :3, :3]
+    still = model.twists(q, np.zeros(n), **options)[chassis]
+    twists = model.twists(q, np.eye(n), **options)[:, chassis] - still
+    return np.stack([twists[:, 3:] @ axes[:, 0], twists[:, 3:] @ axes[:, 1], twists[:, 2]])
 
 
 def _rates(plane: Array, shares: Array, direction: Array) -> Array | None:
@@ -86,13 +91,22 @@ def _largest_one(rates: Array) -> tuple[float, ...]:
 
 
 def _steered(
-    model: Model, q: Array, options: dict[str, Any], plane: Array, shares: Array
+    model: Model, q: Array, options: dict[str, Any], plane: Array, shares: Array, chassis: int
 ) -> list[DrivingAxis]:
-    """Steering by motors that leave the chassis where it is."""
+    """Steering by motors that leave the chassis where it is, to the left for one that goes ahead.
+
+    A fork behind the fixed axle turns the other way, so the vehicle is tried with its fork turned.
+    """
     Z = null_space(plane, 1e-9)
-    rates = shares @ Z @ Z.T @ np.ones(len(model.independent))
+    steering = Z @ Z.T @ np.ones(len(model.independent))
+    rates = shares @ steering
     if np.abs(rates).max() <= SMALL:
         return []
+    turned = q + TRIAL * model.rates(q, steering, **options)
+    after = _velocities(model, chassis, turned, options)
+    ahead = next(e for e in np.eye(3)[:2] if np.linalg.norm(plane.T @ e) > SMALL)
+    if (after @ least_norm(after, ahead, 1e-9))[2] < 0.0:
+        rates = -rates
     places = [
         place if abs(rate) > SMALL else -1
         for place, rate in zip(motor_coordinates(model, q, options), rates, strict=True)

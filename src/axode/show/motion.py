@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.scene.scene import Array, Scene
@@ -50,25 +51,25 @@ class RunPoses:
         self._quaternions = [list(four) for four in model.facts.quaternions]
         self._parameters = run.parameters
 
-    def coordinates(self, t: float) -> Array:
-        """All coordinates at a time [s]."""
-        after = int(np.clip(np.searchsorted(self.time, t), 1, max(len(self.time) - 1, 1)))
+    def coordinates(self, t: npt.ArrayLike) -> Array:
+        """All coordinates at a time, or at many [s]: (..., coordinates)."""
+        times = np.asarray(t, float)
         if len(self.time) == 1:
-            alone: Array = self.q[0]
-            return alone
+            return np.broadcast_to(self.q[0], (*times.shape, self.q.shape[1])).copy()
+        after = np.clip(np.searchsorted(self.time, times), 1, len(self.time) - 1)
         t0, t1 = self.time[after - 1], self.time[after]
-        share = min(max((t - t0) / (t1 - t0), 0.0), 1.0)
+        share = np.clip((times - t0) / (t1 - t0), 0.0, 1.0)
         first, second = self.q[after - 1], self.q[after].copy()
         for four in self._quaternions:  # q and -q are one rotation: the shorter way between
-            second[four] *= np.copysign(1.0, first[four] @ second[four])
-        q = first + share * (second - first)
+            along = np.sum(first[..., four] * second[..., four], axis=-1, keepdims=True)
+            second[..., four] *= np.copysign(1.0, along)
+        q: Array = first + share[..., None] * (second - first)
         for four in self._quaternions:
-            q[four] /= np.linalg.norm(q[four])
-        moved: Array = q
-        return moved
+            q[..., four] /= np.linalg.norm(q[..., four], axis=-1, keepdims=True)
+        return q
 
-    def poses(self, t: float) -> Array:
-        """Poses of all bodies at a time: (bodies, 4, 4)."""
+    def poses(self, t: npt.ArrayLike) -> Array:
+        """Poses of all bodies at a time, or at many [s]: (..., bodies, 4, 4)."""
         return self.model.poses(np.ascontiguousarray(self.coordinates(t)), **self.options(t))
 
     def all_poses(self, count: int) -> tuple[Array, Array]:
@@ -78,16 +79,27 @@ class RunPoses:
         times, q = self.time[chosen], np.ascontiguousarray(self.q[chosen])
         return times, self.model.poses(q, **self.options(times))
 
-    def forces(self, t: float) -> Array:
-        """Longitudinal, lateral and normal force on each contact [N], NaN where unknown."""
+    def forces(self, t: npt.ArrayLike) -> Array:
+        """Forces on the contacts at a time, or at many, NaN where unknown [N].
+
+        Longitudinal, lateral and normal: (..., contacts, 3).
+        """
         names = [
             f"{contact}.{part}"
             for contact in self.model.contacts
             for part in ("longitudinal", "lateral", "normal")
         ]
-        row = int(np.argmin(np.abs(self.run.time - t)))
-        values = [self.run[name][row] if name in self.run else np.nan for name in names]
-        return np.array(values, dtype=float).reshape(-1, 3)
+        times = np.asarray(t, float)
+        after = np.clip(np.searchsorted(self.time, times), 1, max(len(self.time) - 1, 1))
+        before = self.time[after - 1]
+        last = self.time[np.minimum(after, len(self.time) - 1)]
+        row = np.where(times - before <= last - times, after - 1, after)
+        row = np.minimum(row, len(self.time) - 1)
+        unknown = np.full(times.shape, np.nan)
+        values = [
+            self.run[name][:: self._order][row] if name in self.run else unknown for name in names
+        ]
+        return np.stack([np.zeros(times.shape), *values], -1)[..., 1:].reshape(*times.shape, -1, 3)
 
     def usual_force(self) -> float:
         """Ninetieth percentile of the largest contact forces [N]; zero if unknown."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, LeftOut, level_outside, shortened
+from axode.mechanism.files.held_joints import hold_joints
 from axode.mechanism.files.mesh_folders import with_mesh_folders
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml.toml_lines import key_lines
@@ -48,6 +49,7 @@ def load(
     strict: bool = False,
     folder: str | os.PathLike[str] | None = None,
     wheels: Literal["proposed"] | Sequence[str] | None = None,
+    hold: Sequence[str] = (),
 ) -> Mechanism:
     """Read a mechanism from a TOML, URDF, MJCF or SDF file.
 
@@ -69,6 +71,8 @@ def load(
         wheels: Links that roll on the ground: "proposed" for all that look like wheels, or the
             names of some of them; none unless given. A warning lists those that are not given,
             unless there is a choice; an empty one lets no link roll.
+        hold: Joints that become rigid where they stand at home, by names or patterns such as
+            "arm_*"; motors, dampers, springs and couplings of theirs are removed.
 
     Raises:
         FileError: if the file cannot be read or is none of these.
@@ -80,7 +84,7 @@ def load(
         DoubtfulFile: once, listing every deviation of the file and what was done about it.
         LeftOut: listing what a mechanism cannot hold of it, and the links that look like wheels.
     """
-    loaded = read(path, base=base, strict=strict, folder=folder, wheels=wheels)
+    loaded = read(path, base=base, strict=strict, folder=folder, wheels=wheels, hold=hold)
     if loaded.proposals:
         text = describe_proposals(
             str(path), base, loaded.proposals, extends=loaded.additions is not None
@@ -110,28 +114,39 @@ def read(
     strict: bool = False,
     folder: str | os.PathLike[str] | None = None,
     wheels: Literal["proposed"] | Sequence[str] | None = None,
+    hold: Sequence[str] = (),
 ) -> LoadedFile:
     """Read a mechanism as `load` does, and what else is in the file."""
-    names = isinstance(wheels, Sequence) and not isinstance(wheels, str)
-    if wheels not in (None, "proposed") and not (names and all(isinstance(n, str) for n in wheels)):
+    if wheels not in (None, "proposed") and not _are_names(wheels):
         raise InvalidArgument(
             f"wheels must be 'proposed' or names of links, got {shortened(wheels)}"
         )
+    if not _are_names(hold):
+        raise InvalidArgument(f"hold must be names of joints, got {shortened(hold)}")
     limit = None if folder is None else _as_path(folder)
     files = _Files(base, strict, limit)
     mechanism = files.read(_as_path(path))
     proposals: list[ProposedWheel] = []
+    _require_none(f"hold={shortened(hold)}", hold_joints(mechanism, hold))
     if wheels is not None:
         chosen, wrong = choose_wheels(wheels, mechanism, files.geometry)
-        if wrong:
-            raise InvalidArgument(
-                "\n  ".join([f"wheels={shortened(wheels)}: {wrong[0]}", *wrong[1:]])
-            )
+        _require_none(f"wheels={shortened(wheels)}", wrong)
         for wheel in chosen:
             wheel.add_to(mechanism)
     elif not files.wheels_chosen:
         proposals = propose_wheels(mechanism, files.geometry)
     return LoadedFile(mechanism, proposals, files.additions)
+
+
+def _are_names(given: object) -> bool:
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    return is_list and all(isinstance(name, str) for name in given)  # type: ignore[attr-defined]
+
+
+def _require_none(argument: str, wrong: list[str]) -> None:
+    """Raise an error that lists what is wrong with an argument, if anything."""
+    if wrong:
+        raise InvalidArgument("\n  ".join([f"{argument}: {wrong[0]}", *wrong[1:]]))
 
 
 @dataclass

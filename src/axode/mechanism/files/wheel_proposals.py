@@ -232,8 +232,8 @@ def describe_proposals(
     lines = [
         f"{source}: these links look like wheels and do not roll: "
         + ", ".join(wheel.name for wheel in wheels),
-        'load(..., wheels="proposed") lets them roll and wheels=() leaves them as they are; '
-        + ("under [extends]:" if extends else "in a TOML file:"),
+        'load(..., wheels="proposed"), or --option wheels=proposed, lets them roll and wheels=() '
+        + f"leaves them as they are; {'under [extends]' if extends else 'in a TOML file'}:",
         *(f"  {line}" for line in table),
         "one by one, with the mechanism called robot:",
         *(f"  {wheel.call()}" for wheel in wheels),

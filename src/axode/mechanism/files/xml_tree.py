@@ -76,7 +76,7 @@ def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Elemen
             return
         raise FileError(
             f"{source}, line {parser.CurrentLineNumber}: a document type declaration, which is not "
-            "read.\n  Remove the lines of <!DOCTYPE ...>; a URDF file needs none."
+            "read.\n  Remove the lines of <!DOCTYPE ...>; the file needs none."
         )
 
     parser.StartElementHandler = start

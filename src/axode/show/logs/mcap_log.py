@@ -6,7 +6,8 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +17,16 @@ import numpy.typing as npt
 
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, InvalidArgument, LeftOut
+from axode.mechanism.elements.joints import Fixed, Planar
+from axode.mechanism.files.written.frame_poses import FramePose
+from axode.mechanism.files.written.joint_steps import unit_axis
+from axode.mechanism.files.written.mechanism_text import with_parameters
 from axode.show.logs import ros_messages
 from axode.show.logs.logged_run import LoggedRun, quaternions
 from axode.show.logs.mcap_container import McapContainer, Topic, require_mcap
 
 if TYPE_CHECKING:
+    from axode.mechanism.mechanism import Mechanism
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
@@ -114,9 +120,34 @@ def _within(space: str) -> str:
 
 def _description(logged: LoggedRun) -> str:
     """URDF text of the links and their shapes; that the motion is more than it can say is known."""
+    mechanism = logged.model.equations.system.mechanism
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOut)
-        return str(logged.model.equations.system.mechanism.to_urdf(parameters=logged.parameters))
+        return str(_with_body_frames(with_parameters(mechanism, logged.parameters)).to_urdf())
+
+
+def _with_body_frames(mechanism: Mechanism) -> Mechanism:
+    """Give every body a link with its own frame, which the transforms have.
+
+    A link of URDF has the frame of the joint that holds it. Where the body's is another, the joint
+    holds a massless link, and the body is fixed to that.
+    """
+    found = mechanism.copy()
+    bodies = _Names({body.name for body in found.bodies})
+    joints = _Names({joint.name for joint in (*found.connections, *found.loops)})
+    for k, joint in enumerate(mechanism.connections):
+        place = FramePose.of(joint.child_at, joint.child_rotation).inverse()
+        upright = not isinstance(joint.joint, Planar) or unit_axis(joint.joint.axis)[2] == 1.0
+        if place.is_identity and upright:
+            continue
+        between = found.add_body(bodies.add(f"{joint.child}.joint"), mass=0.0, inertia=(0, 0, 0))
+        here = {"child_at": (0.0, 0.0, 0.0), "child_rotation": (0.0, 0.0, 0.0)}
+        found.connections[k] = replace(joint, child=between.name, **here)
+        held = {"parent": between, "child": joint.child}
+        found.add_joint(
+            joints.add(f"{joint.name}.frame"), Fixed(), **held, at=place.p, rotation=place.R
+        )
+    return found
 
 
 def _frames(space: str, frame: str, names: Sequence[str]) -> list[str]:
@@ -138,10 +169,10 @@ def _words(name: str) -> str:
 
 
 class _Names:
-    """Names of topics; one that is taken gets a number."""
+    """Names of topics, links or joints; one that is taken gets a number."""
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
 
     def add(self, name: str) -> str:
         """Return the name, or one that is free."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ TRAIL: dict[str, Any] = {"thickness": 2.5, "thickness_units": "screen"}
 FORCES = ((26, 71, 186), (208, 95, 22), (19, 143, 97))  # longitudinal, lateral, normal
 SURFACE = (134, 174, 255)
 COILS = 7
+FADE = 100.0  # extents of the mechanism from the camera: there, floors have faded
 DRAG_KEY = "cmd/ctrl"  # held while a body is dragged; without it, the mouse turns the view
 MAX_SURFACE_TRIANGLES = 300_000  # of surfaces in files
 
@@ -77,9 +79,10 @@ class Drawing:
                 node.on_drag("left", modifier=DRAG_KEY)(self._drag_of(mesh.body))
         grounded = any(floor.body == GROUND for floor in self.scene.floors)
         below = () if grounded else (self._lowest(drawn, poses),)
-        reach = max(self.scene.size, float(np.linalg.norm(np.ptp(poses[:, :3, 3], axis=0))))
+        self._reach = max(self.scene.size, float(np.linalg.norm(np.ptp(poses[:, :3, 3], axis=0))))
+        self._cell = replace(self.scene, size=max(self.scene.size, self._reach / 4)).spacing
         for k, floor in enumerate((*self.scene.floors, *below)):
-            grid = self._grid(f"{names[floor.body]}/floor{k}", floor, reach)
+            grid = self._grid(f"{names[floor.body]}/floor{k}", floor)
             self._floors.append((floor, grid))
         if self.scene.cords:
             self._cords = add.add_line_segments(
@@ -97,14 +100,19 @@ class Drawing:
         x, y, z = (low - 0.001 * self.scene.size) * up
         return Floor(GROUND, (float(x), float(y), float(z)), self.scene.up)
 
-    def _grid(self, name: str, floor: Floor, reach: float) -> Any:
-        """Add a floor that fades far from a mechanism of this extent."""
-        size, cell = self.scene.size, self.scene.spacing
+    def _grid(self, name: str, floor: Floor) -> Any:
+        """Add a floor that fades far from the mechanism.
+
+        A floor on the ground lies around the camera. The page multiplies its width by one metre
+        more than the distance at which it fades, so the width is chosen to end beyond that.
+        """
+        cell, fade = self._cell, FADE * self._reach
         moving = floor.body != GROUND
+        width = 2 * self.scene.size if moving else 2.2 * fade / (1.0 + fade)
         return self._server.scene.add_grid(
             name,
-            width=2 * size,
-            height=2 * size,
+            width=width,
+            height=width,
             infinite_grid=not moving,
             cell_size=cell,
             section_size=5 * cell,
@@ -115,7 +123,7 @@ class Drawing:
             plane_color=PLANE,
             plane_opacity=0.0 if moving else 1.0,
             shadow_opacity=0.3,
-            fade_distance=40 * reach,
+            fade_distance=fade,
             fade_strength=1.5,
             position=floor.point,
             wxyz=_wxyz(axes_along(floor.normal)),
@@ -149,7 +157,7 @@ class Drawing:
             return None
         body, point, pointer = grip
         centre = np.array(scene.centres[body] if scene.centres else (0.0, 0.0, 0.0))
-        return Pull(body, centre, point, self._in_model(pointer), scene.size)
+        return Pull(body, centre, point, self._in_model(pointer), self._reach)
 
     def _in_model(self, point: Array) -> Array:
         """Return a point of the browser's world in the model's."""
@@ -187,7 +195,7 @@ class Drawing:
         shift = _centre(poses) - self._centre if self.followed else np.zeros(3)
         turn = self.scene.stance[:3, :3]
         self._world.position, self._world.wxyz = -turn @ shift, _wxyz(turn)
-        cell = 5 * self.scene.spacing
+        cell = 5 * self._cell
         for floor, grid in self._floors:
             if floor.body == GROUND:  # its grid moves along
                 axes = axes_along(floor.normal)

@@ -17,6 +17,7 @@ from axode.problems.kinematics.workspaces.workspace_result import Workspace
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
+from axode.show.render.following import travels
 from axode.show.render.picture import camera_of
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import RealTimeRun
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 AWAY = 1.15  # times the distance from which it just fits
 ROOM = 1.25  # times that, for what is yet to move
-FAR = 1.5  # sizes of the mechanism: one that travels farther is followed
 
 
 def view(
@@ -128,7 +128,7 @@ def _play(
     scene = scene_with(motion.model, motion.run.parameters)
     check_trails(scene, looks["trails"])
     _, poses = motion.all_poses(12)
-    follow = _travels(scene, poses) if follow is None else follow
+    follow = travels(scene, poses) if follow is None else follow
     server = serve(*where, label=scene.name)
     drawing = Drawing(server, scene, motion.poses(float(run.time[0])))
     viewer = Viewer(server, drawing, _camera(scene, poses, follow))
@@ -193,11 +193,6 @@ def _model(what: Any) -> Model:
     raise InvalidArgument(
         f"view shows a Trajectory, a Mechanism, its Equations or a Model, not {type(what).__name__}"
     )
-
-
-def _travels(scene: Scene, poses: Array) -> bool:
-    path = poses[:, :, :3, 3].mean(axis=1)
-    return bool(np.linalg.norm(np.ptp(path, axis=0)) > FAR * scene.size)
 
 
 def _camera(scene: Scene, poses: Array, follow: bool) -> Camera:

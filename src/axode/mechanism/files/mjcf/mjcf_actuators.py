@@ -155,15 +155,18 @@ class ActuatorReader:
         for number, part in enumerate(spec.joints):
             kind, name = int(model.jnt_type[number]), self.bodies.joints[number]
             armature = float(model.dof_armature[int(model.jnt_dofadr[number])])
+            element = self.compiled.element(part)
+            armature = self.findings.not_negative(armature, element, "armature", name)
             if armature > 0 and kind == FREE:
-                self.findings.leave_out(ARMATURE, self.compiled.element(part), name=name)
+                self.findings.leave_out(ARMATURE, element, name=name)
             elif armature > 0:
                 self._give(name, armature)
         for number, part in enumerate(spec.tendons):
+            element, name = self.compiled.element(part), self.constraints.name_of(number)
             armature = _newer(model, "tendon_armature", number)
+            armature = self.findings.not_negative(armature, element, "armature", name)
             if armature > 0 and self.constraints.terms(number) is None:
-                name = self.constraints.name_of(number)
-                self.findings.leave_out(ARMATURE, self.compiled.element(part), name=name)
+                self.findings.leave_out(ARMATURE, element, name=name)
             elif armature > 0:
                 self._give(self.constraints.slide(number), armature)
 

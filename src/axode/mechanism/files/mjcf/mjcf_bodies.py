@@ -207,6 +207,8 @@ class BodyReader:
         no_springs = self.compiled.disabled("SPRING", "PASSIVE")
         damping = 0.0 if no_dampers else float(model.dof_damping[dof])
         stiffness = 0.0 if no_springs else float(model.jnt_stiffness[number])
+        damping = self.findings.not_negative(damping, element, "damping", name)
+        stiffness = self.findings.not_negative(stiffness, element, "stiffness", name)
         if is_given(model, "dof_dampingpoly", dof):
             self.findings.leave_out(DAMPERS, element, name=name)
         if damping > 0:

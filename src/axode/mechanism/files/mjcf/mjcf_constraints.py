@@ -179,6 +179,8 @@ class ConstraintReader:
             no_dampers = self.compiled.disabled("DAMPER", "PASSIVE")
             stiffness = 0.0 if no_springs else float(model.tendon_stiffness[number])
             damping = 0.0 if no_dampers else float(model.tendon_damping[number])
+            damping = self.findings.not_negative(damping, element, "damping", name)
+            stiffness = self.findings.not_negative(stiffness, element, "stiffness", name)
             low, high = (float(x) for x in model.tendon_lengthspring[number])
             if curved or (stiffness > 0 and low != high):
                 self.findings.leave_out(SPRINGS, element, name=name)

@@ -22,6 +22,7 @@ DRY_FRICTION = "dry friction (damping is viscous here)"
 SPRINGS = "springs that are not linear in one coordinate"
 DAMPERS = "damping that is not linear in the speed"
 ARMATURE = "armature of free joints and of tendons along paths"
+NEGATIVE = "stiffness, damping and armature below zero"
 TENDONS = "tendons along paths, with what acts on them"
 EQUALITIES = "equality constraints that are switched off or not linear"
 LAWS = "control laws of actuators (the motor's input is its force)"
@@ -73,6 +74,12 @@ class MjcfFindings(UrdfFindings):
         name = name or element.attributes.get("name", "")
         fault = self._fault(element, name, "", detail)
         self.left_out.setdefault(what, []).append(fault)
+
+    def not_negative(self, value: float, element: Element, what: str, name: str) -> float:
+        """Return a number; one below zero is left out, and zero instead of it."""
+        if value < 0:
+            self.leave_out(NEGATIVE, element, f"({what} {value:g})", name)
+        return max(value, 0.0)
 
     def strict_faults(self) -> list[Fault]:
         """List faults, deviations and what is left out, by line; pictures are no loss."""

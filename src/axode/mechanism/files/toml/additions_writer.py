@@ -67,6 +67,7 @@ def additions_text(
         f"file = {toml_text(file)}",
         *([f'base = "{base}"'] if base else []),
         f"wheels = [{names}]" + ("  # links that look like wheels" if names else ""),
+        'hold = []  # joints that stay as they are at home, such as "arm_*"',
         f"remove = []  # parts of that file, such as {toml_text(f'motor.{motor}')}",
         "",
         *_listed("links", (body.name for body in mechanism.bodies)),

@@ -61,6 +61,9 @@ class ExtendsTable(Table):
     wheels: WheelChoice = Field(
         None, description='Links that roll: "proposed", or the names of proposed ones.'
     )
+    hold: list[StrictStr] = Field(
+        [], description='Joints that are held where they stand at home, such as "arm_*".'
+    )
     remove: list[StrictStr] = Field(
         [], description='Parts of that file to remove, such as "motor.left" or "damper.*".'
     )

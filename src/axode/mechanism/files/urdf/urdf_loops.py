@@ -164,8 +164,8 @@ class LoopReader:
         names = ["" if end is element else end.text for end in ends]
         strange = [part.tag for part in element.children if part.tag in _SDF_ONLY]
         pose = element.first("pose")
-        if pose is not None and set(pose.attributes) & {"relative_to", "frame"}:
-            strange.append("pose relative_to")
+        if pose is not None:
+            strange += [f"pose {name}" for name, given in pose.attributes.items() if given]
         axes = [_axis_of(element.first(tag)) for tag in ("axis", "axis2")]
         strange += [axis.tag for axis in axes if axis is not None and axis.attributes.get("frame")]
         if kind not in TYPES or strange:
@@ -182,9 +182,10 @@ class LoopReader:
         held = Element("pose", {"xyz": " ".join(words[:3]), "rpy": " ".join(words[3:])}, line)
         child = owner.pose(held)
         self._note_friction(owner, _inside(element, "axis", "dynamics"))
-        axis, other = (_direction(owner, axis) for axis in axes)
+        axis = (0.0, 0.0, 1.0) if axes[0] is None else _direction(owner, axes[0])
         frames = [self._seen_from(names, child), child]
-        return self._close(owner, element, kind, names, frames, axis or (1.0, 0.0, 0.0), other)
+        other = _direction(owner, axes[1])
+        return self._close(owner, element, kind, names, frames, axis, other)
 
     def spring(self, element: Element) -> dict[str, Any] | None:
         """Read a spring and damper between points of two links; None if it has no two links."""

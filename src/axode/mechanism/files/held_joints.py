@@ -1,0 +1,102 @@
+"""Joints that are held where they stand at home: they become rigid, and nothing acts on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from axode.errors import suggest
+from axode.mechanism.elements.joints import Fixed
+from axode.mechanism.elements.parts import Connection
+from axode.mechanism.home_poses import displacement, matrix, vector
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.values.geometry import scalars
+
+
+def hold_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
+    """Hold joints of the tree at home, with all that acts on them removed.
+
+    Args:
+        mechanism: What has the joints; it is changed.
+        names: Names or patterns such as "arm_*"; joints that are fixed already stay as they are.
+
+    Returns:
+        What is wrong with the names, if anything; the mechanism is then of no use.
+    """
+    wrong: list[str] = []
+    held: dict[str, Connection] = {}
+    for name in names:
+        found = [c for c in mechanism.connections if name == c.name or fnmatchcase(c.name, name)]
+        if not found:
+            known = [connection.name for connection in mechanism.connections]
+            wrong.append(f"no joint is called '{name}'. {suggest('joint', name, known)}")
+        held |= {c.name: c for c in found if c.speeds}
+    meant = {
+        meaning: name for name, c in held.items() for meaning in (name, *c.coordinates, *c.speeds)
+    }
+    wrong += _half_held(mechanism, meant)
+    for index, connection in enumerate(mechanism.connections):
+        if connection.name in held:
+            moved = displacement(connection, mechanism.home_coordinates)
+            numbers = all(isinstance(x, float | int) for x in _placement(connection))
+            if not numbers and not _is_zero(moved):
+                wrong.append(
+                    f"'{connection.name}' is placed by parameters, and is held only where its "
+                    "coordinates are zero at home"
+                )
+            else:
+                mechanism.connections[index] = _rigid(connection, moved)
+    acting: tuple[list[Any], ...] = (
+        mechanism.drives,
+        mechanism.dampers,
+        mechanism.springs,
+        mechanism.prescribed,
+    )
+    for parts in acting:
+        parts[:] = [part for part in parts if part.coordinate not in meant]
+    mechanism.couplings[:] = [
+        c for c in mechanism.couplings if not all(joint in meant for joint, _ in c.terms)
+    ]
+    for connection in held.values():
+        for coordinate in connection.coordinates:
+            mechanism.home_coordinates.pop(coordinate, None)
+    return wrong
+
+
+def _is_zero(moved: tuple[np.ndarray, np.ndarray]) -> bool:
+    return bool((moved[0] == np.eye(3)).all() and not moved[1].any())
+
+
+def _placement(connection: Connection) -> list[object]:
+    return [*scalars(connection.at), *scalars(connection.rotation)]
+
+
+def _rigid(connection: Connection, moved: tuple[np.ndarray, np.ndarray]) -> Connection:
+    """Return a joint with the turn and shift that it has at home, and no freedom."""
+    R, p = moved
+    fixed = replace(connection, joint=Fixed(), coordinate_names=(), speed_names=(), armature=0.0)
+    if (matrix((0.0, 0.0, 0.0)) == R).all() and not p.any():
+        return fixed
+    before = matrix(connection.rotation)
+    at = tuple(float(x) for x in vector(connection.at) + before @ p)
+    rotation = tuple(tuple(float(x) for x in row) for row in before @ R)
+    return replace(fixed, at=at, rotation=rotation)  # type: ignore[arg-type]
+
+
+def _half_held(mechanism: Mechanism, meant: dict[str, str]) -> list[str]:
+    """Report couplings between joints that are held and joints that are not."""
+    wrong = []
+    for coupling in mechanism.couplings:
+        joints = [joint for joint, _ in coupling.terms]
+        still = [joint for joint in joints if joint in meant]
+        free = [joint for joint in joints if joint not in meant]
+        if still and free:
+            wrong.append(
+                f"'{meant[still[0]]}' is held, and coupling '{coupling.name}' relates it to "
+                f"'{free[0]}'; hold both, or remove the coupling"
+            )
+    return wrong
