@@ -353,7 +353,8 @@ class WrittenTree:
     def followers(self) -> Iterator[tuple[WrittenCoupling, _Term | None, _Term | None]]:
         """Yield couplings with the term of the joint that follows and of the one that leads.
 
-        A joint with a motor leads if the other has none. Both are None where there are not two terms, or both joints follow others already.
+        A joint with a motor leads if the other has none. Both are None where there are not two
+        terms, or both joints follow others already.
         """
         leaders: dict[str, str] = {}
         moved = [self.joint_of_speed(drive.coordinate) for drive in self.mechanism.drives]
