@@ -90,3 +90,86 @@ def test_steps_per_second(sight, tricycle):
     """The page is compiled code: a million steps take no minute, on any machine."""
     page = opened(sight, tricycle[1])
     assert page.evaluate("axode.robot.step(1e-6, 1000000)") == "running"
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory):
+    model = ax.gallery.build("planar_3rrr").derive().compile()
+    return model, ax.page(model, tmp_path_factory.mktemp("page") / "platform.html")
+
+
+def test_sliders_of_a_loop(sight, platform):
+    """An angle is reached; a value with which loops do not close is refused; a singular stop."""
+    page = opened(sight, platform[1])
+    place = page.evaluate("axode.data.motors[0].coordinate")
+    goal = page.evaluate("axode.robot.q[axode.data.motors[0].coordinate]") + 0.3
+    page.locator("#motor0").fill(str(goal))
+    page.evaluate("axode.advance(2.0)")
+    assert page.evaluate("[...axode.robot.q]")[place] == pytest.approx(goal, abs=1e-3)
+    name = page.evaluate("axode.data.parameters.findIndex((p) => p.name === 'l2')")
+    length = page.locator(f"#parameter{name}")
+    page.evaluate(f"const s = document.getElementById('parameter{name}'); s.min = 0")
+    before = page.evaluate("[[...axode.robot.q], [...axode.robot.p]]")
+    length.fill("0.001")
+    assert "the loops do not close" in page.inner_text("#said")
+    assert page.evaluate("[[...axode.robot.q], [...axode.robot.p]]") == before
+    assert float(length.input_value()) == pytest.approx(before[1][name])
+    page.locator("#mode").select_option("speed")
+    page.locator("#motor0").fill("1")
+    page.evaluate("axode.advance(3.0)")
+    assert "a singular posture was reached" in page.inner_text("#said")
+    again = page.evaluate("[axode.robot.step(1e-3, 10), [...axode.robot.q].every(Number.isFinite)]")
+    assert again == ["singular", True]
+    page.locator("#reset").click()
+    assert page.evaluate("axode.advance(0.1)") == pytest.approx(0.1)
+    assert not sight.complaints and not sight.strangers
+
+
+def test_controls_without_a_mouse(sight, platform):
+    """Tab reaches every control, each has a name; curves are saved; errors are shown."""
+    page = opened(sight, platform[1])
+    page.locator("summary").focus()
+    page.keyboard.press("Enter")
+    page.evaluate("document.activeElement.blur(); axode.advance(0.1)")
+    controls = page.locator("button, input, select, summary, canvas[tabindex]")
+    reached, names = set(), set()
+    for _ in range(controls.count()):
+        page.keyboard.press("Tab")
+        place, named = page.evaluate(
+            "[[...document.querySelectorAll('*')].indexOf(document.activeElement), "
+            "(document.activeElement.ariaLabel || document.activeElement.labels?.[0]?.textContent "
+            "|| document.activeElement.textContent).trim()]"
+        )
+        reached.add(place)
+        names.add(bool(named))
+    assert len(reached) == controls.count() and names == {True}
+    with page.expect_download() as download:
+        page.locator("#save").press("Enter")
+    rows = download.value.path().read_text().splitlines()
+    assert rows[0].startswith("time,") and rows[1].startswith("s,") and len(rows) > 4
+    while page.locator("#list input:checked").count():
+        page.locator("#list input:checked").first.uncheck()
+    assert page.locator("#chart").is_hidden()
+    page.evaluate("setTimeout(() => { throw new Error('broken'); })")
+    page.wait_for_function("document.getElementById('fault').textContent.includes('broken')")
+    assert sight.complaints == ["broken"] and not sight.strangers
+
+
+def test_keys_change_what_a_law_wants(sight, tmp_path):
+    model = ax.gallery.build("unicycle").derive().compile()
+    law = {"tau_drive": "m*0.1"}
+    path = ax.page(model, tmp_path / "page.html", law=law, keys={"ahead": "m"})
+    page = opened(sight, path)
+    mass = model.parameters["m"]
+    page.keyboard.down("w")
+    page.evaluate("axode.advance(0.1)")
+    assert page.evaluate("axode.robot.get('m')") == pytest.approx(2 * mass)
+    page.keyboard.up("w")
+    page.evaluate("axode.advance(0.1)")
+    assert page.evaluate("axode.robot.get('m')") == pytest.approx(mass)
+    held = ax.page(model, tmp_path / "held.html", law={"tau_drive": 0.2})
+    page = opened(sight, held)
+    page.evaluate("axode.advance(1.0)")
+    run = ax.simulate(model, 1.0, input={"tau_drive": 0.2}, method="rk4", step=1e-3)
+    assert page.evaluate("axode.robot.get('x')") == pytest.approx(run.final["x"], rel=1e-9)
+    assert not sight.complaints and not sight.strangers

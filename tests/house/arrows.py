@@ -29,6 +29,7 @@ ORDER = (
 # Files whose methods start a later stage when they are called, never when they are imported.
 STEPS_WHEN_CALLED = {
     ("axode.mechanism.mechanism", "symbolic"),  # Mechanism.derive
+    ("axode.mechanism.mechanism", "printing"),  # what a notebook shows of it
     ("axode.symbolic.equations", "printing"),  # Equations.latex, text and sympy
     ("axode.symbolic.equations", "model"),  # Equations.compile
     ("axode.model.exports.export", "problems"),  # Model.export writes whole runs too

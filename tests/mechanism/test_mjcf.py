@@ -348,3 +348,14 @@ def test_without_mujoco_the_remedy_is_named(tmp_path, monkeypatch):
 def test_a_base_is_for_urdf_files(tmp_path):
     message = refusal(tmp_path, model(), ax.errors.InvalidArgument, base="floating")
     assert "a free joint, or none, holds the first body" in message
+
+
+@pytest.mark.parametrize("joint", ['type="slide" ref="-inf"', 'type="hinge" pos="inf 0 0"'])
+def test_numbers_that_are_not_finite_are_faults_alone(tmp_path, joint):
+    """NumPy's own warnings about them stay inside."""
+    text = model().replace('<joint name="turn"/>', f'<joint name="turn" {joint}/>')
+    (tmp_path / "robot.xml").write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ax.MechanismError, match="must be finite"):
+            ax.load(tmp_path / "robot.xml")

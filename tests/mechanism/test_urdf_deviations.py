@@ -305,3 +305,28 @@ def test_many_deviations_are_shortened_in_the_warning_and_kept_in_its_attribute(
     assert "30 deviations" in text and "[link.l12]" in text and "[link.l13]" not in text
     assert text.endswith("... (30 in all; strict=True lists them)")
     assert warning.deviations == tuple(found)
+
+
+# extensions that change the motion ---------------------------------------------------------------
+
+
+def test_extensions_that_change_the_motion_are_listed(file):
+    joint = '<axis xyz="0 0 1"/><dynamics damping="1" spring_stiffness="4"/><armature value="2"/>'
+    more = """<transmission name="t"><joint name="elbow"/><actuator name="m">
+  <drake:rotor_inertia value="0.1"/><motorInertia>0</motorInertia></actuator></transmission>
+  <gazebo reference="elbow"><springStiffness>3</springStiffness></gazebo>
+  <gazebo reference="fore"><turnGravityOff>true</turnGravityOff><mu1>0.2</mu1></gazebo>
+  <gazebo reference="upper"><gravity>1</gravity><dampingFactor>0.0</dampingFactor></gazebo>
+  <gazebo><static>false</static></gazebo>
+</robot>"""
+    text = ARM.replace('<axis xyz="0 0 1"/>', joint).replace("</robot>", more)
+    text = text.replace('name="arm"', 'name="arm" xmlns:drake="drake"')
+    _, lines = deviations(file(text))
+    assert [line.split("]", 1)[0].split("[")[1] + line.split("]", 1)[1] for line in lines] == [
+        "joint.shoulder dynamics: unknown attribute 'spring_stiffness'. "
+        "Attributes: damping, friction. -> ignored",
+        "joint.shoulder <armature> is not of URDF -> not read",
+        "transmission.t drake:rotor_inertia: is 0.1 -> not read",
+        "gazebo.elbow springStiffness: is 3 -> not read",
+        "gazebo.fore turnGravityOff: is true -> not read",
+    ]

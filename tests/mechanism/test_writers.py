@@ -122,6 +122,8 @@ def test_sdf_keeps_motors_without_limit_and_those_of_both_axes_of_a_universal_jo
     read = ax.load(tmp_path / "driven.sdf")
     limits = {drive.coordinate: drive.motor.limit for drive in read.drives}
     assert limits == {"slide": None, "cross.second": 2.0}
+    root = ElementTree.parse(tmp_path / "driven.sdf").getroot()
+    assert [effort.text for effort in root.iter("effort")] == ["inf", "0", "2"]
 
 
 @pytest.mark.parametrize("ending", ["urdf", "sdf"])

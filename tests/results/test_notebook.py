@@ -43,6 +43,21 @@ def test_long_equations_are_not_written_out():
     assert not any(element.tag.endswith("math") for element in shown(arm).iter())
 
 
+def test_a_mechanism_lists_its_joints_and_wheels():
+    rows = [[cell.text for cell in row] for row in shown(ax.gallery.build("unicycle")).iter("tr")]
+    assert rows[0] == [None, "name", "type", "between"]
+    assert {row[0] for row in rows[1:]} == {"joint", "wheel"}
+    empty = ax.Mechanism(TRICKY)
+    assert TRICKY in text_of(empty)
+
+
+def test_a_model_lists_its_names_with_units():
+    found = [[cell.text for cell in row] for row in shown(pendulum().compile()).iter("tr")]
+    assert ["coordinate", "pin", "rad"] in found
+    assert ["independent speed", "pin.rate", "rad/s"] in found
+    assert "Model('pendulum': 1 coordinates" in text_of(pendulum().compile())
+
+
 def test_trajectory():
     model = pendulum().compile("interpreter")
     run = ax.simulate(

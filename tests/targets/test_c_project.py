@@ -16,6 +16,7 @@ from axode.codegen.tape.rounding_bounds import evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c import c_code
 from axode.codegen.targets.c_numbers import NUMBERS
+from axode.model.exports.c_step import CStep
 from axode.model.exports.sample_states import sample_arguments
 from benchmarks.cortex_m.board import (
     AARCH64,
@@ -349,6 +350,24 @@ def test_sampled_states_close(linkage):
     states = sample_arguments(linkage, 50)
     assert np.abs(linkage.residual(states["q"])).max() < 1e-9
     assert np.ptp(states["q"], axis=0).min() > 0.1
+
+
+def test_checked_steps_of_tiny_robots_are_short():
+    size = 1e-3
+    robot = ax.Mechanism("tiny")
+    for name, parent in (("crank", "ground"), ("coupler", "crank"), ("rocker", "ground")):
+        robot.add_body(name, mass=size**3, com=(size, 0, 0), inertia=(size**5,) * 3)
+        at = (2.5 * size if name == "rocker" else size if name == "coupler" else 0, 0, 0)
+        robot.add_joint(name, ax.Revolute("y"), parent=parent, child=name, at=at)
+    ends = {"at": (2.5 * size, 0, 0), "child_at": (2 * size, 0, 0)}
+    robot.add_loop("pin", ax.Revolute("y"), parent="coupler", child="rocker", **ends)
+    robot.set_home(crank=-1.2, coupler=0.8, rocker=-1.6)
+    robot.add_motor("drive", "crank")
+    model = robot.derive(self_check=False).compile("interpreter")
+    step = CStep(model, "tiny_", "float64")
+    samples = step.samples(sample_arguments(model, 16))
+    moved = step.tape.evaluate(*samples)[0] - samples[1][:, :3]
+    assert 1e-3 < np.abs(moved).max() < 0.5
 
 
 def test_the_command_line_writes_a_project(tmp_path, capsys):

@@ -310,5 +310,17 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
         parts = [f"{count} {one if count == 1 else many}" for count, one, many in counted]
         return f"Mechanism('{self.name}': {', '.join(parts)})"
 
+    def _repr_html_(self) -> str:
+        from axode.printing.html import limited_table, notebook
+
+        kinds = (("joint", self.connections), ("loop", self.loops))
+        rows = [
+            (kind, str(joint.name), type(joint.joint).__name__, f"{joint.parent} - {joint.child}")
+            for kind, joints in kinds
+            for joint in joints
+        ]
+        rows += [("wheel", str(c.name), type(c.wheel).__name__, str(c.body)) for c in self.contacts]
+        return notebook(repr(self), limited_table(("", "name", "type", "between"), rows))
+
 
 __all__ = ["BodyLike", "Connection", "Mechanism"]

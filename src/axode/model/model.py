@@ -18,6 +18,7 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
+from axode.model.model_display import ModelDisplay
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
@@ -35,7 +36,7 @@ Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
-class Model:
+class Model(ModelDisplay):
     """Functions of a mechanism for numbers.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
@@ -105,14 +106,6 @@ class Model:
     def is_underactuated(self) -> bool:
         """True if there are motions that the motors cannot produce."""
         return self.actuation in ("underactuated", "unactuated")
-
-    def __repr__(self) -> str:
-        single = ", float32" if self.library.precision == "float32" else ""
-        return (
-            f"Model('{self.name}': {len(self.coordinates)} coordinates, "
-            f"{len(self.independent)} speeds, {len(self.inputs)} inputs, "
-            f"{self.target}{single})"
-        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave compiled code behind; a copy finds it in the cache."""

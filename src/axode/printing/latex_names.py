@@ -82,7 +82,7 @@ class Glyph:
 
     @property
     def is_reserved(self) -> bool:
-        """Whether it would look like a symbol of the model."""
+        """True if it would look like a symbol of the model."""
         return self.head in RESERVED and not self.subscripts
 
     @property

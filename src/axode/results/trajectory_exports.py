@@ -12,6 +12,7 @@ from axode.argument_types import check_arguments
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
+    from axode.show.report.cell_player import CellPlayer
 
 
 class TrajectoryExports:
@@ -76,6 +77,27 @@ class TrajectoryExports:
         from axode.show.viewer.opening import view
 
         return view(self._trajectory, model=model, **options)
+
+    def player(self, *signals: str, height: int = 560, model: Model | None = None) -> CellPlayer:
+        """Player of one run for a notebook: the mechanism in motion, and its signals.
+
+        The cell needs neither a server nor a network, also after the notebook was exported as HTML.
+        A long run has fewer frames, so that what moves takes a megabyte at most.
+
+        Args:
+            signals: Names and words as in `plot`; some of the states, inputs, measures and
+                energies unless given.
+            height: Height of the cell in pixels.
+            model: What made it, for a trajectory from a file.
+
+        Raises:
+            UnknownName: if a name means nothing, with what does.
+            InvalidArgument: for a batch, with the remedy.
+            NotApplicable: if matplotlib, from the extra `plot`, is not installed.
+        """
+        from axode.show.report.cell_player import cell_player
+
+        return cell_player(self._trajectory, model, signals, height)
 
     def report(self, path: str | PathLike[str], *, model: Model | None = None) -> Path:
         """Write one HTML page about it, with a playback; see `axode.show.report.report`."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CORE = "fixed_step.h"
 CLOSED = {"float64": "1e-13", "float32": "2e-6f"}  # change of coordinates that ends Newton's method
-STEP_LENGTH = 1e-3  # [s] of the steps that are checked
+STEP_LENGTH = 1e-3  # [s] of the steps that are checked, and shorter ones where motion is fast
+MOTION = 0.05  # of a coordinate in such a step [rad, or lengths of the model]
 
 
 class CStep:
@@ -83,7 +84,23 @@ class CStep:
         """Arguments of the tape from those of the model."""
         x = np.concatenate([arguments["q"], arguments["nu"]], axis=1)
         given = {**arguments, "x": x, "dt": np.full((len(x), 1), STEP_LENGTH)}
-        return [given[port.name][:, : port.size] for port in self.tape.inputs]
+        arrays = [given[port.name][:, : port.size] for port in self.tape.inputs]
+        rates = self._functions.rate.evaluate(*arrays[:-1])[0] / self._lengths()
+        rates = np.broadcast_to(np.abs(rates), x.shape)
+        fastest = rates[:, : self._n_q].max(axis=1, initial=0.0, keepdims=True)
+        sharpest = rates[:, self._n_q :].max(axis=1, initial=0.0, keepdims=True)
+        # at this speed and acceleration, MOTION at the most
+        with np.errstate(divide="ignore"):
+            np.minimum(arrays[-1], MOTION / fastest, out=arrays[-1])
+            np.minimum(arrays[-1], np.sqrt(2 * MOTION / sharpest), out=arrays[-1])
+        return arrays
+
+    def _lengths(self) -> Array:
+        """What each state is measured by: the length of the mechanism where its unit has metres."""
+        model = self._model
+        units = {signal.name: signal.unit for signal in model.signals}
+        names = (*model.coordinates, *model.independent)
+        return np.array([model.facts.length if units[n] in ("m", "m/s") else 1.0 for n in names])
 
     @property
     def check_statements(self) -> tuple[str, ...]:

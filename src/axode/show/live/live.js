@@ -296,7 +296,7 @@ watch(); sample(); show();
 // For tests and for the curious: `axode.advance(2)` simulates two seconds, as fast as it can.
 function skip(seconds) {
   const was = running, end = robot.time + seconds;
-  for (running = true; running && robot.time < end - 1e-9; debt = 0) advance(Math.min(end - robot.time, 0.02));
+  for (running = true; running && robot.time < end - STEP / 2; debt = 0) advance(Math.max(Math.min(end - robot.time, 0.02), STEP));
   running = running && was;
   look(); show();
   return robot.time;

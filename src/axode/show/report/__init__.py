@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, shortened
+from axode.show.report.cell_player import check_run
 from axode.show.report.report_page import page
 from axode.show.style import need_matplotlib
 
@@ -47,7 +48,7 @@ def report(
     if run is None and hasattr(what, "resample"):
         run = what
     if run is not None:
-        _check(model, run)
+        check_run(model, run, "report")
     text = page(equations, model, run, title or model.name)
     write_atomically(file, text.encode())
     return file
@@ -72,16 +73,3 @@ def _sides(what: Any) -> tuple[Equations | None, Model]:
         "a report is about a mechanism, its equations, a model or a run, not about "
         f"{shortened(what)}"
     )
-
-
-def _check(model: Model, run: Trajectory) -> None:
-    if run.batch:
-        raise InvalidArgument(
-            f"a report covers one run, and this is a batch of shape {run.batch}.\n"
-            "  Remedy: run=batch.run(0)"
-        )
-    if run.name and run.name != model.name:
-        raise InvalidArgument(f"the run is one of '{run.name}', not of '{model.name}'")
-    missing = [name for name in model.coordinates if name not in run]
-    if missing:
-        raise InvalidArgument(f"the run has no column for {', '.join(missing)}")

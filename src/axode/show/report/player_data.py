@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,16 +16,34 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 RATE = 50.0  # frames per second, unless that would be too many
-MOST = 1500
+MOST, FEWEST = 1500, 200
+COMPACT = 1_000_000  # characters of what moves, in a notebook
+CHARACTERS = 16 / 3  # per number
 
 
-def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
-    """All that moves, in JSON's own types; without a run, the mechanism at home."""
+def playback(
+    model: Model,
+    run: Trajectory | None,
+    signals: Sequence[str] | None = None,
+    *,
+    compact: bool = False,
+) -> dict[str, Any]:
+    """All that moves, in JSON's own types.
+
+    Args:
+        model: Whose motion.
+        run: What it did; without a run, the mechanism is at home.
+        signals: Columns to take along; all unless given.
+        compact: Whether a long run has fewer frames.
+    """
+    names = () if run is None else run.names if signals is None else tuple(signals)
     if run is None:
         frames, times, scene = None, np.zeros(1), model.scene
         poses = model.poses(model.home)[np.newaxis]
     else:
-        frames = run.resample(_times(run))
+        numbers = len(names) + 7 * len(model.bodies) + 3 * len(model.scene.touches)
+        fitting = max(FEWEST, int(COMPACT / (CHARACTERS * max(numbers, 1))))
+        frames = run.resample(_times(run, min(MOST, fitting) if compact else MOST))
         scene = scene_with(model, run.parameters)
         times, poses = RunPoses(frames, model).all_poses(len(frames))
     tracks = touch_points(scene, poses)
@@ -37,13 +56,13 @@ def playback(model: Model, run: Trajectory | None) -> dict[str, Any]:
             for k, touch in enumerate(scene.touches)
             if frames is not None
         ],
-        "signals": [] if frames is None else _signals(frames),
+        "signals": [] if frames is None else _signals(frames, names),
     }
 
 
-def _times(run: Trajectory) -> Array:
+def _times(run: Trajectory, most: int) -> Array:
     start, end = float(run.time[0]), float(run.ended)
-    count = min(MOST, max(2, round(abs(end - start) * RATE) + 1))
+    count = min(most, max(2, round(abs(end - start) * RATE) + 1))
     return np.linspace(start, end, count) if end != start else np.array([start])
 
 
@@ -56,7 +75,7 @@ def _vectors(poses: Array) -> Array:
     return np.concatenate([flat[:, :3, 3], turns], axis=-1)
 
 
-def _signals(run: Trajectory) -> list[dict[str, Any]]:
+def _signals(run: Trajectory, names: Sequence[str]) -> list[dict[str, Any]]:
     onward = 1 if run.time[-1] >= run.time[0] else -1  # a run backwards is played forwards
     return [
         {
@@ -65,5 +84,5 @@ def _signals(run: Trajectory) -> list[dict[str, Any]]:
             "kind": run.kinds[name],
             "values": pack_arrays(run[name][::onward]),
         }
-        for name in run.names
+        for name in names
     ]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import html
 import io
-import json
 import re
 import sys
 from collections.abc import Iterator
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +15,8 @@ import numpy as np
 from axode.errors import AxodeError
 from axode.printing.html import table as html_table
 from axode.printing.mathml import to_mathml
-from axode.show.motion import RunPoses, scene_with
-from axode.show.render.picture import picture
+from axode.show.report.cell_player import page_style, player_section
 from axode.show.report.font import math_font
-from axode.show.report.player_data import playback
 from axode.show.style import figure_style
 
 if TYPE_CHECKING:
@@ -28,29 +24,9 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
     from axode.symbolic.equations import Equations
 
-PLAYER_SCRIPTS = ("scene.js", "curves.js")  # before that of the player
 FORMULAS = re.compile(r"<math.*?</math>", re.DOTALL)
 LONG = 20_000  # characters of TeX that a reader would still follow
 ROWS = 2000  # of the table that can be taken from the page
-
-PLAYER = """<section id="player">
-<canvas id="scene" aria-label="The mechanism in three dimensions"></canvas>
-<img id="still" alt="The mechanism" src="data:image/png;base64,{still}">
-<div id="controls"><button id="play" type="button">Play</button>
-<input id="scrub" type="range" min="0" value="0" aria-label="Time">
-<span id="clock"></span>
-<label>Speed <select id="speed"><option value="0.1">0.1</option><option value="0.25">0.25</option>
-<option value="0.5">0.5</option><option value="1" selected>1</option><option value="2">2</option>
-<option value="5">5</option><option value="10">10</option></select></label>
-<label><input id="loop" type="checkbox"> loop</label>
-<label><input id="follow" type="checkbox" checked> follow</label>
-<label><input id="trails" type="checkbox" checked> tracks</label></div>
-<div id="signals"><label>Signal <select id="signal"></select></label><span id="value"></span>
-<canvas id="chart"></canvas></div>
-<noscript><img alt="The mechanism" src="data:image/png;base64,{still}"></noscript>
-</section>
-<script type="application/json" id="playback">{data}</script>
-<script>{script}</script>"""
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -65,14 +41,14 @@ PAGE = """<!doctype html>
 
 def page(equations: Equations | None, model: Model, run: Trajectory | None, title: str) -> str:
     """The whole page as text."""
-    sections = [_player(model, run)]
+    sections = [player_section(model, run)]
     if run is not None:
         sections += [_section("What happened", _audit(run)), _section("Plots", _plots(run))]
     sections += list(_description(equations, model))
     if run is not None:
         sections.append(_section("Numbers", _numbers(run)))
     body = "\n".join(sections)
-    style = _file("report.css") + math_font("".join(FORMULAS.findall(body)))
+    style = page_style() + math_font("".join(FORMULAS.findall(body)))
     return PAGE.format(
         title=html.escape(title),
         lead=html.escape(_lead(equations, model, run)),
@@ -94,37 +70,6 @@ def _lead(equations: Equations | None, model: Model, run: Trajectory | None) -> 
 
 def _section(heading: str, content: str) -> str:
     return f"<section><h2>{html.escape(heading)}</h2>\n{content}\n</section>"
-
-
-def _file(name: str) -> str:
-    return resources.files("axode.show.report").joinpath(name).read_text(encoding="utf-8")
-
-
-# the mechanism in motion -------------------------------------------------------------------------
-
-
-def _player(model: Model, run: Trajectory | None) -> str:
-    scene, poses = model.scene, model.poses(model.home)
-    if run is not None:
-        scene = scene_with(model, run.parameters)
-        poses = RunPoses(run, model).poses(float(run.time[0]))
-    # no tag and no comment, which would change how a browser reads the script, begins without <
-    data = json.dumps(playback(model, run), separators=(",", ":")).replace("<", "\\u003c")
-    return PLAYER.format(still=_png(picture(scene, poses)), data=data, script=_scripts())
-
-
-def _scripts() -> str:
-    shared = resources.files("axode.show.web")
-    texts = [shared.joinpath(name).read_text(encoding="utf-8") for name in PLAYER_SCRIPTS]
-    return "\n".join([*texts, _file("player.js")])
-
-
-def _png(pixels: Any) -> str:
-    from matplotlib.image import imsave
-
-    stream = io.BytesIO()
-    imsave(stream, pixels, format="png")
-    return base64.b64encode(stream.getvalue()).decode("ascii")
 
 
 # the run -----------------------------------------------------------------------------------------

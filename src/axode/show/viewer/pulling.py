@@ -11,7 +11,8 @@ from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 
 PULL = 200.0  # [m/s2] of what the spring moves, if it is as long as the mechanism
-LOOSE = 1e-12  # of the largest response: a point that responds less does not move
+NEAR = 0.1  # of the mechanism's size: the spring suits points at least so far from the mass centre
+RIGID = 1e-12  # [1/kg]: a body that responds less does not move
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,10 @@ def pulled_speeds(
 ) -> Array:
     """Speeds after the impulse of a damped spring over some time.
 
-    The spring suits the effective mass of the point in the direction that moves most easily:
-    critically damped, and as strong for a light part as for a heavy one. Its force is that at the
-    end of the time (implicit Euler), so that long frames do not make it unstable.
+    The spring suits the least effective mass of points around the mass centre, as far from it as
+    the one that is held: critically damped, and as strong for a light part as for a heavy one.
+    Where the held point hardly moves, as next to an axis, it is not stronger than that. Its force
+    is that at the end of the time (implicit Euler), so that long frames do not make it unstable.
 
     Args:
         model: What moves.
@@ -58,12 +60,18 @@ def pulled_speeds(
     held = pose[:3, :3] @ pull.point + pose[:3, 3]
     still = model.twists(q, np.zeros(len(nu)), **options)[pull.body]
     twists = model.twists(q, np.eye(len(nu)), **options)[:, pull.body] - still
-    J = (twists[:, 3:] + np.cross(twists[:, :3], arm)).T
+    inertia = model.mass_matrix(q, **options)
+    J = _point_jacobian(twists, arm)
     velocity = J @ nu + still[3:] + np.cross(still[:3], arm)
-    answer = np.linalg.solve(model.mass_matrix(q, **options), J.T)  # speeds per impulse
+    answer = np.linalg.solve(inertia, J.T)  # speeds per impulse
     response = J @ answer
-    softest = float(np.linalg.eigvalsh(response)[-1])
-    if not softest > LOOSE:
+    around = max(float(np.linalg.norm(arm)), NEAR * pull.size) * np.concatenate(
+        [np.eye(3), -np.eye(3)]
+    )
+    others = [_point_jacobian(twists, other) for other in around]
+    responses = [response, *(K @ np.linalg.solve(inertia, K.T) for K in others)]
+    softest = float(np.linalg.eigvalsh(np.stack(responses)).max())
+    if not softest > RIGID:
         return nu
     frequency = np.sqrt(PULL / pull.size)
     stiffness, damping = frequency**2 / softest, 2 * frequency / softest
@@ -72,3 +80,9 @@ def pulled_speeds(
     force = np.linalg.solve(np.eye(3) + weight * response, coming)
     after: Array = nu + duration * answer @ force
     return after
+
+
+def _point_jacobian(twists: Array, arm: Array) -> Array:
+    """Velocity of a point, so far from the mass centre, for unit independent speeds: (3, n)."""
+    jacobian: Array = (twists[:, 3:] + np.cross(twists[:, :3], arm)).T
+    return jacobian

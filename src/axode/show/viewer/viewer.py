@@ -12,9 +12,13 @@ from typing import Any, Protocol
 from axode.mechanism.scene.scene import Array
 from axode.show.render.camera import Camera
 from axode.show.viewer.drawing import Drawing
+from axode.show.viewer.recording import Recording
 from axode.show.viewer.server import stop
 
 FRAME = 1 / 40  # [s]
+# Viser wakes the thread that sends its messages from ours, without a lock. Seldom, both meet; the
+# message is then in the queue, and the next picture mends the rest.
+WAKING = "deque mutated during iteration"
 
 
 class Stage(Protocol):
@@ -32,6 +36,7 @@ class Viewer:
         port: Where the server listens.
         drawing: What is in the picture.
         stage: What is on: its `playback` or its `drive` can be looked at and changed.
+        recording: The video that the page makes.
     """
 
     def __init__(self, server: Any, drawing: Drawing, camera: Camera) -> None:
@@ -41,6 +46,7 @@ class Viewer:
         self.port: int = server.get_port()
         self.url = f"http://{shown}:{self.port}/?token={server.axode_guard.token}"
         self.stage: Any = None
+        self.recording: Recording | None = None
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._clock = threading.Thread(target=self._run, name="axode-viewer", daemon=True)
@@ -52,6 +58,8 @@ class Viewer:
         """Let time pass on a stage, made on the panel; if that fails, nothing stays open."""
         try:
             self.stage = make(self._server.gui)
+            name = self.drawing.scene.name
+            self.recording = Recording(self._server.gui, name, own=self.own)
             self.stage.tick(0.0)
             self._clock.start()
         except BaseException:
@@ -105,6 +113,8 @@ class Viewer:
         if self._clock.is_alive() and threading.current_thread() is not self._clock:
             self._clock.join(5.0)
         if first:
+            if self.recording is not None:
+                self.recording.close()
             stop(self._server)
 
     def __enter__(self) -> Viewer:
@@ -127,5 +137,12 @@ class Viewer:
             now = time.perf_counter()
             with self._lock:
                 if not self._closed.is_set():
-                    self.stage.tick(now - last)
+                    self._tick(now - last)
             last = now
+
+    def _tick(self, seconds: float) -> None:
+        try:
+            self.stage.tick(seconds)
+        except RuntimeError as error:
+            if WAKING not in str(error):
+                raise

@@ -68,7 +68,8 @@ def mechanism_from_mjcf(
     model_text = read_model_text(text, source, home, findings)
     compiled = compile_text(model_text, source, home, findings)
     require_readable(source, _children(compiled))
-    mechanism = _build(compiled, path.stem, Geometry() if geometry is None else geometry)
+    with np.errstate(all="ignore"):  # what is not finite then is a fault that the checks report
+        mechanism = _build(compiled, path.stem, Geometry() if geometry is None else geometry)
     found = findings.strict_faults() if strict else findings.only_faults()
     if found:
         raise MechanismError(source, found)

@@ -192,10 +192,10 @@ class SdfWriter:
         return element
 
     def _add_efforts(self) -> None:
-        for (name, k), effort in motor_efforts(self.tree).items():
-            axes = self.axes.get(name, [])
-            if k < len(axes):
-                add(add(axes[k], "limit"), "effort", number(effort))
+        efforts = motor_efforts(self.tree)
+        for name, axes in self.axes.items():
+            for k, axis in enumerate(axes):  # Drake drives every axis that gives no effort
+                add(add(axis, "limit"), "effort", number(efforts.get((name, k), 0.0)))
         for drive in self.mechanism.drives:
             gear, rotor = numeric(drive.motor.gear), numeric(drive.motor.rotor_inertia)
             parts = [f"its gear {gear:.9g}"] if gear != 1.0 else []

@@ -34,6 +34,7 @@ from axode.mechanism.elements.joints import (
     Revolute,
     Spherical,
 )
+from axode.mechanism.files.urdf.urdf_extensions import note_extensions
 from axode.mechanism.files.urdf.urdf_joints import DRIVEN, JointReader, follow
 from axode.mechanism.files.urdf.urdf_loops import (
     COUPLING,
@@ -205,6 +206,7 @@ class Reader:
         known = ("link", "joint", "transmission")
         self.owner.look_for_slips(self.robot, known)
         note_unread(self.robot, self.owner, known)
+        note_extensions(self.robot, self.findings, _JOINT)
         elements = self._named("link")
         links_named = not self.findings.faults
         named = self._named("joint")

@@ -1,0 +1,35 @@
+"""What a prompt and a notebook show of a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+
+
+class ModelDisplay:
+    """Short texts about a `Model`."""
+
+    def __repr__(self) -> str:
+        model = cast("Model", self)
+        single = ", float32" if model.library.precision == "float32" else ""
+        return (
+            f"Model('{model.name}': {len(model.coordinates)} coordinates, "
+            f"{len(model.independent)} speeds, {len(model.inputs)} inputs, "
+            f"{model.target}{single})"
+        )
+
+    def _repr_html_(self) -> str:
+        from axode.printing.html import limited_table, notebook
+
+        facts = cast("Model", self).facts
+        units = dict(zip(facts.speeds, facts.speed_units, strict=True))
+        groups = (
+            ("coordinate", zip(facts.coordinates, facts.coordinate_units, strict=True)),
+            ("independent speed", ((name, units.get(name, "")) for name in facts.independent)),
+            ("input", zip(facts.inputs, facts.input_units, strict=True)),
+            ("measure", (measure[:2] for measure in facts.measures)),
+        )
+        rows = [(kind, name, unit) for kind, entries in groups for name, unit in entries]
+        return notebook(repr(self), limited_table(("", "name", "unit"), rows))

@@ -1,0 +1,162 @@
+"""The player of a run: a section of a report, or by itself in the cell of a notebook."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from axode.errors import InvalidArgument, shortened
+from axode.show.motion import RunPoses, scene_with
+from axode.show.plot.choice import columns_of
+from axode.show.render.picture import picture
+from axode.show.report.player_data import playback
+from axode.show.style import need_matplotlib
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+    from axode.results.trajectory import Trajectory
+
+PLAYER_SCRIPTS = ("scene.js", "curves.js")  # before that of the player
+USUAL = ("independent", "coordinate", "input", "measure", "energy")  # signals unless named
+MAX_SIGNALS = 40  # of these
+LOWEST, HIGHEST = 240, 4000  # [px]
+
+PLAYER = """<section id="player">
+<canvas id="scene" aria-label="The mechanism in three dimensions"></canvas>
+<img id="still" alt="The mechanism" src="data:image/png;base64,{still}">
+<div id="controls"><button id="play" type="button">Play</button>
+<input id="scrub" type="range" min="0" value="0" aria-label="Time">
+<span id="clock"></span>
+<label>Speed <select id="speed"><option value="0.1">0.1</option><option value="0.25">0.25</option>
+<option value="0.5">0.5</option><option value="1" selected>1</option><option value="2">2</option>
+<option value="5">5</option><option value="10">10</option></select></label>
+<label><input id="loop" type="checkbox"> loop</label>
+<label><input id="follow" type="checkbox" checked> follow</label>
+<label><input id="trails" type="checkbox" checked> tracks</label></div>
+<div id="signals"><label>Signal <select id="signal"></select></label><span id="value"></span>
+<canvas id="chart"></canvas></div>
+<noscript><img alt="The mechanism" src="data:image/png;base64,{still}"></noscript>
+</section>
+<script type="application/json" id="playback">{data}</script>
+<script>{script}</script>"""
+
+# As high as its frame: the mechanism gets what controls and curve leave.
+CELL_STYLE = """body { max-width: none; padding: 0 2px; font-size: 14px; }
+#player { display: flex; flex-direction: column; height: calc(100vh - 4px); }
+#player canvas#scene { flex: 1 1 0; min-height: 6rem; }
+#chart { height: 9rem; }"""
+CELL = """body { max-width: none; padding: 0 2px; font-size: 14px; }
+#player canvas#scene { height: max(8rem, calc(100vh - 16.5rem)); }"""
+CELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>{style}</style></head><body>{player}</body></html>"""
+FRAME = """<iframe srcdoc="{page}" sandbox="allow-scripts" title="{title}" loading="lazy"
+style="width: 100%; height: {height}px; border: 0"></iframe>"""
+
+
+def player_section(model: Model, run: Trajectory | None, **limits: Any) -> str:
+    """A section of a page with the mechanism in motion, and its scripts."""
+    scene, poses = model.scene, model.poses(model.home)
+    if run is not None:
+        scene = scene_with(model, run.parameters)
+        poses = RunPoses(run, model).poses(float(run.time[0]))
+    # no tag and no comment, which would change how a browser reads the script, begins without <
+    data = json.dumps(playback(model, run, **limits), separators=(",", ":"))
+    return PLAYER.format(
+        still=_png(picture(scene, poses)), data=data.replace("<", "\\u003c"), script=_scripts()
+    )
+
+
+def page_style() -> str:
+    """Style sheet of pages with a player."""
+    return _file("axode.show.report", "report.css")
+
+
+def _scripts() -> str:
+    texts = [_file("axode.show.web", name) for name in PLAYER_SCRIPTS]
+    return "\n".join([*texts, _file("axode.show.report", "player.js")])
+
+
+def _file(folder: str, name: str) -> str:
+    return resources.files(folder).joinpath(name).read_text(encoding="utf-8")
+
+
+def _png(pixels: Any) -> str:
+    from matplotlib.image import imsave
+
+    stream = io.BytesIO()
+    imsave(stream, pixels, format="png")
+    return base64.b64encode(stream.getvalue()).decode("ascii")
+
+
+def check_run(model: Model, run: Trajectory, what: str) -> None:
+    """Check that there is one run, and that it is one of this model.
+
+    Raises:
+        InvalidArgument: with the remedy.
+    """
+    if run.batch:
+        raise InvalidArgument(
+            f"a {what} covers one run, and this is a batch of shape {run.batch}.\n"
+            "  Remedy: batch.run(0)"
+        )
+    if run.name and run.name != model.name:
+        raise InvalidArgument(f"the run is one of '{run.name}', not of '{model.name}'")
+    missing = [name for name in model.coordinates if name not in run]
+    if missing:
+        raise InvalidArgument(f"the run has no column for {', '.join(missing)}")
+
+
+@dataclass(frozen=True)
+class CellPlayer:
+    """The player of a run, which a notebook shows in a cell.
+
+    Attributes:
+        name: Name of the mechanism.
+        page: The player as a page of its own, which needs no network.
+        height: Height of the cell [px].
+    """
+
+    name: str
+    page: str
+    height: int
+
+    def __repr__(self) -> str:
+        return f"Player('{self.name}': {len(self.page) / 1000:.0f} kB; a notebook shows it)"
+
+    def _repr_html_(self) -> str:
+        """A frame that holds the page, so that several players share a notebook."""
+        title = html.escape(f"{self.name} in motion")
+        return FRAME.format(page=html.escape(self.page), title=title, height=self.height)
+
+
+def cell_player(
+    run: Trajectory, model: Model | None, signals: Sequence[str], height: int
+) -> CellPlayer:
+    """Make the player of a run; see `Trajectory.player`."""
+    need_matplotlib()
+    model = model or run.model
+    if model is None:
+        raise InvalidArgument(
+            "a trajectory from a file does not know its model.\n  Remedy: run.player(model=model)"
+        )
+    check_run(model, run, "player")
+    if not isinstance(height, int) or not LOWEST <= height <= HIGHEST:
+        raise InvalidArgument(
+            f"player, height: from {LOWEST} to {HIGHEST} pixels, not {shortened(height)}"
+        )
+    if not all(isinstance(word, str) for word in signals):
+        raise InvalidArgument(f"player: names of signals are texts, got {shortened(signals)}")
+    names = [name for word in signals for name in columns_of(run, word)]
+    if not signals:
+        names = [name for kind in USUAL for name in run.columns(kind)][:MAX_SIGNALS]
+    section = player_section(model, run, signals=list(dict.fromkeys(names)), compact=True)
+    page = CELL.format(
+        title=html.escape(model.name), style=page_style() + CELL_STYLE, player=section
+    )
+    return CellPlayer(model.name, page, height)

@@ -1,0 +1,36 @@
+"""Players in a notebook that was exported as HTML play side by side, and fetch nothing."""
+
+import numpy as np
+import pytest
+
+import axode as ax
+from tests.browser.conftest import colours
+
+pytestmark = pytest.mark.browser
+
+# Exporters put what a cell shows into a page of their own as it is.
+PAGE = '<!doctype html><html><body><main><div class="output_html">{}</div>{}</main></body></html>'
+
+
+def test_two_players_share_an_exported_notebook(sight, tmp_path):
+    cells = []
+    for name, start in (("unicycle", {"v": 1.0, "w": 0.5}), ("four_bar", None)):
+        model = ax.gallery.build(name).derive().compile()
+        cells.append(ax.simulate(model, 2.0, start=start, progress=False).player()._repr_html_())
+    file = tmp_path / "book.html"
+    file.write_text(PAGE.format(*cells), encoding="utf-8")
+    sight.page.set_viewport_size({"width": 620, "height": 700})  # the controls need two lines
+    sight.page.goto(file.as_uri())
+    for place, frame in enumerate(sight.page.frames[1:]):
+        sight.page.locator("iframe").nth(place).scroll_into_view_if_needed()
+        frame.wait_for_function("document.body.dataset.frame !== undefined")
+        before = sight.picture(f"iframe >> nth={place}")
+        frame.locator("#scrub").fill("40")
+        after = sight.picture(f"iframe >> nth={place}")
+        assert colours(after) > 100
+        assert np.mean(np.any(before != after, axis=-1)) > 0.002
+        frame.locator("#play").click()
+        frame.wait_for_function("document.body.dataset.frame > 45", timeout=20_000)
+        assert frame.evaluate("document.documentElement.scrollHeight <= innerHeight")
+    assert len(sight.page.frames) == 3
+    assert not sight.complaints and not sight.strangers
