@@ -1,11 +1,13 @@
 """Joints of an imported robot that are held where they stand at home."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import axode as ax
+from axode.cli import run
 
 LINK = '<link name="{0}"><inertial><origin xyz="0.2 0.01 0"/><mass value="1"/><inertia ixx="0.01" iyy="0.02" izz="0.02"/></inertial></link>'  # noqa: E501
 JOINT = (
@@ -84,3 +86,10 @@ def test_a_joint_placed_by_a_parameter_is_held_at_zero_only(tmp_path):
     bot.save(tmp_path / "rod.toml")
     with pytest.raises(ax.InvalidArgument, match="'turn' is placed by parameters, and is held"):
         ax.load(tmp_path / "rod.toml", hold=["turn"])
+
+
+def test_the_command_line_takes_one_name_or_several(arm, capsys):
+    for given, left in (("arm_*", ["slide", "grip"]), ("['arm_1', 'slide', 'grip']", ["arm_2"])):
+        assert run(["check", str(arm), "--option", f"hold={given}", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["speeds"]
+        assert found == [f"{name}.rate" for name in left]

@@ -329,6 +329,18 @@ def test_files_of_a_package_are_found(package: Path, address: str, file: str) ->
     assert locate(address, (str(renamed / "bot-main" / "urdf"),)) == moved
 
 
+def test_a_package_that_is_not_there_may_be_copied_under_an_allowed_folder(package: Path) -> None:
+    """A description that was copied out of a collection: the end of the address is enough."""
+    address = "package://collection/robots/bot/meshes/a b.stl"
+    for allowed in (package, package / "bot"):
+        homes = (str(package / "bot" / "urdf"), str(allowed))
+        assert locate(address, homes) == (package / "bot/meshes/a b.stl").resolve()
+    with pytest.raises(FileError, match="no folder 'collection' around"):
+        locate(address, (str(package / "bot" / "urdf"),))
+    with pytest.raises(FileError, match="outside of the model's folder"):
+        locate("package://collection/x/../meshes/../../e.stl", (str(package / "bot"),))
+
+
 def test_only_files_of_the_model_are_opened(package: Path) -> None:
     home, outside = str(package / "bot" / "urdf"), "is outside of the model's folder"
     absolute = f"file://{package / 'e.stl'}"

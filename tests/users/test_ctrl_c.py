@@ -22,6 +22,7 @@ LONG = {  # commands that take long enough to be interrupted, one per verb
     "view": "view four_bar --no-browser --port 0 --drive",
     "animate": "animate wheeled_pendulum --time 3 --start theta3=0.3 --out a.gif",
     "report": "report wheeled_pendulum --time 20 --start theta3=0.3 --out page.html",
+    "animate": "animate wheeled_pendulum --time 20 --start theta3=0.3 --out movie.gif",
     "page": "page tricycle --out page.html",
     "inverse": "inverse differential_drive --path circle:radius=2,speed=0.5",
     "feasible": "feasible tricycle --friction 0.5 --path circle:radius=2,speed=0.5",

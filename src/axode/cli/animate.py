@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from axode.cli import INTERRUPTED
+from axode.cli.interruption import keep_results, stop_early
 from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.report import page_name
@@ -95,20 +97,15 @@ def animate(
         from axode.cli.view import simulate_run
 
         trajectory = simulate_run(model, time, begin, texts, values)
-    write_animation(
-        trajectory,
-        path,
-        model=model,
-        rate=rate,
-        speed=speed,
-        size=picture_size,
-        azimuth=azimuth,
-        elevation=elevation,
-        follow=follow,
-        tracks=tracks,
-        forces=forces,
-        clock=clock,
-    )
+    looks: dict[str, Any] = {"azimuth": azimuth, "elevation": elevation, "follow": follow}
+    looks |= {"tracks": tracks, "forces": forces, "clock": clock}
+    with stop_early() as stop, keep_results():
+        write_animation(
+            trajectory, path, model=model, rate=rate, speed=speed, size=picture_size, **looks
+        )
+    if stop.interrupted:
+        typer.echo(f"interrupted{'; ' + stop.message if stop.message else ''}", err=True)
+        raise typer.Exit(INTERRUPTED)
     print(f"wrote {path}")
 
 

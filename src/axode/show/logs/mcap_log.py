@@ -17,10 +17,12 @@ import numpy.typing as npt
 
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, InvalidArgument, LeftOut
-from axode.mechanism.elements.joints import Fixed, Planar
+from axode.mechanism.elements.joints import Fixed
+from axode.mechanism.files.urdf.urdf_writer import NATIVE as NATIVE_IN_URDF
 from axode.mechanism.files.written.frame_poses import FramePose
-from axode.mechanism.files.written.joint_steps import unit_axis
+from axode.mechanism.files.written.joint_steps import steps_of
 from axode.mechanism.files.written.mechanism_text import with_parameters
+from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN
 from axode.show.logs import ros_messages
 from axode.show.logs.logged_run import LoggedRun, quaternions
 from axode.show.logs.mcap_container import McapContainer, Topic, require_mcap
@@ -137,15 +139,20 @@ def _with_body_frames(mechanism: Mechanism) -> Mechanism:
     joints = _Names({joint.name for joint in (*found.connections, *found.loops)})
     for k, joint in enumerate(mechanism.connections):
         place = FramePose.of(joint.child_at, joint.child_rotation).inverse()
-        upright = not isinstance(joint.joint, Planar) or unit_axis(joint.joint.axis)[2] == 1.0
-        if place.is_identity and upright:
+        _, align = steps_of(joint, NATIVE_IN_URDF)
+        if place.is_identity and (align is None or (align == np.eye(3)).all()):
             continue
-        between = found.add_body(bodies.add(f"{joint.child}.joint"), mass=0.0, inertia=(0, 0, 0))
-        here = {"child_at": (0.0, 0.0, 0.0), "child_rotation": (0.0, 0.0, 0.0)}
-        found.connections[k] = replace(joint, child=between.name, **here)
-        held = {"parent": between, "child": joint.child}
+        link = found.add_body(bodies.add(f"{joint.child}.joint"), mass=0.0, inertia=(0, 0, 0))
+        found.connections[k] = replace(
+            joint, child=link.name, child_at=ORIGIN, child_rotation=NO_ROTATION
+        )
         found.add_joint(
-            joints.add(f"{joint.name}.frame"), Fixed(), **held, at=place.p, rotation=place.R
+            joints.add(f"{joint.name}.frame"),
+            Fixed(),
+            parent=link,
+            child=joint.child,
+            at=tuple(place.p.tolist()),
+            rotation=place.R,
         )
     return found
 

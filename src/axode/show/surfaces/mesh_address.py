@@ -21,7 +21,8 @@ def locate(address: str, folders: tuple[str, ...]) -> Path:
 
     A path, or `file://...`, has to be inside one of the folders, or inside the package that the
     first of them belongs to. `package://name/...` and `model://name/...` are inside the package of
-    that name, which is looked for around the folders.
+    that name, which is looked for around the folders. If there is none, the longest end of the
+    path that is in one of the folders counts: a description may be copied out of its package.
 
     Args:
         address: As a description gives it.
@@ -41,7 +42,8 @@ def locate(address: str, folders: tuple[str, ...]) -> Path:
                 name, inner = place.parts[:1], Path(*place.parts[1:])
                 roots = list(_packages("".join(name), homes))
                 candidates = [(root / inner, [root]) for root in roots]
-                candidates += [(home / inner, homes) for home in homes if not roots]
+                ends = [Path(*inner.parts[k:]) for k in range(min(len(inner.parts), LEVELS))]
+                candidates += [(home / end, homes) for end in ends for home in homes if not roots]
             elif scheme == "file":
                 allowed = [*homes, *_around(homes)] if folders else []
                 candidates = [(home / place, allowed) for home in homes]
