@@ -30,8 +30,11 @@ class Ending:
     @property
     def clean(self) -> bool:
         """Whether it ended as interrupted commands do, or before Ctrl-C was pressed."""
+        if not self.pressed or self.code == -signal.SIGINT:  # while Python itself was ending
+            return "Traceback" not in self.warned
+        last = self.warned.splitlines()[-1:]
         quiet = "Traceback" not in self.warned and "Exception ignored" not in self.warned
-        return quiet and (self.code == 130 or not self.pressed)
+        return quiet and self.code == 130 and bool(last) and last[0].startswith("interrupted")
 
 
 def press(

@@ -34,11 +34,12 @@ def main(arguments: list[str] | None = None) -> None:
         from axode.cli.commands import run
 
         code = run(arguments)
-        if answer.pressed():
-            code = INTERRUPTED
+        if code != INTERRUPTED and answer.pressed():  # a library has swallowed it
+            raise KeyboardInterrupt
     except (KeyboardInterrupt, Exception) as error:
         if not isinstance(error, KeyboardInterrupt) and not (answer and answer.pressed()):
             raise
+        code = INTERRUPTED
         print("interrupted", file=sys.stderr)
     finally:
         if answer is not None:

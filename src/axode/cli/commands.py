@@ -22,7 +22,7 @@ from axode.cli.doctor import doctor
 from axode.cli.export import export
 from axode.cli.feasible import feasible
 from axode.cli.gallery import gallery
-from axode.cli.given_options import Verb
+from axode.cli.given_options import Verb, Verbs
 from axode.cli.inverse import inverse
 from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
@@ -70,7 +70,11 @@ VERBS = (
 )
 
 app = typer.Typer(
-    name="axode", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    name="axode",
+    cls=Verbs,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 for verb in VERBS:
     app.command(cls=Verb)(verb)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 _known: set[str] = set()
 _given: set[str] = set()
@@ -32,6 +32,24 @@ class Verb(TyperCommand):
             if source is not None and source.name == "COMMANDLINE":
                 _given.add(name)
         return super().invoke(ctx)
+
+
+class Verbs(TyperGroup):
+    """All verbs; Ctrl-C is `typer.Abort`, as some versions of Typer would leave without a word."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the command line."""
+        try:
+            return super().make_context(*arguments, **options)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb that is named."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
 
 
 def options_of_verb() -> set[str]:
