@@ -20,7 +20,6 @@ LONG = {  # commands that take long enough to be interrupted, one per verb
     "simulate": "simulate wheeled_pendulum --time 1e5 --start theta3=0.3 --out run.npz",
     "sweep": "sweep wheeled_pendulum --over theta3=-0.1:0.1:999 --time 50 --workers 2 --out a.csv",
     "view": "view four_bar --no-browser --port 0 --drive",
-    "animate": "animate wheeled_pendulum --time 3 --start theta3=0.3 --out a.gif",
     "report": "report wheeled_pendulum --time 20 --start theta3=0.3 --out page.html",
     "animate": "animate wheeled_pendulum --time 20 --start theta3=0.3 --out movie.gif",
     "page": "page tricycle --out page.html",
