@@ -11,6 +11,7 @@ COMMAND = "the command line's file for the verb of the same name"
 SHARED = {
     "compare": COMMAND,
     "export": COMMAND,
+    "feasible": COMMAND,
     "inverse": COMMAND,
     "kinematics": "the tree in motion, and the command line's file for the verb",
     "linearize": COMMAND,

@@ -79,6 +79,7 @@ def test_every_option_says_what_it_takes():
         ("reproduce --out figures", "--out"),
         ("feasible tricycle --friction 1 --path circle:radius=2,speed=1 --time 1", "--time"),
         ("feasible tricycle --friction 1 --time 1 --point 1,0,0", "--point"),
+        ("feasible tricycle --friction 1 --time 1 --columns x", "--columns"),
         ("feasible tricycle --friction 1", "--path"),
         ("feasible tricycle --friction 1 --path a --motion b=t", "--motion"),
     ],
@@ -87,6 +88,15 @@ def test_an_option_that_would_do_nothing_is_refused(command, option, capsys, tmp
     monkeypatch.chdir(tmp_path)
     assert run(command.split()) == 2
     assert option in capsys.readouterr().err
+
+
+def test_help_shows_placeholders_and_no_types(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["simulate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "SECONDS" in shown and "NAME=VALUE" in shown
+    assert not re.search(r"<(bool|str|float|int)>|\b(TEXT|FLOAT|INTEGER|PATH)\b", shown)
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_outside_a_verb_nothing_was_given():

@@ -11,7 +11,6 @@ from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     AsJson,
-    Columns,
     ColumnsFile,
     Inputs,
     Parameters,
@@ -35,9 +34,7 @@ def feasible(
     source: Source,
     friction: Annotated[
         list[str],
-        typer.Option(
-            metavar="VALUE|WHEEL=VALUE", help="Coefficient of friction, one or by wheel; required."
-        ),
+        typer.Option(metavar="VALUE|WHEEL=VALUE", help="Coefficient of friction, one or by wheel."),
     ],
     option: Options = None,
     stiffness: Annotated[
@@ -60,7 +57,10 @@ def feasible(
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
-    columns: Columns = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,NAME", help="Columns to plot; both margins by default."),
+    ] = None,
     out: ColumnsFile = None,
     plot: Plot = None,
     as_json: AsJson = False,
@@ -81,6 +81,8 @@ def feasible(
         raise typer.BadParameter("give --path, --motion, or --time for a simulation")
     check_writable(out, (*ENDINGS, *LOGS))
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
+    if plot is None:
+        refuse("it needs --plot", "columns")
     mu, stiff = _by_wheel("--friction", friction), _by_wheel("--stiffness", stiffness)
     given: dict[str, Any] = {
         "start": numbers("--start", start),

@@ -14,6 +14,14 @@ _given: set[str] = set()
 class Verb(TyperCommand):
     """A verb that remembers which of its options were given; others have their defaults."""
 
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters; placeholders say what they take, Python's types do not help."""
+        found = super().get_params(ctx)
+        for parameter in found:
+            if getattr(parameter, "is_flag", True):  # flags, and arguments
+                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
+        return found
+
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         _known.clear()
