@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, InvalidArgument, LeftOut
-from axode.mechanism.elements.joints import Fixed, Planar
+from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.files.written.frame_poses import FramePose
 from axode.mechanism.files.written.joint_steps import unit_axis
 from axode.mechanism.files.written.mechanism_text import with_parameters
+from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN
 from axode.show.logs import ros_messages
 from axode.show.logs.logged_run import LoggedRun, quaternions
 from axode.show.logs.mcap_container import McapContainer, Topic, require_mcap
@@ -137,16 +138,17 @@ def _with_body_frames(mechanism: Mechanism) -> Mechanism:
     joints = _Names({joint.name for joint in (*found.connections, *found.loops)})
     for k, joint in enumerate(mechanism.connections):
         place = FramePose.of(joint.child_at, joint.child_rotation).inverse()
-        upright = not isinstance(joint.joint, Planar) or unit_axis(joint.joint.axis)[2] == 1.0
+        moves_in_plane = "yaw" in joint.joint.coordinate_names
+        axis = getattr(joint.joint, "axis", (0.0, 0.0, 1.0))
+        upright = not moves_in_plane or unit_axis(axis)[2] == 1.0
         if place.is_identity and upright:
             continue
         between = found.add_body(bodies.add(f"{joint.child}.joint"), mass=0.0, inertia=(0, 0, 0))
-        here = {"child_at": (0.0, 0.0, 0.0), "child_rotation": (0.0, 0.0, 0.0)}
-        found.connections[k] = replace(joint, child=between.name, **here)
-        held = {"parent": between, "child": joint.child}
-        found.add_joint(
-            joints.add(f"{joint.name}.frame"), Fixed(), **held, at=place.p, rotation=place.R
+        found.connections[k] = replace(
+            joint, child=between.name, child_at=ORIGIN, child_rotation=NO_ROTATION
         )
+        name, child = joints.add(f"{joint.name}.frame"), joint.child
+        found.add_joint(name, Fixed(), parent=between, child=child, at=place.p, rotation=place.R)
     return found
 
 

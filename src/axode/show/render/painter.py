@@ -95,7 +95,7 @@ class ScenePainter:
             for end, (body, at) in enumerate(zip(cord.bodies, cord.ends, strict=True)):
                 pose = self.scene.stance @ self.scene.pose_of(body, poses)
                 ends[end, k] = pose[:3, :3] @ np.array(at) + pose[:3, 3]
-        yield rods(*ends, CORD * self.scene.size, CORD_COLOUR)
+        yield rods(ends[0], ends[1], CORD * self.scene.size, CORD_COLOUR)
 
     def _floor(self, poses: Array, points: Array, ground: float | None) -> tuple[Array, Array]:
         """A point and the normal of the floor, the first of the scene or one below everything."""
