@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+import axode as ax
 from axode import gallery
 from axode.mechanism.topology import parameters_of
 from house.tree import ROOT
+from variants import further
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,28 @@ def test_the_source_runs_without_its_docstring(hook):
     exec(both, space)
     assert str(space["four_bar"]()) == str(gallery.build("four_bar"))
     assert "[caster_robot](caster_robot.md)" in hook._source("two_caster_robot")[-1]
+
+
+def test_laws_of_live_pages_keep_robots_upright(hook):
+    """Balancers reach the speeds that keys ask for, and do not fall; their pages are small."""
+    made = sys.modules["gallery_live"].LIVE
+    assert made.keys() <= gallery.NAMES.keys()
+    for name, how in made.items():
+        if how.law is None:
+            continue
+        mechanism = gallery.build(name)
+        how.prepare(mechanism)
+        model = mechanism.derive().compile("interpreter")
+        asked = {how.keys["ahead"]: 0.8, how.keys["turn"]: 0.3}
+        options = {"start": dict(how.start), "input": how.law(model), "parameters": asked}
+        run = ax.simulate(model, 3.0, save_every=1.0, progress=False, **options)
+        assert 0.5 < run.final["surge"] < 1.1 and 0.15 < run.final["yaw_rate"] < 0.45
+    assert len(hook.live("ballbot")) < 400_000
+
+
+@pytest.mark.parametrize("name", [further(name) for name in gallery.NAMES])
+def test_every_mechanism_has_a_small_live_page(hook, name):
+    assert len(hook.live(name)) < 400_000
 
 
 def test_pictures_are_taken_of_what_there_is(hook):

@@ -14,7 +14,7 @@ from axode.show.render.arrows import arrows
 from axode.show.render.camera import Camera
 from axode.show.render.movie_files import write_movie
 from axode.show.render.painter import SKY
-from axode.show.render.picture import picture
+from axode.show.render.picture import camera_of, picture
 
 SIZE = (96, 72)
 
@@ -137,6 +137,35 @@ def test_a_frame_is_the_still_picture_of_its_instant(model, drive):
     assert (made.frame(0) != made.frame(1)).any()
 
 
+def test_springs_are_in_the_picture():
+    held = ax.Mechanism("held")
+    box = held.add_body("box", mass=1.0, inertia=(0.1, 0.1, 0.1), shape=ax.Box((0.2, 0.2, 0.2)))
+    held.add_joint("slide", ax.Prismatic(axis=(0, 0, 1)), parent=held.ground, child=box)
+    bare = held.derive().compile(target="interpreter")
+    ends = {"parent": held.ground, "child": box, "at": (0, 0, 1.5)}
+    held.add_spring("hung", stiffness=10.0, rest=1.0, **ends)
+    hung = held.derive().compile(target="interpreter")
+    far = [camera_of(m.scene, m.poses(m.home)).distance for m in (bare, hung)]
+    assert far[1] > 2 * far[0], "its upper end is in the picture too"
+    view = camera_of(hung.scene, hung.poses(hung.home), 1.0)
+    how = {"camera": view, "width": 60, "height": 60}
+    shown = [picture(m.scene, m.poses(m.home), **how) for m in (bare, hung)]
+    assert 20 < (shown[0] != shown[1]).any(2).sum() < 300
+
+
+@pytest.mark.parametrize("size", [(97, 71), (16, 16), (40, 200)])
+def test_any_size_is_drawn(model, size):
+    """Rows that are no whole vectors show the same as those that are."""
+    poses = model.poses(model.home)
+    camera = Camera((0.0, 0.0, 0.1), 3.0)
+    image = picture(model.scene, poses, camera=camera, width=size[0], height=size[1])
+    wide = picture(model.scene, poses, camera=camera, width=size[0] + 46, height=size[1])
+    assert image.shape == (size[1], size[0], 3)
+    # shadows are soft: at the rim they depend on what is beyond it
+    assert np.abs(image.astype(int) - wide[:, 23:-23])[3:-3, 3:-3].max() <= 2
+    assert np.abs(image.astype(int) - wide[:, 23:-23]).max() <= 20
+
+
 def test_the_camera_follows_what_travels(drive):
     """The robot stays in the middle, on a floor that moves; without following it is small."""
     instants = np.linspace(0.0, 2.0, 9)
@@ -228,6 +257,32 @@ def test_an_interrupted_movie_leaves_the_old_file(tmp_path, ending, after):
     with pytest.raises(KeyboardInterrupt):
         write_movie(path, interrupted())
     assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_ctrl_c_keeps_the_frames_until_then(tmp_path, drive, monkeypatch, capsys):
+    import signal
+
+    from PIL import Image
+
+    drawn, frame = [], RunFrames.frame
+
+    def pressed(self, k):
+        drawn.append(k)
+        if len(drawn) % 10 == 9:  # six for the colours, then the third
+            signal.raise_signal(signal.SIGINT)
+        return frame(self, k)
+
+    monkeypatch.setattr(RunFrames, "frame", pressed)
+    with pytest.raises(KeyboardInterrupt, match=r"3 of 9 frames are in .*m\.gif"):
+        drive.animate(tmp_path / "m.gif", rate=4, size=SIZE)
+    with Image.open(tmp_path / "m.gif") as film:
+        assert film.n_frames == 3
+    saved, drawn[:] = tmp_path / "run.npz", []
+    drive.save(saved)
+    monkeypatch.chdir(tmp_path)
+    asked = ["animate", "differential_drive", "--run", "run.npz", "--out", "n.gif", "--rate", "4"]
+    assert command([*asked, "--size", "64x48"]) == 130
+    assert "interrupted; 3 of 9 frames are in n.gif" in capsys.readouterr().err
 
 
 def test_wrong_movies_are_refused(tmp_path, drive, monkeypatch):

@@ -154,6 +154,11 @@ def test_lines_on_each_other_are_all_seen():
     crossing = made({"a": wave, "b": -wave, "c": np.full(400, np.nan)}, time).plot("a", "b", "c")
     assert [line.get_linestyle() for line in crossing.axes[0].lines] == ["-"] * 3
 
+    # on a logarithmic axis, orders of magnitude are far from each other
+    small = {"a": np.full(400, 1e-3), "b": 1e-9 + 1e-10 * wave, "c": 1e-6 + 1e-7 * wave}
+    errors = made(small, time, unit="m", kind="residual").plot("a", "b", "c").axes[0].lines
+    assert [line.get_linestyle() for line in errors] == ["-"] * 3
+
     # constants, and runs of a batch
     still = made({"a": np.ones(9), "b": np.ones(9)}).plot("a", "b").axes[0].lines
     assert [line.get_linestyle() for line in still] == ["-", "--"]

@@ -502,6 +502,7 @@ def test_doctor_finds_nothing_wrong_here(capsys):
 
 
 def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
+    from axode.cli import installation
     from axode.problems.assemble import assemble
 
     assert run(["doctor"]) == 0  # imports what would otherwise keep the broken function
@@ -511,10 +512,17 @@ def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
         raise RuntimeError("a broken installation")
 
     monkeypatch.setattr(assemble, "assemble", broken)
-    assert run(["doctor"]) == 1
+    monkeypatch.setattr(installation, "driver", lambda: "550.54")
+    monkeypatch.setattr(installation, "find_spec", lambda package: None)
+    monkeypatch.setattr(installation, "_writable", lambda folder: False)
+    assert run(["doctor"]) == 0
     shown = capsys.readouterr().out
     assert "FAILED  loops: RuntimeError: a broken installation" in shown
     assert "OK      derive" in shown
+    problems = shown.partition("Problems:")[2]
+    assert "  loops: RuntimeError: a broken installation" in problems
+    assert "driver for NVIDIA GPUs" in problems and "temporary folder" in problems
+    assert "AXODE_CACHE" in problems or "off (AXODE_CACHE)" in shown
 
 
 # terminals ---------------------------------------------------------------------------------------

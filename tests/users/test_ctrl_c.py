@@ -20,11 +20,15 @@ LONG = {  # commands that take long enough to be interrupted, one per verb
     "simulate": "simulate wheeled_pendulum --time 1e5 --start theta3=0.3 --out run.npz",
     "sweep": "sweep wheeled_pendulum --over theta3=-0.1:0.1:999 --time 50 --workers 2 --out a.csv",
     "view": "view four_bar --no-browser --port 0 --drive",
+    "animate": "animate wheeled_pendulum --time 3 --start theta3=0.3 --out a.gif",
     "report": "report wheeled_pendulum --time 20 --start theta3=0.3 --out page.html",
+    "animate": "animate wheeled_pendulum --time 20 --start theta3=0.3 --out movie.gif",
     "page": "page tricycle --out page.html",
     "inverse": "inverse differential_drive --path circle:radius=2,speed=0.5",
+    "feasible": "feasible tricycle --friction 0.5 --path circle:radius=2,speed=0.5",
     "export": "export six_legged_platform --to a.c",
     "linearize": "linearize wheeled_pendulum",
+    "lqr": "lqr wheeled_pendulum --states theta3,theta3_dot,surge",
     "kinematics": "kinematics dietmaier_platform",
     "reach": "reach seven_axis_arm --target link7=0.4,0.1,0.6",
     "workspace": "workspace flight_simulator --plot ws.png",
@@ -33,6 +37,7 @@ LONG = {  # commands that take long enough to be interrupted, one per verb
     "bench": "bench seven_axis_arm --out times.json",
     "doctor": "doctor",
     "reproduce": "reproduce --all --out again",
+    "completion": "completion fish",
 }
 
 

@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from axode.cli import INTERRUPTED
+from axode.cli.interruption import keep_results, stop_early
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.report import page_name
 from axode.cli.shared import Inputs, Parameters, Starts, check_writable, numbers, pairs
@@ -18,18 +21,31 @@ def animate(
     option: Options = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="File of the movie: .mp4, .webm, .gif or .apng; NAME.mp4 by default."),
+        typer.Option(
+            metavar="FILE",
+            help="File of the movie: .mp4, .webm, .gif or .apng; NAME.mp4 by default.",
+        ),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Trajectory to show, as `axode simulate --out` wrote it.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Trajectory to show, as axode simulate --out wrote it: .npz or .parquet.",
+        ),
     ] = None,
-    time: Annotated[float, typer.Option(help="Duration of the simulation, in seconds.")] = 5.0,
+    time: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Duration of the simulation.")
+    ] = 5.0,
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
-    speed: Annotated[float, typer.Option(help="Playback speed; 1 is real time.")] = 1.0,
-    rate: Annotated[float, typer.Option(help="Frames per second.")] = 25.0,
-    size: Annotated[str, typer.Option(help="WIDTHxHEIGHT in pixels.")] = "640x480",
+    speed: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Playback speed; 1 is real time.")
+    ] = 1.0,
+    rate: Annotated[float, typer.Option(metavar="NUMBER", help="Frames per second.")] = 25.0,
+    size: Annotated[
+        str, typer.Option(metavar="WIDTHxHEIGHT", help="Size of the picture, in pixels.")
+    ] = "640x480",
     follow: Annotated[
         bool | None,
         typer.Option(
@@ -39,10 +55,16 @@ def animate(
         ),
     ] = None,
     azimuth: Annotated[
-        float | None, typer.Option(help="Direction of the camera about the vertical, in radians.")
+        float | None,
+        typer.Option(
+            metavar="RADIANS", help="Direction of the camera about the vertical; chosen by default."
+        ),
     ] = None,
     elevation: Annotated[
-        float | None, typer.Option(help="Angle of the camera above the floor, in radians.")
+        float | None,
+        typer.Option(
+            metavar="RADIANS", help="Angle of the camera above the floor; chosen by default."
+        ),
     ] = None,
     tracks: Annotated[bool, typer.Option(help="Let wheels leave tracks.")] = True,
     forces: Annotated[bool, typer.Option("--forces", help="Draw forces at the contacts.")] = False,
@@ -60,10 +82,8 @@ def animate(
     check_writable(out, ENDINGS)
     begin, values = numbers("--start", start), numbers("--parameter", parameter)
     texts = pairs("--input", input)
-    if run is not None and (begin or texts or values):
-        raise typer.BadParameter(
-            "--start, --input and --parameter are for a new run, not for --run"
-        )
+    if run is not None:
+        refuse("it is for a new run, not for --run", "start", "input", "parameter", "time")
     picture_size = _size(size)
     model = model_from(source, option)
     path = out or page_name(model.name, ".mp4")
@@ -77,20 +97,15 @@ def animate(
         from axode.cli.view import simulate_run
 
         trajectory = simulate_run(model, time, begin, texts, values)
-    write_animation(
-        trajectory,
-        path,
-        model=model,
-        rate=rate,
-        speed=speed,
-        size=picture_size,
-        azimuth=azimuth,
-        elevation=elevation,
-        follow=follow,
-        tracks=tracks,
-        forces=forces,
-        clock=clock,
-    )
+    looks: dict[str, Any] = {"azimuth": azimuth, "elevation": elevation, "follow": follow}
+    looks |= {"tracks": tracks, "forces": forces, "clock": clock}
+    with stop_early() as stop, keep_results():
+        write_animation(
+            trajectory, path, model=model, rate=rate, speed=speed, size=picture_size, **looks
+        )
+    if stop.interrupted:
+        typer.echo(f"interrupted{'; ' + stop.message if stop.message else ''}", err=True)
+        raise typer.Exit(INTERRUPTED)
     print(f"wrote {path}")
 
 

@@ -29,13 +29,17 @@ def bench(
     option: Options = None,
     functions: Annotated[
         list[str] | None,
-        typer.Option(help="Functions to time, separated by commas; the usual ones by default."),
+        typer.Option(metavar="NAME,NAME", help="Functions to time; the usual ones by default."),
     ] = None,
     repeat: Annotated[
-        int, typer.Option(min=3, max=1000, help="Number of repetitions of every timing.")
+        int,
+        typer.Option(
+            min=3, max=1000, metavar="COUNT", help="Number of repetitions of every timing."
+        ),
     ] = 15,
     batch: Annotated[
-        int, typer.Option(min=8, max=1_000_000, help="Number of samples in a batch.")
+        int,
+        typer.Option(min=8, max=1_000_000, metavar="COUNT", help="Number of samples in a batch."),
     ] = 4096,
     as_json: AsJson = False,
     out: JsonFile = None,

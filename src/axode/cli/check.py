@@ -1,6 +1,6 @@
 """`axode check`: mobility, redundant constraints and actuation of a mechanism."""
 
-from axode.cli.model_sources import Options, Source, additions_from, mechanism_from
+from axode.cli.model_sources import Options, Source, additions_from, equations_from
 from axode.cli.shared import AsJson, JsonFile, deliver
 
 
@@ -18,7 +18,7 @@ def check(
     from axode.cli.tables import show_entries
     from axode.errors import first_of
 
-    report = mechanism_from(source, option).derive().mobility
+    report = equations_from(source, option).mobility
     additions = additions_from(source, option)
     more = {"holonomic": report.holonomic, "integrable": report.integrable}
     changed = asdict(additions) if additions else {}

@@ -16,15 +16,20 @@ from axode.cli.animate import animate
 from axode.cli.bench import bench
 from axode.cli.check import check
 from axode.cli.compare import compare
+from axode.cli.completion import completion
 from axode.cli.derive import derive
 from axode.cli.doctor import doctor
 from axode.cli.export import export
+from axode.cli.feasible import feasible
 from axode.cli.gallery import gallery
+from axode.cli.given_options import Verb
 from axode.cli.inverse import inverse
 from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
+from axode.cli.lqr import lqr
 from axode.cli.page import page
 from axode.cli.reach import reach
+from axode.cli.remedies import flags_for
 from axode.cli.report import report
 from axode.cli.reproduce import reproduce
 from axode.cli.shared import WRONG_DATA
@@ -49,8 +54,10 @@ VERBS = (
     animate,
     page,
     inverse,
+    feasible,
     export,
     linearize,
+    lqr,
     kinematics,
     reach,
     workspace,
@@ -59,13 +66,14 @@ VERBS = (
     bench,
     doctor,
     reproduce,
+    completion,
 )
 
 app = typer.Typer(
     name="axode", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 for verb in VERBS:
-    app.command()(verb)
+    app.command(cls=Verb)(verb)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -102,7 +110,8 @@ def _describe(error: Exception) -> int:
         return _reader_gone()
     if isinstance(error, AxodeError):
         words = [str(getattr(error, "message", error)), *getattr(error, "__notes__", ())]
-        print(f"{type(error).__name__}:", "\n  ".join(words), file=sys.stderr)
+        text = "\n  ".join(words)
+        print(f"{type(error).__name__}: {text}{_flags(text)}", file=sys.stderr)
     elif isinstance(error, MemoryError):
         print(f"MemoryError: {error or 'too little memory'}.\n  Ask for less.", file=sys.stderr)
     elif isinstance(error, OSError):
@@ -115,7 +124,13 @@ def _describe(error: Exception) -> int:
 
 def _print_warning(message: Warning | str, *place: Any, **more: Any) -> None:
     """Print a warning without the line of code that raised it."""
-    print(f"Warning: {message}", file=sys.stderr)
+    print(f"Warning: {message}{_flags(str(message))}", file=sys.stderr)
+
+
+def _flags(message: str) -> str:
+    """Return a line with the flags for what a message recommends in Python."""
+    flags = flags_for(message)
+    return f"\n  On the command line: {', '.join(flags)}." if flags else ""
 
 
 def _reader_gone() -> int:

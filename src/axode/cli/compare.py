@@ -18,7 +18,7 @@ def compare(
     option: Options = None,
     formulation: Annotated[
         list[str] | None,
-        typer.Option(help="Formulation to compare; may be repeated. All by default."),
+        typer.Option(metavar="NAME,NAME", help="Formulations to compare; all by default."),
     ] = None,
     as_json: AsJson = False,
     out: JsonFile = None,

@@ -24,26 +24,31 @@ def derive(
     source: Source,
     option: Options = None,
     formulation: Annotated[
-        str, typer.Option(help="Formulation: recursive, complement, multipliers, lagrange, ...")
+        str,
+        typer.Option(
+            metavar="NAME", help="Formulation: recursive, complement, multipliers, lagrange, ..."
+        ),
     ] = "recursive",
     independent: Annotated[
         list[str] | None,
         typer.Option(
-            help="Independent speeds, separated by commas; chosen automatically by default."
+            metavar="NAME,NAME", help="Independent speeds; chosen automatically by default."
         ),
     ] = None,
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Parts to print, separated by commas: I, C, bias, tau, gamma, delta, Theta, A, "
-            "q_dot, energy."
+            metavar="NAME,NAME",
+            help="Parts to print: I, C, bias, tau, gamma, delta, Theta, A, q_dot, energy; "
+            "I, bias, tau, gamma, delta by default.",
         ),
     ] = None,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the equations as LaTeX and nothing else.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="File for the equations as a LaTeX document (.tex).")
+        Path | None,
+        typer.Option(metavar="FILE", help="File for the equations as a LaTeX document (.tex)."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -151,6 +156,8 @@ def _show(equations: Equations, parts: tuple[str, ...] | None, out: Path | None)
     print()
     show_table(("function", ">operations"), [(n, str(c)) for n, c in facts["operations"].items()])
     lines = readable(equations, parts)
+    if not lines and parts:
+        lines = ["They are long, so here they are as LaTeX:", equations.latex(parts)]
     print("\n" + ("\n".join(lines) if lines else "The equations are long: --latex prints them."))
     if out is not None:
         print(f"wrote {out}")

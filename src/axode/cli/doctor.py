@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import typer
-
-from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver
+from axode.cli.shared import AsJson, JsonFile, deliver
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Finding:
 
 
 def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
-    """Print what is installed and check that it works; takes a few seconds.
+    """Print what a bug report needs: what is installed, whether it works, and problems.
 
     axode doctor
 
@@ -43,12 +42,34 @@ def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
         if not as_json:
             word = "OK    " if finding.passed else "FAILED"
             print(f"{word}  {finding.what}: {finding.detail} ({finding.seconds:.1f} s)", flush=True)
-    passed = all(finding.passed for finding in found)
-    data = facts | {"checks": [asdict(finding) for finding in found], "passed": passed}
-    last = "All is well." if passed else "Something is wrong: see the lines that say FAILED."
-    deliver(data, lambda: print(last), as_json=as_json, out=out)
-    if not passed:
-        raise typer.Exit(WRONG_DATA)
+    problems = _problems(facts, found)
+    data = facts | {"checks": [asdict(finding) for finding in found], "problems": problems}
+    data["passed"] = not problems
+    deliver(data, lambda: _show_problems(problems), as_json=as_json, out=out)
+
+
+def _problems(facts: dict[str, Any], found: list[Finding]) -> list[str]:
+    """Return what is wrong, a sentence each."""
+    problems = [f"{one.what}: {one.detail}" for one in found if not one.passed]
+    gpu, cache = facts["gpu"], facts["cache"]
+    if gpu["driver"] and not gpu["name"]:
+        problems.append(f"there is a driver for NVIDIA GPUs, but no run can use one: {gpu['why']}")
+    if cache["folder"] and not cache["writable"]:
+        problems.append(
+            f"compiled code is not kept: {cache['folder']} cannot be written; AXODE_CACHE names "
+            "another folder"
+        )
+    for name in ("current", "temporary"):
+        place = facts["folders"][name]
+        if not place["writable"]:
+            problems.append(f"the {name} folder {place['folder']} cannot be written")
+    return problems
+
+
+def _show_problems(problems: list[str]) -> None:
+    print("All is well." if not problems else "\nProblems:")
+    for problem in problems:
+        print(f"  {problem}")
 
 
 # facts -------------------------------------------------------------------------------------------
@@ -60,46 +81,67 @@ def _facts() -> dict[str, Any]:
     from axode.codegen.targets.jit import host
 
     return {
+        "system": installation.system(),
         "processor": installation.processor(),
         "target": host().cpu,
         "lanes": host().lanes,
         "threads": cpu_count(),
         "gpu": installation.gpu(),
         "cache": installation.cache(),
+        "folders": installation.folders(),
         "versions": installation.versions(),
         "extras": installation.extras(),
     }
 
 
 def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    gpu, cache = facts["gpu"], facts["cache"]
-    kept = "off (AXODE_CACHE)"
-    if cache["folder"]:
-        state = "" if cache["check_writable"] else "NOT check_writable, "
-        kept = f"{cache['folder']}, {state}{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
-    graphics = gpu.get("why") or (
-        f"{gpu['name']}, {gpu['memory'] / 2**30:.0f} GiB, capability "
-        f"{gpu['capability']}, driver {gpu['driver']}"
-    )
-    there = [
-        f"{one['package']} {one['version']}"
-        for one in facts["extras"].values()
-        if one["version"] != "missing"
-    ]
+    system, extras = facts["system"], facts["extras"]
+    packages = {name: v for one in extras.values() for name, v in one["packages"].items()}
+    there = [f"{name} {version}" for name, version in packages.items() if version != "missing"]
     absent = [
-        (f"no {one['package']}", f"for {one['for']}: pip install 'axode[{extra}]'")
-        for extra, one in facts["extras"].items()
-        if one["version"] == "missing"
+        (f"no {name}", f"for {one['for']}: pip install 'axode[{extra}]'")
+        for extra, one in extras.items()
+        for name, version in one["packages"].items()
+        if version == "missing"
     ]
+    variables = [f"{name}={value}" for name, value in system["variables"].items()]
     return [
+        ("system", system["platform"]),
+        ("python", system["python"]),
         ("processor", f"{facts['processor']} ({facts['target']})"),
         ("code", f"{facts['lanes']} lanes, {facts['threads']} threads"),
-        ("gpu", graphics),
-        ("cache", kept),
+        ("compiler", system["compiler"] or "none (FMUs for this machine need one)"),
+        *_gpu_entries(facts["gpu"], system["ptxas"]),
+        ("cache", _cache_entry(facts["cache"])),
+        *((name, _folder_entry(place)) for name, place in facts["folders"].items()),
+        ("variables", ", ".join(variables) or "none"),
         ("versions", ", ".join(f"{name} {text}" for name, text in facts["versions"].items())),
         ("extras", ", ".join(there) or "none"),
         *absent,
     ]
+
+
+def _gpu_entries(gpu: dict[str, Any], ptxas: str | None) -> list[tuple[str, str]]:
+    driver = f"driver {gpu['driver']}" if gpu["driver"] else "no driver"
+    if not gpu["name"]:
+        return [("gpu", f"none: {gpu['why']}; {driver}")]
+    return [
+        ("gpu", f"{', '.join(gpu['names'])}, {gpu['memory'] / 2**30:.0f} GiB"),
+        ("cuda", f"{driver} (CUDA {gpu['cuda']}), CuPy {gpu['cupy']} (CUDA {gpu['runtime']})"),
+        ("kernels", f"PTX for capability {gpu['capability']}, ptxas {ptxas or 'not installed'}"),
+    ]
+
+
+def _cache_entry(cache: dict[str, Any]) -> str:
+    if not cache["folder"]:
+        return "off (AXODE_CACHE)"
+    state = "" if cache["writable"] else "not writable, "
+    return f"{cache['folder']}, {state}{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
+
+
+def _folder_entry(place: dict[str, Any]) -> str:
+    state = "" if place["exists"] else ", not there yet"
+    return f"{place['folder']}, {'writable' if place['writable'] else 'not writable'}{state}"
 
 
 # checks ------------------------------------------------------------------------------------------
@@ -116,6 +158,7 @@ def _findings() -> Iterator[Finding]:
         ("simulate", _simulate),
         ("loops", _loops),
         ("published case", _case),
+        ("kernels", _kernels),
         ("gpu", _gpu),
     ]
     for what, check in checks:
@@ -215,6 +258,15 @@ def _case(known: dict[str, Any]) -> tuple[bool, str]:
     checks = checks_of(case)
     good = sum(check.passed for check in checks)
     return good == len(checks), f"{good} of {len(checks)} quantities of {case.id} agree"
+
+
+def _kernels(known: dict[str, Any]) -> tuple[bool, str]:
+    """Check that LLVM writes kernels for GPUs, which needs none."""
+    from axode.codegen.targets.ptx import kernel, map_program
+
+    made = kernel(map_program(known["model"].tape("forward_dynamics")))
+    version = re.search(r"^\.version\s+(\S+)", made.ptx, re.M)
+    return version is not None, f"LLVM writes PTX {version[1] if version else '-'}"
 
 
 def _gpu(known: dict[str, Any]) -> tuple[bool, str]:

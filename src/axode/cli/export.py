@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
 from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
 
@@ -35,60 +36,75 @@ def export(
     to: Annotated[
         Path,
         typer.Option(
-            help="File to write; its ending, .c, .axm, .fmu, .wasm, .tgz (npm), .ptx, .tex, .toml, "
-            ".urdf, .xml (MJCF) or .sdf, chooses the format. A folder, without ending, becomes a "
-            "CMake project of C99."
+            metavar="FILE|FOLDER",
+            help="File to write; its ending, .c, .axm, .fmu, .wasm, .tgz (npm), .tex, "
+            ".toml, .ptx, .urdf, .xml (MJCF) or .sdf, chooses the format. A folder, "
+            "without ending, becomes a CMake project of C99.",
         ),
     ],
     option: Options = None,
     functions: Annotated[
         list[str] | None,
         typer.Option(
-            help="Functions to export, separated by commas, or all; forward_dynamics by default, "
-            "and all in an .axm file."
+            metavar="NAME,NAME",
+            help="Functions to export, or all; forward_dynamics by default, and all in an "
+            ".axm file.",
         ),
     ] = None,
     parameters: Annotated[
         str | None,
         typer.Option(
-            help="Parameters: fixed (folded into the code) or free (arguments); fixed by default, "
-            "free in an .fmu file."
+            metavar="fixed|free",
+            help="Parameters folded into the code, or arguments of it; fixed by default, "
+            "free in an .fmu file.",
         ),
     ] = None,
     rollout: Annotated[
         str | None,
-        typer.Option(help="Integrator of whole runs to add to a .ptx file: rk4 or dopri5."),
+        typer.Option(
+            metavar="rk4|dopri5",
+            help="Integrator of whole runs to add to a .ptx file; none by default.",
+        ),
     ] = None,
     capability: Annotated[
         str | None,
         typer.Option(
-            help="Compute capability of the oldest GPU that runs the .ptx file; 7.5 by default."
+            metavar="NUMBER",
+            help="Compute capability of the oldest GPU that runs the .ptx file; 7.5 by default.",
         ),
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="Precision of C and .ptx files: float64 or float32.")
+        str | None,
+        typer.Option(
+            metavar="float64|float32", help="Precision of C and .ptx files; float64 by default."
+        ),
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option(help="Prefix of all names in C; robot_ for robot.c by default.")
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Prefix of all names in C; robot_ for robot.c by default."
+        ),
     ] = None,
     fmi: Annotated[
-        str | None, typer.Option(help="Version of FMI of an .fmu file: 2.0 (default) or 3.0.")
+        str | None,
+        typer.Option(metavar="2.0|3.0", help="Version of FMI of an .fmu file; 2.0 by default."),
     ] = None,
     outputs: Annotated[
         list[str] | None,
         typer.Option(
-            help="Outputs of an .fmu file, separated by commas; coordinates, speeds, measures and "
-            "energies by default."
+            metavar="NAME,NAME",
+            help="Outputs of an .fmu file; coordinates, speeds, measures and energies by default.",
         ),
     ] = None,
     start: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE of the start of an .fmu file; home at rest by default."),
+        typer.Option(metavar="NAME=VALUE", help="Start of an .fmu file; home at rest by default."),
     ] = None,
     step: Annotated[
         float | None,
         typer.Option(
-            help="Longest internal step of an .fmu file in co-simulation, in seconds; 0.001."
+            metavar="SECONDS",
+            help="Longest internal step of an .fmu file in co-simulation; 0.001 by default.",
         ),
     ] = None,
     additions: Annotated[
@@ -143,6 +159,7 @@ def export(
     }
     more = _format_options(ending, groups)
     if ending in DESCRIPTIONS:
+        refuse(f"a {ending} file keeps its parameters", "parameters")
         written, arrays = _export_mechanism(source, option, to, asked, **more), {}
     else:
         model = model_from(source, option, cast(Literal["fixed", "free"], parameters))

@@ -100,9 +100,10 @@ def keep_results() -> Iterator[None]:
 
 @dataclass
 class Stop:
-    """Outcome of work that Ctrl-C may stop: `interrupted` if it did."""
+    """Outcome of work that Ctrl-C may stop: `interrupted` if it did, `message` if it says more."""
 
     interrupted: bool = False
+    message: str = ""
 
 
 @contextlib.contextmanager
@@ -118,6 +119,7 @@ def stop_early() -> Iterator[Stop]:
         if not isinstance(error, KeyboardInterrupt) and not pressed():
             raise
         stop.interrupted = True
+        stop.message = str(error) if isinstance(error, KeyboardInterrupt) else ""
         write_results()
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli.given_motions import Motion, PathText, Point, along_motion, along_path
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     AsJson,
@@ -17,14 +18,12 @@ from axode.cli.shared import (
     Plot,
     check_writable,
     numbers,
-    pairs,
     print_json,
     words,
 )
 
 if TYPE_CHECKING:
     from axode.model.model import Model
-    from axode.results.trajectory import Trajectory
 
 KINDS = ("input", "force")  # of the columns that answer the question
 
@@ -32,40 +31,46 @@ KINDS = ("input", "force")  # of the columns that answer the question
 def inverse(
     source: Source,
     option: Options = None,
-    motion: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Motion: a file of columns (.csv, .npz, .parquet), or NAME=FORMULA of time t."
-        ),
-    ] = None,
-    path: Annotated[
-        str | None,
-        typer.Option(
-            help="Path of a vehicle: straight, circle, parallel_lines or along, with values: "
-            "circle:radius=2,speed=0.5."
-        ),
-    ] = None,
-    point: Annotated[
-        str, typer.Option(help="Point X,Y,Z of the base that follows the path, in metres.")
-    ] = "0,0,0",
+    motion: Motion = None,
+    path: PathText = None,
+    point: Point = "0,0,0",
     time: Annotated[
-        float | None, typer.Option(help="Duration of a motion given by formulas, in seconds.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Duration of a motion given by formulas."),
     ] = None,
-    every: Annotated[float | None, typer.Option(help="Time between samples, in seconds.")] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Time between samples; 1/500 of the duration, or a file's own times, by default.",
+        ),
+    ] = None,
     start: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE of coordinates that the motion does not determine."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Coordinates that the motion does not determine; home by default.",
+        ),
     ] = None,
     state: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE of one state, instead of a motion.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="One state, instead of a motion; home at rest by default."
+        ),
     ] = None,
     acceleration: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE of accelerations at that state, by the names of speeds."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Accelerations at that state, by the names of speeds; zero by default.",
+        ),
     ] = None,
     weight: Annotated[
         list[str] | None,
-        typer.Option(help="MOTOR=VALUE: weight of a motor where there are more than needed."),
+        typer.Option(
+            metavar="MOTOR=VALUE",
+            help="Weight of a motor where there are more than needed; 1 by default.",
+        ),
     ] = None,
     parameter: Parameters = None,
     columns: Columns = None,
@@ -94,16 +99,17 @@ def inverse(
     begin, where = numbers("--start", start), numbers("--state", state)
     rates = numbers("--acceleration", acceleration)
     if not motion and not path:
-        _check_needed(
-            {"--out": out, "--plot": plot, "--time": time, "--every": every, "--start": start}
-        )
+        needs_motion = ("out", "plot", "time", "every", "start", "columns", "point")
+        refuse("it needs --motion or --path", *needs_motion)
         _one_state(model_from(source, option), where, rates, options, as_json=as_json)
         return
     model, options = model_from(source, option), options | {"save_every": every}
     if path:
-        run = _along_path(model, path, point, begin, options)
+        refuse("a path has its own duration", "time")
+        run = along_path(model, path, point, begin, options)
     else:
-        run = _along_motion(model, motion or [], time, begin, options)
+        refuse("it needs --path", "point")
+        run = along_motion(model, motion or [], time, begin, options)
     summary = RunSummary(words(columns), out, plot, KINDS, degrees)
     summary.write(run)
     if as_json:
@@ -116,12 +122,6 @@ def _check_one_of(given: dict[str, Any]) -> None:
     named = [option for option, value in given.items() if value]
     if len(named) > 1:
         raise typer.BadParameter(f"choose one of {' and '.join(named)}", param_hint=named[1])
-
-
-def _check_needed(given: dict[str, Any]) -> None:
-    for option, value in given.items():
-        if value is not None:
-            raise typer.BadParameter("it needs --motion or --path", param_hint=option)
 
 
 # one state ---------------------------------------------------------------------------------------
@@ -180,88 +180,3 @@ def _one_state(
     show_table(
         ("input", ">value", "unit"), rows, title=f"{model.name} at {where or 'home'}", note=note
     )
-
-
-# motions -----------------------------------------------------------------------------------------
-
-
-def _along_motion(
-    model: Model,
-    motion: list[str],
-    time: float | None,
-    start: dict[str, float],
-    options: dict[str, Any],
-) -> Trajectory:
-    from axode.problems.inverse.inverse import inverse as inverse_along
-
-    if any("=" in item for item in motion):
-        if time is None:
-            raise typer.BadParameter("a motion by formulas needs its duration", param_hint="--time")
-        return inverse_along(model, pairs("--motion", motion), times=time, start=start, **options)
-    if len(motion) > 1:
-        raise typer.BadParameter("name one file", param_hint="--motion")
-    if time is not None:
-        raise typer.BadParameter("a file has its own times", param_hint="--time")
-    return _along_file(model, Path(motion[0]), start, options)
-
-
-def _along_file(
-    model: Model, file: Path, start: dict[str, float], options: dict[str, Any]
-) -> Trajectory:
-    from axode.cli.time_tables import TIME, as_trajectory, load_columns, time_of
-    from axode.problems.inverse.inverse import inverse as inverse_along
-
-    found = load_columns(file)
-    if not isinstance(found, dict):
-        return inverse_along(model, found, start=start or None, **options)
-    whole = as_trajectory(model, found)
-    if whole is not None:
-        return inverse_along(model, whole, start=start or None, **options)
-    signals = {name: column for name, column in found.items() if name not in TIME}
-    return inverse_along(model, signals, times=time_of(found), start=start, **options)
-
-
-# paths -------------------------------------------------------------------------------------------
-
-
-def _along_path(
-    model: Model, text: str, point: str, start: dict[str, float], options: dict[str, Any]
-) -> Trajectory:
-    from axode.problems.paths import paths
-
-    kind, _, values = text.partition(":")
-    given: dict[str, Any] = dict(pairs("--path", [values] if values else []))
-    if kind != "along":
-        given = {
-            n: x if n == "start" else numbers("--path", [f"{n}={x}"])[n] for n, x in given.items()
-        }
-    elif "duration" in given:
-        given["duration"] = numbers("--path", [f"duration={given['duration']}"])["duration"]
-    path = _make_path(paths, kind, given)
-    try:
-        place = tuple(float(x) for x in point.split(","))
-    except ValueError:
-        raise typer.BadParameter(
-            f"'{point}' is not X,Y,Z in metres", param_hint="--point"
-        ) from None
-    return paths.follow(model, path, point=place, start=start, **options)
-
-
-def _make_path(paths: Any, kind: str, given: dict[str, Any]) -> Any:
-    """Make a path by its name; an unknown value is reported with the known ones."""
-    from inspect import signature
-
-    from axode.errors import UnknownName
-
-    kinds = ("straight", "circle", "parallel_lines", "along")
-    if kind not in kinds:
-        raise UnknownName("axode", "path", kind, kinds)
-    function = getattr(paths, kind)
-    takes = signature(function).parameters
-    for name in given:
-        if name not in takes:
-            raise UnknownName(f"the path '{kind}'", "value", name, tuple(takes))
-    needed = [n for n, p in takes.items() if p.default is p.empty and n not in given]
-    if needed:
-        raise typer.BadParameter(f"{kind} needs {', '.join(needed)}", param_hint="--path")
-    return function(**given)

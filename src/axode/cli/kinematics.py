@@ -27,21 +27,23 @@ def kinematics(
     source: Source,
     option: Options = None,
     output: Annotated[
-        str | None, typer.Option(help="Body that the robot moves; found by default.")
+        str | None,
+        typer.Option(metavar="NAME", help="Body that the robot moves; found by default."),
     ] = None,
     driven: Annotated[
         list[str] | None,
-        typer.Option(help="Driven coordinates, separated by commas; those with motors by default."),
+        typer.Option(metavar="NAME,NAME", help="Driven coordinates; those with motors by default."),
     ] = None,
     values: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE of driven coordinates; those at home by default."),
+        typer.Option(metavar="NAME=VALUE", help="Driven coordinates; those at home by default."),
     ] = None,
     pose: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=VALUE of x, y, z, roll, pitch, yaw of the output, at home by default: "
-            "all configurations of a serial robot that reach it."
+            metavar="NAME=VALUE",
+            help="x, y, z (metres), roll, pitch, yaw (radians) of the output, at home by "
+            "default: all configurations of a serial robot that reach it.",
         ),
     ] = None,
     parameter: Parameters = None,

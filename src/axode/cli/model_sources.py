@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions
     from axode.mechanism.mechanism import Mechanism
     from axode.model.model import Model
+    from axode.symbolic.equations import Equations
 
 SOURCE_HELP = "Mechanism file (.toml, .urdf, .xml, .sdf), or name of a mechanism in the gallery."
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)]
@@ -23,17 +24,25 @@ Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help="NAME=VALUE for building the mechanism: base=floating for a URDF file, "
-        "wheels=proposed for links that look like wheels, hold=arm_* for joints that do not move, "
-        "or an argument of a mechanism in the gallery.",
+        metavar="NAME=VALUE",
+        help="How to build the mechanism: base=floating for a URDF file, wheels=proposed for "
+        "links that look like wheels, hold=arm_* for joints that do not move, or an argument of a "
+        "mechanism in the gallery. How to derive its equations: independent=NAME,NAME, "
+        "formulation, self_check.",
     ),
 ]
 FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold")
+DERIVE_OPTIONS = ("formulation", "independent", "self_check")
+BUILD_OPTIONS = (*FILE_OPTIONS, *DERIVE_OPTIONS)
 ENDINGS = (".toml", ".urdf", ".xml", ".sdf", ".world", ".axm")
 
 
 def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechanism:
     """Build a mechanism from a file or from the gallery."""
+    return _build(source, _values(options))
+
+
+def _build(source: str, values: dict[str, Any]) -> Mechanism:
     from axode.errors import FileError, NotApplicable
 
     if is_compiled(source):
@@ -43,8 +52,7 @@ def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechani
     if _is_file(source):
         from axode.mechanism.files.loading import load
 
-        return load(source, **_file_options(source, options))
-    values = _values(options)
+        return load(source, **_file_options(source, values))
     beside = [source + ending for ending in ENDINGS if Path(source + ending).is_file()]
     if beside and not _in_gallery(source):
         raise FileError(
@@ -62,7 +70,7 @@ def additions_from(source: str, options: Iterable[str] | None = None) -> Additio
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reading the mechanism has given them
-        return read(source, **_file_options(source, options)).additions
+        return read(source, **_file_options(source, _without_derive(_values(options)))).additions
 
 
 def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
@@ -83,7 +91,7 @@ def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
             "under another name",
             param_hint="--to",
         )
-    values = _file_options(source, options)
+    values = _file_options(source, _values(options))
     values.pop("wheels", None)  # all that look like wheels are listed
     loaded = read(source, **values)
     if not loaded.proposals and "base" not in values and Path(source).suffix.lower() == ".urdf":
@@ -99,11 +107,10 @@ def _is_file(source: str) -> bool:
     return Path(source).exists() or bool(Path(source).suffix and not _in_gallery(source))
 
 
-def _file_options(source: str, options: Iterable[str] | None) -> dict[str, Any]:
-    """Read the options of a mechanism file."""
+def _file_options(source: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Check the options of a mechanism file."""
     from axode.errors import UnknownName
 
-    values = _values(options)
     for name in values:
         if name not in FILE_OPTIONS:
             raise UnknownName(f"the file '{source}'", "option", name, FILE_OPTIONS)
@@ -124,7 +131,17 @@ def model_from(
         if options:
             raise typer.BadParameter(f"'{source}' is built already", param_hint="--option")
         return load_model(source)
-    return mechanism_from(source, options).derive().compile(parameters=parameters)
+    return equations_from(source, options).compile(parameters=parameters)
+
+
+def equations_from(source: str, options: Iterable[str] | None = None) -> Equations:
+    """Derive the equations of a mechanism; some options are arguments of `derive`."""
+    values = _values(options)
+    derive = {name: value for name, value in values.items() if name in DERIVE_OPTIONS}
+    if "independent" in derive:
+        names = derive["independent"]
+        derive["independent"] = names.split(",") if isinstance(names, str) else names
+    return _build(source, _without_derive(values)).derive(**derive)
 
 
 def is_compiled(source: str) -> bool:
@@ -167,6 +184,10 @@ def _values(given: Iterable[str] | None) -> dict[str, Any]:
             raise typer.BadParameter(f"'{name}' is given twice", param_hint="--option")
         found[name] = _value(text)
     return found
+
+
+def _without_derive(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in DERIVE_OPTIONS}
 
 
 def _value(text: str) -> Any:

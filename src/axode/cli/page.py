@@ -14,17 +14,24 @@ def page(
     source: Source,
     option: Options = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File of the page; NAME.html by default.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="File of the page (.html); NAME.html by default."
+        ),
     ] = None,
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
     signals: Annotated[
-        list[str] | None, typer.Option(help="Signals that are shown first, separated by commas.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,NAME", help="Signals that are shown first; the main ones by default."
+        ),
     ] = None,
-    step: Annotated[float, typer.Option(help="Length of the steps, in seconds.")] = 1e-3,
+    step: Annotated[float, typer.Option(metavar="SECONDS", help="Length of the steps.")] = 1e-3,
     title: Annotated[
-        str | None, typer.Option(help="Title of the page; the mechanism's name by default.")
+        str | None,
+        typer.Option(metavar="TEXT", help="Title of the page; the mechanism's name by default."),
     ] = None,
     play: Annotated[bool, typer.Option(help="Run as soon as the page is open.")] = False,
 ) -> None:

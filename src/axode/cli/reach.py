@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from axode.cli.model_sources import Options, Source, model_from
-from axode.cli.shared import AsJson, Parameters, numbers, print_json, ranges, words
+from axode.cli.shared import AsJson, JsonFile, Parameters, deliver, numbers, ranges, words
+
+if TYPE_CHECKING:
+    from axode.model.model import Model
+    from axode.problems.inverse_kinematics.inverse_kinematics import Reached
 
 TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coordinate or measure"
 
@@ -15,17 +19,33 @@ TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coo
 def reach(
     source: Source,
     option: Options = None,
-    target: Annotated[list[str] | None, typer.Option(help=f"{TARGET}; in m and rad.")] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES", help=f"Where to bring what, in metres and radians: {TARGET}."
+        ),
+    ] = None,
     near: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE of the posture to stay near.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Posture to stay near; home by default."),
     ] = None,
-    limits: Annotated[list[str] | None, typer.Option(help="NAME=LOW:HIGH of coordinates.")] = None,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LOW:HIGH",
+            help="Limits of coordinates, in radians or metres; none by default.",
+        ),
+    ] = None,
     hold: Annotated[
-        list[str] | None, typer.Option(help="NAME of a coordinate that keeps its value.")
+        list[str] | None,
+        typer.Option(metavar="NAME,NAME", help="Coordinates that keep their values."),
     ] = None,
-    attempts: Annotated[int, typer.Option(help="Starts, random ones after the first.")] = 10,
+    attempts: Annotated[
+        int, typer.Option(metavar="COUNT", help="Starts, random ones after the first.")
+    ] = 10,
     parameter: Parameters = None,
     as_json: AsJson = False,
+    out: JsonFile = None,
 ) -> None:
     """Find a posture in which bodies, coordinates or measures are where they are wanted.
 
@@ -33,7 +53,6 @@ def reach(
 
     axode reach mobile_manipulator --target gripper=2,1,0.5 --hold theta1
     """
-    from axode.cli.tables import format_number, show_table
     from axode.problems.inverse_kinematics.inverse_kinematics import inverse_kinematics
 
     if not target:
@@ -50,20 +69,22 @@ def reach(
         attempts=attempts,
         parameters=numbers("--parameter", parameter) or None,
     )
-    if as_json:
-        print_json(
-            {
-                "model": model.name,
-                "reached": bool(found.reached),
-                "errors": {name: float(error) for name, error in found.errors.items()},
-                "coordinates": dict(zip(model.coordinates, found.q.tolist(), strict=True)),
-                "at_limit": list(found.limits),
-                "residual": float(found.residual),
-                "iterations": int(found.iterations),
-                "attempts": int(found.attempts),
-            }
-        )
-        return
+    data = {
+        "model": model.name,
+        "reached": bool(found.reached),
+        "errors": {name: float(error) for name, error in found.errors.items()},
+        "coordinates": dict(zip(model.coordinates, found.q.tolist(), strict=True)),
+        "at_limit": list(found.limits),
+        "residual": float(found.residual),
+        "iterations": int(found.iterations),
+        "attempts": int(found.attempts),
+    }
+    deliver(data, lambda: _show(model, found), as_json=as_json, out=out)
+
+
+def _show(model: Model, found: Reached) -> None:
+    from axode.cli.tables import format_number, show_table
+
     units = dict(zip(model.coordinates, model.facts.coordinate_units, strict=True))
     rows = [
         (name, format_number(x), units[name], "at its limit" if name in found.limits else "")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import Inputs, Parameters, Starts, check_writable, numbers, pairs
 
@@ -14,14 +15,21 @@ def report(
     source: Source,
     option: Options = None,
     out: Annotated[
-        Path | None, typer.Option(help="File of the page; NAME.html by default.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File of the page (.html); NAME.html by default."),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Trajectory to report, as `axode simulate` wrote it.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Trajectory to report, as axode simulate --out wrote it: .npz or .parquet.",
+        ),
     ] = None,
     time: Annotated[
         float,
-        typer.Option(help="Duration of the simulation, in seconds; 0 shows the mechanism alone."),
+        typer.Option(
+            metavar="SECONDS", help="Duration of the simulation; 0 shows the mechanism alone."
+        ),
     ] = 5.0,
     start: Starts = None,
     input: Inputs = None,
@@ -38,10 +46,10 @@ def report(
     check_writable(out, (".html", ".htm"))
     begin, values = numbers("--start", start), numbers("--parameter", parameter)
     texts = pairs("--input", input)
-    if run is not None and (begin or texts or values):
-        raise typer.BadParameter(
-            "--start, --input and --parameter are for a new run, not for --run"
-        )
+    if run is not None:
+        refuse("it is for a new run, not for --run", "start", "input", "parameter", "time")
+    elif not time:
+        refuse("nothing is simulated in 0 s", "start", "input", "parameter")
     model = model_from(source, option)
     trajectory: Any = None
     if run is not None:

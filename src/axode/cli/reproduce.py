@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli.given_options import refuse
 from axode.cli.shared import WRONG_DATA, AsJson, print_json
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def reproduce(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Reproduce all items.")] = False,
     out: Annotated[
-        str, typer.Option(help="Folder for tables, figures and the index page.")
+        str, typer.Option(metavar="FOLDER", help="Folder for tables, figures and the index page.")
     ] = "out/reproduce",
     as_json: AsJson = False,
 ) -> None:
@@ -34,6 +35,7 @@ def reproduce(
     if ids and everything:
         raise typer.BadParameter("give ids or --all, not both", param_hint="--all")
     if not ids and not everything:
+        refuse("name what to reproduce, or give --all", "out")
         _list(as_json)
         return
     from axode.literature.reproduce.making import reproduce as make

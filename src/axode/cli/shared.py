@@ -20,39 +20,55 @@ MAX_COUNT = 10_000
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 JsonFile = Annotated[
-    Path | None, typer.Option("--out", help="File for the result as JSON.", callback=check_json)
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", help="File for the result as JSON (.json).", callback=check_json
+    ),
 ]
 Starts = Annotated[
     list[str] | None,
     typer.Option(
-        "--start", help="NAME=VALUE of coordinates, speeds or measures; home at rest by default."
+        "--start",
+        metavar="NAME=VALUE",
+        help="Coordinates, speeds or measures; home at rest by default.",
     ),
 ]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
-        help="NAME=FORMULA of inputs, of time t and of the state: left.torque=0.1*sin(t).",
+        metavar="NAME=FORMULA",
+        help="Inputs as formulas of time t and of the state: left.torque=0.1*sin(t); zero "
+        "by default.",
     ),
 ]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
-        "--parameter", help="NAME=VALUE of a parameter; may be repeated. Its default otherwise."
+        "--parameter",
+        metavar="NAME=VALUE",
+        help="Parameters; may be repeated. Their defaults otherwise.",
     ),
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(help="Columns to show and to plot: names, or path, energy, inputs, ..."),
+    typer.Option(
+        metavar="NAME,NAME",
+        help="Columns to show and to plot: names, or path, energy, inputs, ...; the main "
+        "ones by default.",
+    ),
 ]
 ColumnsFile = Annotated[
     Path | None,
     typer.Option(
+        metavar="FILE",
         help="File for all columns: .csv, .npz or .parquet; .mcap (messages of ROS 2) and .rrd "
-        "(Rerun) hold the poses of all bodies too."
+        "(Rerun) hold the poses of all bodies too.",
     ),
 ]
-Plot = Annotated[Path | None, typer.Option(help="File for a plot: .png, .svg or .pdf.")]
+Plot = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="File for a plot: .png, .svg or .pdf.")
+]
 Degrees = Annotated[
     bool, typer.Option("--degrees", help="Show angles in degrees, in the table and the plot.")
 ]

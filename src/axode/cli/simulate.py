@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     AsJson,
@@ -37,33 +38,49 @@ def simulate(
     source: Source,
     option: Options = None,
     time: Annotated[
-        float, typer.Option(help="Duration, in seconds; negative to run backwards.")
+        float, typer.Option(metavar="SECONDS", help="Duration; negative to run backwards.")
     ] = 5.0,
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
     until: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE at which the run stops, as in pitch=1.0.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Value at which the run stops, as in pitch=1.0; may be repeated.",
+        ),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
-            help="Integrator: auto, dopri5, radau9 or rodas5p (stiff), or rk4 (fixed steps)."
+            metavar="auto|dopri5|radau9|rodas5p|rk4",
+            help="Integrator; radau9 and rodas5p are for stiff systems, rk4 has fixed steps.",
         ),
     ] = "auto",
-    step: Annotated[float | None, typer.Option(help="Step size of rk4, in seconds.")] = None,
+    step: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Step size of rk4, which needs one.")
+    ] = None,
     rtol: Annotated[
-        float, typer.Option(help="Relative tolerance of the motion; not for rk4.")
+        float, typer.Option(metavar="NUMBER", help="Relative tolerance of the motion; not for rk4.")
     ] = 1e-10,
     atol: Annotated[
-        float, typer.Option(help="Absolute tolerance of the motion; not for rk4.")
+        float,
+        typer.Option(
+            metavar="NUMBER", help="Absolute tolerance of the motion, in SI units; not for rk4."
+        ),
     ] = 1e-12,
     every: Annotated[
         float | None,
-        typer.Option(help="Time between samples, in seconds; 1/500 of the duration by default."),
+        typer.Option(
+            metavar="SECONDS", help="Time between samples; 1/500 of the duration by default."
+        ),
     ] = None,
     singular: Annotated[
-        str, typer.Option(help="Where constraints lose rank: stop, or pass with the momentum kept.")
+        str,
+        typer.Option(
+            metavar="stop|pass",
+            help="Where constraints lose rank: stop, or pass with the momentum kept.",
+        ),
     ] = "stop",
     columns: Columns = None,
     out: ColumnsFile = None,
@@ -82,6 +99,8 @@ def simulate(
 
     check_writable(out, (*ENDINGS, *LOGS))
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
+    if method == "rk4":
+        refuse("rk4 has fixed steps: --step, and no tolerances", "rtol", "atol")
     _check_size(time, every, method, step)
     given = {
         "start": numbers("--start", start),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     AsJson,
@@ -27,54 +28,87 @@ from axode.cli.swept_values import FORMS, group_values, read_outputs, read_swept
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep
 
-Count = Annotated[int | None, typer.Option(help="How many rows to draw from distributions.")]
+GROUND = ("margin", ".load", ".share")  # quantities that friction or loads are in
+Count = Annotated[
+    int | None, typer.Option(metavar="COUNT", help="How many rows to draw from distributions.")
+]
 
 
 def sweep(
     source: Source,
     option: Options = None,
-    time: Annotated[float, typer.Option(help="Duration of every run, in seconds.")] = 1.0,
+    time: Annotated[float, typer.Option(metavar="SECONDS", help="Duration of every run.")] = 1.0,
     over: Annotated[
-        list[str] | None, typer.Option(help=f"NAME=VALUES of a start, parameter or input: {FORMS}.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES", help=f"Values of a start, parameter or input: {FORMS}."
+        ),
     ] = None,
     samples: Count = None,
     sampler: Annotated[
-        str, typer.Option(help="How rows are drawn: random, latin_hypercube or sobol.")
+        str, typer.Option(metavar="random|latin_hypercube|sobol", help="How rows are drawn.")
     ] = "random",
-    seed: Annotated[int, typer.Option(help="Which of all possible draws.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Which of all possible draws.")] = 0,
     table: Annotated[
-        Path | None, typer.Option(help="File with every row: .csv or .parquet, columns by name.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="File with every row: .csv or .parquet, columns by name."
+        ),
     ] = None,
     combine: Annotated[
-        str, typer.Option(help="Lists as a grid, or zip: pairs of equal places.")
+        str,
+        typer.Option(
+            metavar="grid|zip",
+            help="How lists are combined: all with all, or those of equal places.",
+        ),
     ] = "grid",
     output: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=KIND:QUANTITY, as in top=max:pitch; kinds: last, min, max, largest, "
-            "integral, crossing, rising, falling."
+            metavar="NAME=KIND:QUANTITY",
+            help="What to keep of every run, as in top=max:pitch; kinds: last, min, max, "
+            "largest, integral, crossing, rising, falling. The last state by default.",
         ),
     ] = None,
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
-    step: Annotated[float | None, typer.Option(help="Step size of rk4, in seconds.")] = None,
+    step: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Step size of rk4; 0.001 by default.")
+    ] = None,
     friction: Annotated[
-        float | None, typer.Option(help="Coefficient of friction of all wheels, for margins.")
+        float | None,
+        typer.Option(metavar="NUMBER", help="Coefficient of friction of all wheels, for margins."),
     ] = None,
     store: Annotated[
-        Path | None, typer.Option(help="Folder for all rows; the same command resumes there.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder for all rows; the same command resumes there."),
     ] = None,
-    chunk: Annotated[int | None, typer.Option(help="Rows computed and stored together.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine.")] = None,
+    chunk: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT",
+            help="Rows computed and stored together; chosen automatically by default.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="COUNT", help="Processes on this machine; this one alone by default."),
+    ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, as in tcp://host:8786.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler, as in tcp://host:8786."),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="cpu, cuda, or several GPUs: cuda:0,1.")
+        str | None,
+        typer.Option(
+            metavar="cpu|cuda|cuda:0,1",
+            help="Where the runs are computed: several GPUs by their numbers; where the "
+            "model is by default.",
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File for all rows: .csv, .parquet or .npz.")
+        Path | None, typer.Option(metavar="FILE", help="File for all rows: .csv, .parquet or .npz.")
     ] = None,
     plot: Plot = None,
     as_json: AsJson = False,
@@ -89,9 +123,13 @@ def sweep(
 
     check_writable(out, ENDINGS)
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
-    if table is not None and samples is not None:
-        raise typer.BadParameter("the rows are drawn or in a table", param_hint="--samples")
     swept, outputs = read_swept(over), read_outputs(output)
+    if table is not None:
+        refuse("the rows are drawn or in a table, not both", "samples", "combine")
+    if samples is None:
+        refuse("nothing is drawn: it needs --samples and a distribution", "sampler", "seed")
+    if not any(word in text for text in output or () for word in GROUND):
+        refuse("no --output reads what the ground gives, such as min:slipping_margin", "friction")
     shared: dict[str, dict[str, Any]] = {
         "start": dict(numbers("--start", start)),
         "parameter": dict(numbers("--parameter", parameter)),

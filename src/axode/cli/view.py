@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli import interruption
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import Parameters, Starts, numbers, pairs, words
 
@@ -14,15 +15,22 @@ def view(
     source: Source,
     option: Options = None,
     run: Annotated[
-        Path | None, typer.Option(help="Trajectory to play, as `axode simulate --out` wrote it.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Trajectory to play, as axode simulate --out wrote it: .npz or .parquet.",
+        ),
     ] = None,
     time: Annotated[
-        float | None, typer.Option(help="Duration of a simulation to play, in seconds.")
+        float | None, typer.Option(metavar="SECONDS", help="Duration of a simulation to play.")
     ] = None,
     start: Starts = None,
     input: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=FORMULA of inputs, of time t and of the state; with --time."),
+        typer.Option(
+            metavar="NAME=FORMULA",
+            help="Inputs as formulas of time t and of the state; with --time. Zero by default.",
+        ),
     ] = None,
     parameter: Parameters = None,
     drive: Annotated[
@@ -36,15 +44,25 @@ def view(
     ] = False,
     trail: Annotated[
         list[str] | None,
-        typer.Option(help="Body, or 'NAME contact' for a wheel, that leaves a trail."),
+        typer.Option(
+            metavar="NAME",
+            help="Body, or 'NAME contact' for a wheel, that leaves a trail; may be repeated.",
+        ),
     ] = None,
-    signal: Annotated[list[str] | None, typer.Option(help="Column to plot as a curve.")] = None,
+    signal: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Column to plot as a curve; may be repeated."),
+    ] = None,
     forces: Annotated[bool, typer.Option("--forces", help="Draw forces at the contacts.")] = False,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on; the first free one from 8080 by default.")
+        int | None,
+        typer.Option(
+            metavar="NUMBER", help="Port to listen on; the first free one from 8080 by default."
+        ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; this machine only by default.")
+        str,
+        typer.Option(metavar="ADDRESS", help="Address to listen on; this machine only by default."),
     ] = "127.0.0.1",
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
@@ -56,9 +74,9 @@ def view(
 
     axode view examples/balancer.toml --run run.npz
     """
+    _check_compatible(run, time, drive)
     from axode.show.viewer.opening import view as show
 
-    _check_compatible(run, time, drive, input)
     looks: dict[str, Any] = {
         "trails": words(trail),
         "signals": words(signal),
@@ -85,7 +103,7 @@ def view(
     interruption.forgive()
 
 
-def _check_compatible(run: Path | None, time: float | None, drive: bool, input: Any) -> None:
+def _check_compatible(run: Path | None, time: float | None, drive: bool) -> None:
     chosen = [
         name
         for name, given in (
@@ -97,8 +115,12 @@ def _check_compatible(run: Path | None, time: float | None, drive: bool, input: 
     ]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)} exclude each other: choose one")
-    if input and time is None:
-        raise typer.BadParameter("needs --time, the duration", param_hint="--input")
+    if time is None:
+        refuse("needs --time, the duration", "input")
+    if not drive:
+        refuse("it needs --drive", "torque")
+    if run is not None:
+        refuse("it is for a new run, not for --run", "start", "parameter")
 
 
 def simulate_run(model: Any, time: float, start: Any, texts: Any, values: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, mechanism_from
 from axode.cli.shared import AsJson, Plot, check_writable, numbers, print_json, ranges, words
 
@@ -17,55 +18,70 @@ def workspace(
     source: Source,
     option: Options = None,
     output: Annotated[
-        str | None, typer.Option(help="Body that the robot moves; found by default.")
+        str | None,
+        typer.Option(metavar="NAME", help="Body that the robot moves; found by default."),
     ] = None,
     driven: Annotated[
         list[str] | None,
-        typer.Option(help="Driven coordinates, separated by commas; those with motors by default."),
+        typer.Option(metavar="NAME,NAME", help="Driven coordinates; those with motors by default."),
     ] = None,
     kind: Annotated[
         str,
         typer.Option(
-            help="constant-orientation, orientation, reachable, dexterous, or pose for all pose "
-            "coordinates of a robot with up to three."
+            metavar="KIND",
+            help="Kind of workspace: constant-orientation, orientation, reachable, "
+            "dexterous, or pose for all pose coordinates of a robot with up to three.",
         ),
     ] = "constant-orientation",
     at: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE of pose coordinates that are held; home by default."),
+        typer.Option(metavar="NAME=VALUE", help="Pose coordinates that are held; home by default."),
     ] = None,
     orientations: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=LOW:HIGH:COUNT of angles for reachable and dexterous workspaces."),
+        typer.Option(
+            metavar="NAME=LOW:HIGH:COUNT", help="Angles for reachable and dexterous workspaces."
+        ),
     ] = None,
     limits: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=LOW:HIGH of driven coordinates, NAME=ANGLE of passive joints from home; "
-            "'l_*' stands for all names that begin so."
+            metavar="NAME=LOW:HIGH|NAME=ANGLE",
+            help="Limits of driven coordinates, and largest angles of passive joints from "
+            "home; 'l_*' stands for all names that begin so.",
         ),
     ] = None,
     diameter: Annotated[
-        float | None, typer.Option(help="Diameter of the legs, which may not touch, in metres.")
+        float | None,
+        typer.Option(
+            metavar="METRES", help="Diameter of the legs, which may not touch; lines by default."
+        ),
     ] = None,
-    condition: Annotated[float | None, typer.Option(help="Largest condition number.")] = None,
+    condition: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Largest condition number; any by default."),
+    ] = None,
     length: Annotated[
         float | None,
-        typer.Option(help="Characteristic length in metres; the robot's size by default."),
+        typer.Option(metavar="METRES", help="Characteristic length; the robot's size by default."),
     ] = None,
     bounds: Annotated[
-        list[str] | None, typer.Option(help="NAME=LOW:HIGH of the grid; found by default.")
+        list[str] | None,
+        typer.Option(metavar="NAME=LOW:HIGH", help="Bounds of the grid; found by default."),
     ] = None,
-    grid: Annotated[int, typer.Option(help="Cells of the grid along each axis.")] = 100,
+    grid: Annotated[
+        int, typer.Option(metavar="COUNT", help="Cells of the grid along each axis.")
+    ] = 100,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File for the grid and the boundary (.npz) or the boundary (.stl, .obj)."
+            metavar="FILE",
+            help="File for the grid and the boundary (.npz) or the boundary (.stl, .obj).",
         ),
     ] = None,
     plot: Plot = None,
     show: Annotated[
-        str, typer.Option(help="Colours of the plot: limits, margin, dexterity or regions.")
+        str, typer.Option(metavar="limits|margin|dexterity|regions", help="Colours of the plot.")
     ] = "limits",
     as_json: AsJson = False,
 ) -> None:
@@ -79,6 +95,8 @@ def workspace(
 
     check_writable(out, (".npz", ".stl", ".obj"))
     check_writable(plot, PICTURES, "--plot")
+    if plot is None:
+        refuse("it needs --plot", "show")
     robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)
     made = robot.workspace(
         kind,  # type: ignore[arg-type]

@@ -171,6 +171,16 @@ def touch_points(scene: Scene, poses: Array) -> Array:
     return points
 
 
+def cord_ends(scene: Scene, poses: Array) -> Array:
+    """Where each cord begins and ends, in the world [m]: (..., cords, 2, 3)."""
+    ends = np.empty((*poses.shape[:-3], len(scene.cords), 2, 3))
+    for k, cord in enumerate(scene.cords):
+        for end, (body, at) in enumerate(zip(cord.bodies, cord.ends, strict=True)):
+            pose = scene.pose_of(body, poses)
+            ends[..., k, end, :] = pose[..., :3, :3] @ np.array(at) + pose[..., :3, 3]
+    return ends
+
+
 def touch_axes(scene: Scene, poses: Array) -> Array:
     """Longitudinal, lateral and normal direction of each contact: (..., touches, 3 axes, 3).
 

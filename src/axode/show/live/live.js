@@ -68,7 +68,7 @@ function commands() { // rates or torques of all motors: sliders, and keys that 
     axis.rates.forEach((rate, k) => {
       const steers = axis.coordinates.length && axis.coordinates[k] >= 0;
       if (steers && mode === "speed") asked[k] += toAngle(k, way(axis.name) * data.angle * Math.sign(rate));
-      else if (!axis.coordinates.length || steers) asked[k] += way(axis.name) * rate * Math.min(...full) * 0.7;
+      else if (!axis.coordinates.length || steers) asked[k] += way(axis.name) * rate * Math.min(...full) * (axis.name === "turn" ? 0.35 : 0.7);
     });
   }
   return asked;

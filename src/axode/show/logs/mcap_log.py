@@ -18,8 +18,9 @@ import numpy.typing as npt
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, InvalidArgument, LeftOut
 from axode.mechanism.elements.joints import Fixed
+from axode.mechanism.files.urdf.urdf_writer import NATIVE as NATIVE_IN_URDF
 from axode.mechanism.files.written.frame_poses import FramePose
-from axode.mechanism.files.written.joint_steps import unit_axis
+from axode.mechanism.files.written.joint_steps import steps_of
 from axode.mechanism.files.written.mechanism_text import with_parameters
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN
 from axode.show.logs import ros_messages
@@ -138,17 +139,21 @@ def _with_body_frames(mechanism: Mechanism) -> Mechanism:
     joints = _Names({joint.name for joint in (*found.connections, *found.loops)})
     for k, joint in enumerate(mechanism.connections):
         place = FramePose.of(joint.child_at, joint.child_rotation).inverse()
-        moves_in_plane = "yaw" in joint.joint.coordinate_names
-        axis = getattr(joint.joint, "axis", (0.0, 0.0, 1.0))
-        upright = not moves_in_plane or unit_axis(axis)[2] == 1.0
-        if place.is_identity and upright:
+        _, align = steps_of(joint, NATIVE_IN_URDF)
+        if place.is_identity and (align is None or (align == np.eye(3)).all()):
             continue
-        between = found.add_body(bodies.add(f"{joint.child}.joint"), mass=0.0, inertia=(0, 0, 0))
+        link = found.add_body(bodies.add(f"{joint.child}.joint"), mass=0.0, inertia=(0, 0, 0))
         found.connections[k] = replace(
-            joint, child=between.name, child_at=ORIGIN, child_rotation=NO_ROTATION
+            joint, child=link.name, child_at=ORIGIN, child_rotation=NO_ROTATION
         )
-        name, child = joints.add(f"{joint.name}.frame"), joint.child
-        found.add_joint(name, Fixed(), parent=between, child=child, at=place.p, rotation=place.R)
+        found.add_joint(
+            joints.add(f"{joint.name}.frame"),
+            Fixed(),
+            parent=link,
+            child=joint.child,
+            at=tuple(place.p.tolist()),
+            rotation=place.R,
+        )
     return found
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 POINTS = 72.0  # an inch
 WIDTH_OF_LETTER = 0.62  # of the size of the text, of most names on average
 ROW = 1.42  # height of a row, of the size of the text
-SOLID_HANDLE, DASHED_HANDLE = 1.6, 3.0  # the line before a label, of the size of the text
+SOLID_HANDLE, DASHED_HANDLE = 1.6, 2.4  # the line before a label, of the size of the text
 AFTER_HANDLE = 2.2  # the space after it, likewise
 BESIDE = 0.34  # of the width of the figure: wider, a legend stands above
 AXIS = 0.7  # [in] that numbers and label of an axis take

@@ -73,7 +73,7 @@ class DrawnRuns:
 def draw_panel(axes: Axes, panel: Panel, runs: DrawnRuns, size: Size) -> list[LegendEntry]:
     """Draw the lines and the label of a panel; return the entries of its legend."""
     curves = [_drawable(curve, logarithmic=panel.logarithmic) for curve in panel.curves]
-    styles = _line_styles(curves, runs)
+    styles = _line_styles(curves, runs, logarithmic=panel.logarithmic)
     entries = []
     for k, curve in enumerate(curves):
         if runs.count == 1 or runs.labels:
@@ -102,7 +102,9 @@ def _entry(label: str, style: dict[str, Any]) -> LegendEntry:
     return LegendEntry(label, style | {"linestyle": dashes if dashes == "-" else (0, dashes[1])})
 
 
-def _line_styles(curves: Sequence[Curve], runs: DrawnRuns) -> list[dict[str, Any]]:
+def _line_styles(
+    curves: Sequence[Curve], runs: DrawnRuns, *, logarithmic: bool
+) -> list[dict[str, Any]]:
     """Colour and dashes of each line: of the curves, or of the runs of the only curve.
 
     Lines that cover each other are striped, each in its part of the period, so that all are seen.
@@ -120,7 +122,8 @@ def _line_styles(curves: Sequence[Curve], runs: DrawnRuns) -> list[dict[str, Any
     ]
     if runs.count > 1 and not runs.labels:
         return styles
-    for group in _covering(np.array(lines)):
+    drawn = np.log10(lines) if logarithmic else np.array(lines)
+    for group in _covering(drawn):
         part = STRIPES / len(group)
         for place, k in enumerate(group):
             if place and not given[k]:

@@ -13,6 +13,7 @@ import numpy as np
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.mechanism.scene.scene import Array, floor_normal, touch_points
+from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
@@ -53,8 +54,8 @@ def animate(
 ) -> Path:
     """Write one run as a movie: MP4, WebM, GIF or animated PNG.
 
-    Frames are drawn and written one by one. If it is interrupted, nothing is written, and a file
-    that was there stays as it was.
+    Frames are drawn and written one by one. At Ctrl-C the file is completed with the frames until
+    then; a second Ctrl-C leaves no file, and one that was there as it was.
 
     Args:
         run: One run.
@@ -83,6 +84,7 @@ def animate(
         NotApplicable: if PyAV or Pillow, from the extra `movie`, is not installed; or for a
             trajectory from a file without its model.
         FileError: if the file cannot be written.
+        KeyboardInterrupt: at Ctrl-C, with what was written.
     """
     check_arguments(animate, locals())
     _check_size(size)
@@ -99,14 +101,21 @@ def animate(
     if file.suffix.lower() == ".gif":
         chosen = np.linspace(0, len(instants) - 1, min(SAMPLED, len(instants))).astype(int)
         samples = [movie.frame(k)[::2, ::2] for k in chosen.tolist()]
-    with Progress(f"{len(instants)} frames", progress) as bar:
+    with Progress(f"{len(instants)} frames", progress) as bar, Interrupt() as interrupt:
+        written = 0
 
         def all_frames() -> Iterator[Image]:
-            for k in range(len(instants)):
-                yield movie.frame(k)
-                bar.update((k + 1) / len(instants))
+            nonlocal written
+            for written in range(1, len(instants) + 1):
+                yield movie.frame(written - 1)
+                bar.update(written / len(instants))
+                if interrupt.pressed:
+                    return
 
-        return write_movie(file, all_frames(), rate, samples=samples)
+        write_movie(file, all_frames(), rate, samples=samples)
+        if interrupt.pressed:
+            raise KeyboardInterrupt(f"{written} of {len(instants)} frames are in {file}")
+    return file
 
 
 def _check_size(size: tuple[int, int]) -> None:
@@ -164,11 +173,8 @@ class RunFrames:
         self.poses = motion.poses(instants)
         self._size = int(size[0]), int(size[1])
         self._painter = ScenePainter(self.scene, meshes(self.scene), *self._size)
+        self._tracks = tracks and bool(self.scene.touches)
         self._ribbons: list[TriangleMesh] = []
-        if tracks and self.scene.touches:
-            points = touch_points(self.scene, self.poses)
-            normal = floor_normal(self.scene, self.scene.floors[0], self.poses[0])
-            self._ribbons = track_ribbons(self.scene, points, normal)
         self._arrows = _ForceArrows(motion, self) if forces and self.scene.touches else None
         self._clock = FrameClock(instants, self._size[1]) if clock else None
         self._cameras: CameraPath
@@ -194,6 +200,11 @@ class RunFrames:
             elevation=elevation,
             drawn=self._painter.drawn,
         )
+        if self._tracks:
+            points = touch_points(self.scene, self.poses)
+            normal = floor_normal(self.scene, self.scene.floors[0], self.poses[0])
+            pixel = self._cameras[0].pixel(height)
+            self._ribbons = track_ribbons(self.scene, points, normal, pixel)
 
     def frame(self, k: int) -> Image:
         """Paint a frame: (height, width, 3), 0 to 255."""

@@ -55,6 +55,10 @@ class Camera:
         ce, se = math.cos(self.elevation), math.sin(self.elevation)
         return np.array([[-sa, ca, 0.0], [-se * ca, -se * sa, ce], [ce * ca, ce * sa, se]])
 
+    def pixel(self, height: int) -> float:
+        """Size of a pixel at the target, in a picture of so many rows [m]."""
+        return 2.0 * self.distance * math.tan(self.field / 2) / height
+
     @property
     def eye(self) -> Array:
         """Where it stands [m]."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.rasteriser import PixelBuffer, aligned, resolve, whole_vectors
-from axode.mechanism.scene.scene import Array, Scene, floor_normal
+from axode.mechanism.scene.scene import Array, Scene, cord_ends, floor_normal
 from axode.show.render.arrows import rods
 from axode.show.render.camera import Camera
 from axode.show.render.meshes import TriangleMesh, meshes
@@ -75,7 +75,7 @@ class ScenePainter:
         self._fine.clear()
         lens = _Lens(camera, 2 * self.width, 2 * self.height)
         self._fine.draw(self._solids.seen(lens, points, normals), self._solids.corners)
-        extra = [*extra, *self._cords(poses)]
+        extra = [*extra, *self._cords(poses, camera)]
         if extra:
             batch = _Batch(extra)
             self._fine.draw(batch.seen(lens, batch.vertices, batch.normals), batch.corners)
@@ -86,16 +86,13 @@ class ScenePainter:
         pixels = self._result.view(np.uint8).reshape(self.height, -1, 4)
         return np.ascontiguousarray(pixels[:, : self.width, :3])
 
-    def _cords(self, poses: Array) -> Iterator[TriangleMesh]:
+    def _cords(self, poses: Array, camera: Camera) -> Iterator[TriangleMesh]:
         """Springs and belts, as thin rods."""
         if not self.scene.cords:
             return
-        ends = np.empty((2, len(self.scene.cords), 3))
-        for k, cord in enumerate(self.scene.cords):
-            for end, (body, at) in enumerate(zip(cord.bodies, cord.ends, strict=True)):
-                pose = self.scene.stance @ self.scene.pose_of(body, poses)
-                ends[end, k] = pose[:3, :3] @ np.array(at) + pose[:3, 3]
-        yield rods(ends[0], ends[1], CORD * self.scene.size, CORD_COLOUR)
+        ends = cord_ends(self.scene, poses) @ self.scene.stance[:3, :3].T
+        thickness = max(CORD * self.scene.size, 0.6 * camera.pixel(self.height))
+        yield rods(ends[:, 0], ends[:, 1], thickness, CORD_COLOUR)
 
     def _floor(self, poses: Array, points: Array, ground: float | None) -> tuple[Array, Array]:
         """A point and the normal of the floor, the first of the scene or one below everything."""
@@ -238,11 +235,14 @@ def _window(used: npt.NDArray[np.bool_], axis: int, margin: int) -> slice:
 
 
 def _mean_of_three(values: npt.NDArray[np.float32], axis: int) -> npt.NDArray[np.float32]:
-    """Mean of each pixel and its neighbours along an axis."""
+    """Mean of each pixel and its neighbours along an axis; those at the rim are their own."""
     ahead = (slice(None),) * axis + (slice(1, None),)
     behind = (slice(None),) * axis + (slice(None, -1),)
     total = values.copy()
     total[ahead] += values[behind]
     total[behind] += values[ahead]
+    for end in (slice(None, 1), slice(-1, None)):
+        rim = (slice(None),) * axis + (end,)
+        total[rim] += values[rim]
     total *= np.float32(1.0 / 3.0)
     return total

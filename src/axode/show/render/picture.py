@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from axode.mechanism.scene.scene import GROUND, Array, Scene, floor_normal
+from axode.mechanism.scene.scene import GROUND, Array, Scene, cord_ends, floor_normal
 from axode.show.render.camera import Camera
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.painter import Image, ScenePainter
@@ -38,7 +38,9 @@ def picture(
     painter = ScenePainter(scene, drawn, width, height)
     view = camera or camera_of(scene, poses, width / height, drawn=painter.drawn)
     normal = floor_normal(scene, scene.floors[0], poses) if scene.floors else None
-    ribbons = [] if tracks is None or normal is None else track_ribbons(scene, tracks, normal)
+    ribbons = []
+    if tracks is not None and normal is not None:
+        ribbons = track_ribbons(scene, tracks, normal, view.pixel(height))
     return painter.paint(poses, view, ribbons)
 
 
@@ -58,7 +60,7 @@ def camera_of(
 def outline(scene: Scene, poses: Array, drawn: Sequence[TriangleMesh] | None = None) -> Array:
     """Points of a mechanism in all poses given that are farthest in some direction: (n, 3)."""
     every = poses.reshape(-1, *poses.shape[-3:])
-    points = [np.zeros((0, 3))]
+    points = [(cord_ends(scene, every) @ scene.stance[:3, :3].T).reshape(-1, 3)]
     for mesh in meshes(scene) if drawn is None else drawn:
         pose = scene.stance @ scene.pose_of(mesh.body, every)
         corners = _extremes(mesh.vertices) if len(every) > 1 else mesh.vertices
@@ -74,17 +76,20 @@ def _extremes(vertices: Array) -> Array:
     return vertices[np.unique(np.argmax(vertices @ ways.T, axis=0))]
 
 
-def track_ribbons(scene: Scene, tracks: Array, normal: Array) -> list[TriangleMesh]:
+def track_ribbons(
+    scene: Scene, tracks: Array, normal: Array, pixel: float = 0.0
+) -> list[TriangleMesh]:
     """Tracks of all wheels with a width, just above the floor.
 
     Args:
         scene: What is drawn.
         tracks: Points that wheels have touched, in the world [m]: (times, touches, 3).
         normal: Normal of the floor.
+        pixel: Size of a pixel [m]: the ribbons are at least as wide.
     """
     if len(tracks) < 2:
         return []
-    half = TRACK_WIDTH * scene.size
+    half = max(TRACK_WIDTH * scene.size, 0.6 * pixel)
     return [
         _ribbon(tracks[:, k], normal, half, TRACKS[k % len(TRACKS)]) for k in range(tracks.shape[1])
     ]

@@ -1,0 +1,46 @@
+"""Options of the current verb: which there are, which were given, which mean nothing here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+_known: set[str] = set()
+_given: set[str] = set()
+
+
+class Verb(TyperCommand):
+    """A verb that remembers which of its options were given; others have their defaults."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        _known.clear()
+        _given.clear()
+        for name in ctx.params:
+            _known.add(name)
+            source = ctx.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                _given.add(name)
+        return super().invoke(ctx)
+
+
+def options_of_verb() -> set[str]:
+    """Return the names of all options of the current verb."""
+    return set(_known)
+
+
+def refuse(reason: str, *options: str) -> None:
+    """Refuse options that would mean nothing here.
+
+    Args:
+        reason: Why they mean nothing.
+        options: Names of the verb's arguments.
+
+    Raises:
+        typer.BadParameter: naming those that were given.
+    """
+    found = [f"--{name.replace('_', '-')}" for name in options if name in _given]
+    if found:
+        raise typer.BadParameter(reason, param_hint=" and ".join(found))
