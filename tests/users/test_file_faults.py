@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -622,3 +623,23 @@ def test_a_file_that_describes_too_much_is_refused_before_it_is_checked(tmp_path
         path.write_text(text.replace("'b2'", "'b1'").replace("'continuous'", "'fixed'", 1))
         with pytest.raises(TypeError, match="NoneType"):  # read on
             ax.load(path)
+
+
+def test_an_encoding_that_gives_halves_of_characters_is_not_used(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_bytes(b"<?xml version='1.0' encoding='utf-7'?><robot><!-- +2AA- --></robot>")
+    with pytest.raises(ax.MechanismError, match="has no <link>"):
+        ax.load(path)
+
+
+def test_a_box_of_infinite_size_is_a_fault_alone(tmp_path):
+    text = """[body.a]
+mass = 1.0
+com = [inf, 0, 0]
+shape = { type = "box", size = [1, 1, 1], at = [-inf, 0, 0], rotation = [0.1, 0.2, 0.3] }
+"""
+    (tmp_path / "robot.toml").write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ax.AxodeError, match="must be finite"):
+            ax.load(tmp_path / "robot.toml")

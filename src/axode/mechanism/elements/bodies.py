@@ -251,7 +251,8 @@ class Box:
         """Return whether a point is not within it, as no mass centre of such a solid can be."""
         rows = rotation_matrix(self.rotation)
         R = np.array([[numeric(entry) for entry in row] for row in rows])
-        away = R.T @ _between(self.at, point)
+        with np.errstate(all="ignore"):  # numbers that are not finite are reported elsewhere
+            away = R.T @ _between(self.at, point)
         return any(abs(d) >= numeric(size) / 2 for d, size in zip(away, self.size, strict=True))
 
 

@@ -110,8 +110,10 @@ def decode(data: bytes, remarks: list[tuple[int, str, str]]) -> str | None:
         return None
     declared = re.match(rb"\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w.-]+)", data)
     try:
-        return data.decode(declared[1].decode() if declared else "utf-8")
-    except (UnicodeDecodeError, LookupError):
+        text = data.decode(declared[1].decode() if declared else "utf-8")
+        text.encode()  # some encodings give halves of characters
+        return text
+    except (UnicodeError, LookupError):
         pass
     try:
         return data.decode()

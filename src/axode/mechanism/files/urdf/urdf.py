@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from axode.errors import (
     DoubtfulFile,
     Fault,
@@ -124,7 +126,8 @@ def mechanism_from_urdf(
     for line, message, done in remarks:
         reader.owner.note(Element("", {}, line), "", message, done)
     definitions = _find_macros(robot, source)
-    mechanism = reader.build(base, source)
+    with np.errstate(all="ignore"):  # what is not finite then is a fault that the checks report
+        mechanism = reader.build(base, source)
     if definitions and findings.faults:
         raise _macros(definitions[0], source)
     for element in definitions:
