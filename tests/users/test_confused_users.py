@@ -78,7 +78,7 @@ CASES = {
     ),
     "text for a shape": (
         lambda m: m.add_body("b", shape="box", **SOLID),
-        "body 'b', shape: expected Box, Cylinder or Sphere, got 'box'",
+        "body 'b', shape: expected Box, Cylinder, Sphere or Mesh, or several of them, got 'box'",
     ),
     "a number for a motor": (
         lambda m: m.add_wheel("w", ax.Rolling(1), on="base", mass=1, motor=4.0),

@@ -165,6 +165,8 @@ def _findings() -> Iterator[Finding]:
         started = time.perf_counter()
         try:
             passed, detail = check(known)
+        except KeyError as error:  # of what an earlier check should have made
+            passed, detail = False, f"not checked, there is no {error.args[0]}"
         except Exception as error:  # whatever it is, it is the finding
             passed, detail = False, f"{type(error).__name__}: {error}".splitlines()[0]
         if detail:

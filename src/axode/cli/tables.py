@@ -87,6 +87,7 @@ def _draw(
 
 def show_entries(title: str, entries: Sequence[tuple[str, str]], width: int = 15) -> None:
     """Print labelled lines below a title; long ones are wrapped on a terminal."""
+    width = max([width, *(len(label) + 1 for label, _ in entries)])
     if not on_terminal():
         print("\n".join([title, *(f"  {label:<{width}}{text}" for label, text in entries)]))
         return

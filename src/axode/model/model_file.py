@@ -63,8 +63,9 @@ def load_model(path: str | PathLike[str], target: str = "cpu", precision: str = 
     if not isinstance(target, str) or target not in ("cpu", "cuda"):
         raise UnknownName("a model from a file", "target", target, ("cpu", "cuda"))
     check_precision(precision, target)
+    data = _bytes(path)
     folder = str(Path(path).absolute().parent)
-    return decode_model(_bytes(path), target, precision, f"'{path}'", folder)
+    return decode_model(data, target, precision, f"'{path}'", folder)
 
 
 def decode_model(
