@@ -37,12 +37,14 @@ class Direction:
         v_dot: Change of the accelerations at fixed accelerations of the base's speeds.
         G: Change of G for these.
         q: Displacement, in speeds; None where the configuration stays.
+        moves_parameters: Whether each column changes a parameter as well.
     """
 
     v: SX
     v_dot: SX
     G: SX
     q: SX | None = None
+    moves_parameters: bool = False
 
 
 class LiftedDynamics:
@@ -145,7 +147,7 @@ class LiftedDynamics:
         G = self.G_q @ q + self.G_v @ dv + self.inertia @ dv_dot
         if p is not None:
             G += ca.jacobian(self._recursed - ca.densify(self.system.A.T @ self.force), p)
-        return Direction(dv, dv_dot, G, q)
+        return Direction(dv, dv_dot, G, q, p is not None)
 
     @cached_property
     def _recursed(self) -> SX:

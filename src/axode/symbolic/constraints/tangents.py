@@ -49,9 +49,7 @@ def position_rows(system: System) -> list[Row]:
 def _on_positions(system: System) -> tuple[list[Row], RankReport]:
     """Rows that come from positions, but for those that contradict others a little."""
     whole = system.report
-    places = [
-        r for r, row in enumerate(system.rows) if row.holonomic and r not in set(whole.loose)
-    ]
+    places = [r for r, row in enumerate(system.rows) if row.holonomic and r not in set(whole.loose)]
     rows = [system.rows[r] for r in places]
     units = whole.units and whole.units.of_rows(places)
     matrices = [A[places] for A in whole.all_matrices]

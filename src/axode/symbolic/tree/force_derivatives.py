@@ -121,7 +121,9 @@ class _Columns:
         )
 
 
-def force_derivatives(tree: Tree, inertias: list[RigidInertia], v_dot: SX | None) -> ForceDerivatives:
+def force_derivatives(
+    tree: Tree, inertias: list[RigidInertia], v_dot: SX | None
+) -> ForceDerivatives:
     r"""Joint forces and their derivatives, by composite bodies.
 
     With S the axes of a joint, V and A twist and acceleration of the link before it, gravity in A,
@@ -133,12 +135,13 @@ def force_derivatives(tree: Tree, inertias: list[RigidInertia], v_dot: SX | None
 
     .. math:: 2 B = \begin{bmatrix} \dot J - \hat l & 0 \\ -2 \hat P & 0 \end{bmatrix},  \tag{X3}
 
-    for j inward of i or i itself, the lower line only for j inward of i:
+    for j inward of i or i itself, the last two only for j inward of i:
 
     .. math::
-        \partial\tau_i/\partial q_j &= S_i^T (2 B_i \dot\Psi_j + M_i \ddot\Psi_j), &
+        \partial\tau_i/\partial q_j &= S_i^T (2 B_i \dot\Psi_j + M_i \ddot\Psi_j), \\
         \partial\tau_i/\partial v_j &= S_i^T (2 B_i S_j + M_i (\dot\Psi_j + \dot S_j)), \\
-        \partial\tau_j/\partial q_i &= S_j^T (2 B_i \dot\Psi_i + M_i \ddot\Psi_i + S_i \times^* f_i), &
+        \partial\tau_j/\partial q_i &= S_j^T (2 B_i \dot\Psi_i + M_i \ddot\Psi_i
+                                     + S_i \times^* f_i), \\
         \partial\tau_j/\partial v_i &= S_j^T (2 B_i S_i + M_i (\dot\Psi_i + \dot S_i)).  \tag{X4}
     """
     size = tree.v.shape[0]
