@@ -387,7 +387,7 @@ def contact_forces(equations: Equations, multipliers: SX | None = None) -> SX:
     """Longitudinal, lateral and normal force of the ground on every wheel, one row each.
 
     Args:
-        equations: Of the mechanism.
+        equations: Equations of the mechanism.
         multipliers: Forces of the kept rows; those for the inputs u unless given.
     """
     given = equations.multipliers if multipliers is None else multipliers

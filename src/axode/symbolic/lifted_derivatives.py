@@ -197,8 +197,8 @@ class LiftedDynamics:
         back by their own derivatives.                                           \tag{X7}
 
         Args:
-            changes: Of some quantity, by argument: "nu" and "nu_dot" of the base, "q" of the
-                tangents' base.
+            changes: Changes of some quantity, by argument: "nu" and "nu_dot" of the base, "q" of
+                the tangents' base.
             directions: That they belong to.
         """
         found = dict(changes)

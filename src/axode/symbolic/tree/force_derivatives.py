@@ -74,7 +74,7 @@ class _Rates:
 
     @classmethod
     def of(cls, own: RigidInertia, w: SX, u: SX) -> _Rates:
-        r"""Of one link that turns by w, its origin moving by u.
+        r"""Find those of one link that turns by w, its origin moving by u.
 
         .. math:: l = J \omega + h \times u, \quad P = m u + \omega \times h, \quad
                   \dot J = \hat\omega J - J \hat\omega + 2 (u \cdot h) 1 - u h^T - h u^T \tag{X1}
@@ -108,7 +108,7 @@ class _Columns:
     by_v: Pairs  # and for unit speeds
 
     def at(self, R: SX, p: SX) -> _Columns:
-        """The same in common axes."""
+        """Columns in common axes."""
         return _Columns(
             self.S.twists_at(R, p),
             self.S_dot.twists_at(R, p),
@@ -201,7 +201,7 @@ class _Before:
 
     @classmethod
     def of(cls, tree: Tree, link: Link, motion: Motion, u: list[SX]) -> _Before:
-        """Of one joint; gravity is an upward acceleration of the ground."""
+        """Find that of one joint; gravity is an upward acceleration of the ground."""
         k, zero, inward = link.parent, SX.zeros(3), link.rotation.inward
         if k == ROOT:
             return cls(zero, zero, inward(-tree.gravity), SX.zeros(3, 3))
