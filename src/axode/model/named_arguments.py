@@ -76,7 +76,27 @@ class NamedArguments:
                 f"{argument} must be numbers in order or by name, got {shortened(value)}"
             ) from None
 
-    def _by_name(self, argument: str, given: Mapping[str, npt.ArrayLike]) -> Array:
+    def direction(self, argument: str, value: Any) -> Any:
+        """Array of a change of an argument; what is not named does not change.
+
+        Raises:
+            InvalidArgument: for anything but numbers, in order or by the argument's own names.
+        """
+        if argument == "t":
+            return as_numbers("t", value)[..., np.newaxis]
+        if not isinstance(value, Mapping):
+            return self.vector(argument, value)
+        try:
+            return self._by_name(argument, value, np.zeros_like(self.defaults[argument]))
+        except NotDirect:
+            known = ", ".join(self._places[argument])
+            raise InvalidArgument(
+                f"directions of {argument} are given by its own entries: {known}"
+            ) from None
+
+    def _by_name(
+        self, argument: str, given: Mapping[str, npt.ArrayLike], base: Array | None = None
+    ) -> Array:
         places = self._places[argument]
         if isinstance(given, NamedValues):  # of a sample: it has more than a state
             if argument == "q":
@@ -85,7 +105,7 @@ class NamedArguments:
         named = self._names[argument].by_full_name(given)
         if not named.keys() <= places.keys():
             raise NotDirect
-        vector: Array = self.defaults[argument].copy()
+        vector: Array = self.defaults[argument].copy() if base is None else base
         arrays: dict[str, Array] = {}
         for name, value in named.items():
             array = as_numbers(name, value)
