@@ -69,11 +69,12 @@ MEANING = {
 def evaluate(tape: Tape, arrays: Sequence[Sequence]) -> list:
     """Results of a tape, element by element."""
     flat = [list(np.ravel(np.asarray(a, dtype=object))) for a in arrays]
-    return tape.fold(
-        lambda argument, element: mp.mpf(flat[argument][element]),
-        mp.mpf,
-        lambda kind, *operands: MEANING[kind](*operands),
-    )
+    with mp.workdps(DIGITS):
+        return tape.fold(
+            lambda argument, element: mp.mpf(flat[argument][element]),
+            mp.mpf,
+            lambda kind, *operands: MEANING[kind](*operands),
+        )
 
 
 def change(tape: Tape, arrays: Sequence[Sequence], directions: Sequence[Sequence]) -> np.ndarray:
