@@ -142,6 +142,43 @@ def test_columns_without_a_common_row_share_a_direction():
     assert found == pytest.approx(np.diag([*expected, 0.0, 0.0, 0.0]))
 
 
+@pytest.mark.parametrize("name", ["rolling_disk", "four_bar"])
+def test_tangents(name):
+    """First order: T^T times the gradient. Second order: along motions of constant rates."""
+    m, function = model(name), "forward_dynamics"
+    known, rng = state(m, spread=0.0), np.random.default_rng(5)
+    q, nu, u = (known[argument] for argument in ("q", "nu", "u"))
+    weights, xi = rng.normal(size=nu.size), rng.normal(size=len(m.tangents))
+    gradient = m.vjp(function, weights, q, nu, u, of=["q", "tangents"])
+    T = m.tangent_map(q)
+    assert gradient["tangents"] == pytest.approx(gradient["q"] @ T, rel=1e-12, abs=1e-12)
+    by_name = dict(zip(m.tangents, xi, strict=True))
+    assert m.jvp(function, {"tangents": by_name}, q, nu, u) == pytest.approx(
+        m.jvp(function, {"q": T @ xi}, q, nu, u), rel=1e-12, abs=1e-12
+    )
+
+    def moved(s, steps=8):
+        x, h = q, s / steps
+        for _ in range(steps):
+            k1 = m.tangent_map(x) @ xi
+            k2 = m.tangent_map(x + h / 2 * k1) @ xi
+            k3 = m.tangent_map(x + h / 2 * k2) @ xi
+            k4 = m.tangent_map(x + h * k3) @ xi
+            x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return weights @ m.forward_dynamics(x, nu, u)
+
+    h = 1e-3
+    places = zip((-1, 16, -30, 16, -1), (-2, -1, 0, 1, 2), strict=True)
+    expected = sum(c * moved(k * h) for c, k in places) / (12 * h * h)
+    of = ["tangents", "nu", "u"]
+    hessian = m.hessian(function, weights, q, nu, u, of=of)
+    assert (hessian == hessian.T).all()
+    assert xi @ hessian[: xi.size, : xi.size] @ xi == pytest.approx(expected, rel=1e-5)
+    product = m.hessian_product(function, weights, {"tangents": xi}, q, nu, u, of=of)
+    joined = np.concatenate([*product.values()])
+    assert joined == pytest.approx(hessian[:, : xi.size] @ xi, rel=1e-10, abs=1e-10)
+
+
 # as users call ------------------------------------------------------------------------------------
 
 

@@ -12,20 +12,20 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.conditions import Options
+from axode.model.differentiation import Differentiation
 from axode.model.function_products import FunctionProducts
-from axode.model.function_source import AbstractLibrary, Entry
+from axode.model.function_source import Entry
 from axode.model.named_arguments import as_numbers
 from axode.runtime.arrays import is_on_device
 
 if TYPE_CHECKING:
-    from axode.model.metadata import Facts
     from axode.model.model import Values
     from axode.model.named_arguments import NamedArguments
 
 Array = npt.NDArray[np.float64]
 
 
-class DerivativeProducts:
+class DerivativeProducts(Differentiation):
     """Products of every function of a `Model` with its derivatives, of first and second order.
 
     Arguments are differentiated by their names: "q", "nu", "nu_dot", "u", "weights", "t" and "p",
@@ -34,13 +34,7 @@ class DerivativeProducts:
     arguments are held while one of them changes.
     """
 
-    if TYPE_CHECKING:
-        facts: Facts
-        library: AbstractLibrary
-        _entries: dict[Any, Entry]
-        _arguments: NamedArguments
-
-        def _evaluate(self, name: Any, values: Mapping[str, Any], options: Options) -> Array: ...
+    _arguments: NamedArguments
 
     def jvp(
         self,

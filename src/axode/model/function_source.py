@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import NotApplicable, UnknownName
+from axode.symbolic.derivative_names import TableName
 
 if TYPE_CHECKING:
     import casadi
@@ -137,6 +138,11 @@ class SymbolicLibrary(AbstractLibrary):
     def _graph(self, name: str) -> FunctionGraph:
         from axode.symbolic.functions import function_graph, jacobian_graph
 
+        table = TableName.read(name)
+        if table is not None:
+            from axode.symbolic.derivative_tables import derivative_graph
+
+            return derivative_graph(self.equations, table, fixed=self._fixed)
         function, by, wrt = name.partition("_by_")
         if by:
             return jacobian_graph(self.equations, function, wrt, fixed=self._fixed)
@@ -188,7 +194,8 @@ class TapeLibrary(AbstractLibrary):
         return tuple(self._tapes)
 
     def tape(self, name: str) -> Tape:
-        if name not in self._tapes and name in ON_DEMAND:
+        on_demand = name in ON_DEMAND or TableName.read(name) is not None
+        if name not in self._tapes and on_demand:
             raise NotApplicable(
                 f"this file has no {name}; save it along: "
                 f'model.save(path, [*model.functions, "{name}"])'

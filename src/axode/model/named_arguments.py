@@ -45,9 +45,11 @@ class NamedArguments:
             "u": signals.names("input"),
             "weights": Names(owner, "motor", motors),
             "p": Names(owner, "parameter", parameters),
+            "tangents": signals.names("speed", "independent"),
         }
         order = {"q": facts.coordinates, "u": facts.inputs, "weights": motors, "p": parameters}
         order |= dict.fromkeys(("nu", "nu_dot"), facts.independent)
+        order |= {"tangents": facts.tangents}
         self._places = {
             argument: {name: k for k, name in enumerate(names)} for argument, names in order.items()
         }
