@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,11 @@ from axode.model.named_arguments import as_numbers
 from axode.runtime.arrays import is_on_device
 
 if TYPE_CHECKING:
-    from axode.model.model import Values
+    from axode.model.model import Model, Values
     from axode.model.named_arguments import NamedArguments
+    from axode.model.wrappers.array_function import ArrayFunction
+    from axode.model.wrappers.jax_function import JaxFunction
+    from axode.model.wrappers.torch_function import TorchFunction
 
 Array = npt.NDArray[np.float64]
 
@@ -152,6 +155,33 @@ class DerivativeProducts(Differentiation):
         names = source.check(source.arguments if of is None else of)
         values = _named(source, arguments) | self._weights(source, weights)
         return self._run(("hessian", function, names), source.hessian(names), values, options)
+
+    def torch_function(self, function: str) -> TorchFunction:
+        """Function of tensors of PyTorch, which differentiates through it (extra `torch`).
+
+        Args:
+            function: Its name, such as "forward_dynamics".
+        """
+        check_arguments(DerivativeProducts.torch_function, locals())
+        from axode.model.wrappers.torch_function import TorchFunction
+
+        return TorchFunction(self._array_function(function))
+
+    def jax_function(self, function: str) -> JaxFunction:
+        """Function of arrays of JAX, which differentiates through it (extra `jax`).
+
+        Args:
+            function: Its name, such as "forward_dynamics".
+        """
+        check_arguments(DerivativeProducts.jax_function, locals())
+        from axode.model.wrappers.jax_function import JaxFunction
+
+        return JaxFunction(self._array_function(function))
+
+    def _array_function(self, function: str) -> ArrayFunction:
+        from axode.model.wrappers.array_function import ArrayFunction
+
+        return ArrayFunction(cast("Model", self), self.products(function), self._arguments)
 
     def products(self, function: str) -> FunctionProducts:
         """Derivatives of a function as functions of arrays, for wrappers."""

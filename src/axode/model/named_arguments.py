@@ -88,13 +88,24 @@ class NamedArguments:
             return as_numbers("t", value)[..., np.newaxis]
         if not isinstance(value, Mapping):
             return self.vector(argument, value)
-        try:
-            return self._by_name(argument, value, np.zeros_like(self.defaults[argument]))
-        except NotDirect:
-            known = ", ".join(self._places[argument])
-            raise InvalidArgument(
-                f"directions of {argument} are given by its own entries: {known}"
-            ) from None
+        self.entries(argument, value)
+        return self._by_name(argument, value, np.zeros_like(self.defaults[argument]))
+
+    def entries(self, argument: str, given: Mapping[str, Any]) -> dict[int, Any]:
+        """Values by their place in an argument.
+
+        Raises:
+            InvalidArgument: for names of anything that would have to be solved for.
+        """
+        places = self._places[argument]
+        named = self._names[argument].by_full_name(given)
+        for name in named:
+            if name not in places:
+                raise InvalidArgument(
+                    f"'{name}' is not one of the entries of {argument} that can be named here: "
+                    f"{', '.join(places)}"
+                )
+        return {places[name]: value for name, value in named.items()}
 
     def _by_name(
         self, argument: str, given: Mapping[str, npt.ArrayLike], base: Array | None = None
