@@ -222,8 +222,8 @@ class DerivativeProducts(Differentiation):
                         f"weights: the {direction} force on {self.facts.contacts[wheel]} is "
                         "indeterminate, so that it has no derivative; give it the weight 0"
                     )
-        size = int(np.prod(source.shape, dtype=int))
-        return {f"{source.name}_weight": array.reshape((*lead, size))}
+        flat = array if axes == 1 else array.reshape((*lead, source.size))
+        return {f"{source.name}_weight": flat}
 
 
 def _named(source: FunctionProducts, arguments: Sequence[Any]) -> dict[str, Any]:

@@ -29,15 +29,17 @@ class FunctionProducts:
     Attributes:
         tape: The function itself.
         arguments: Names of its arguments, in order.
+        shape: Shape of its result, and `size` the number of its entries.
     """
 
     def __init__(self, library: AbstractLibrary, name: str) -> None:
         self.name = name
         self.tape = library.tape(name)
         self.arguments = tuple(port.name for port in self.tape.inputs)
-        self.shape = self.tape.outputs[0].shape
+        self.shape, self.size = self.tape.outputs[0].shape, self.tape.outputs[0].size
         self._library = library
         self._made: dict[Any, Entry] = {}
+        self._sizes: dict[tuple[str, ...], dict[str, int]] = {}
 
     @cached_property
     def _displaced(self) -> Tape:
@@ -59,10 +61,12 @@ class FunctionProducts:
                 raise UnknownName(f"function '{self.name}'", "argument", name, known)
         return tuple(dict.fromkeys(names))
 
-    def sizes(self, names: Sequence[str]) -> dict[str, int]:
+    def sizes(self, names: tuple[str, ...]) -> dict[str, int]:
         """Lengths of arguments."""
-        known = {port.name: port.size for port in self._source(*names).inputs}
-        return {name: known[name] for name in names}
+        if names not in self._sizes:
+            known = {port.name: port.size for port in self._source(*names).inputs}
+            self._sizes[names] = {name: known[name] for name in names}
+        return self._sizes[names]
 
     def value(self) -> Entry:
         """The function itself."""

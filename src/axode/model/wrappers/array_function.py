@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from axode.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -34,9 +32,8 @@ class ArrayFunction:
 
     def __init__(self, model: Model, products: FunctionProducts, named: NamedArguments) -> None:
         self.model, self._products, self._named = model, products, named
-        self.name, self.shape = products.name, products.shape
+        self.name, self.shape, self.size = products.name, products.shape, products.size
         self.arguments: Names = products.arguments
-        self.size = int(np.prod(self.shape, dtype=int))
         self._sizes = products.sizes(self.arguments)
 
     def __repr__(self) -> str:
