@@ -86,7 +86,7 @@ class Differentiation(ABC):
             q, nu, u, nu_dot, weights: Arguments of the function; left out as there.
             by: Arguments to differentiate by: "q" along the tangents, "nu", "u", "nu_dot", "p";
                 all that the function and the model have unless given.
-            multipliers: Of direct dynamics, those of the constraint forces as well.
+            multipliers: Whether constraint forces and their derivatives follow, of direct dynamics.
             options: See `Options`.
         """
         check_arguments(Differentiation.derivatives, locals())

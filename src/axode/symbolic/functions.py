@@ -383,9 +383,15 @@ def body_inertias(equations: Equations) -> SX:
     return ca.vertcat(*[M[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] for i in range(count)])
 
 
-def contact_forces(equations: Equations) -> SX:
-    """Longitudinal, lateral and normal force of the ground on every wheel, one row each."""
-    forces = dict(zip(equations.rows, ca.vertsplit(equations.multipliers), strict=True))
+def contact_forces(equations: Equations, multipliers: SX | None = None) -> SX:
+    """Longitudinal, lateral and normal force of the ground on every wheel, one row each.
+
+    Args:
+        equations: Equations of the mechanism.
+        multipliers: Forces of the kept rows; those for the inputs u unless given.
+    """
+    given = equations.multipliers if multipliers is None else multipliers
+    forces = dict(zip(equations.rows, ca.vertsplit(given), strict=True))
     rows = [
         _contact_force(equations, contact, forces)
         for contact in equations.system.mechanism.contacts

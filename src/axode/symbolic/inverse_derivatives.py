@@ -78,7 +78,7 @@ class InverseDerivatives:
 
     @cached_property
     def _factor(self) -> Factor:
-        """Of the inertia on the base's speeds."""
+        """Factors of the inertia on the base's speeds."""
         return Factor.of(self.complement.project_inertia(self.lifted.inertia))
 
     @cached_property

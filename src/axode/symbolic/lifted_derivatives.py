@@ -25,7 +25,6 @@ from axode.symbolic.constraints.rows import column_of
 from axode.symbolic.constraints.tangents import position_rows
 from axode.symbolic.equations import Equations
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
-from axode.symbolic.tree.recursions import newton_euler
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,8 @@ class LiftedDynamics:
         back by their own derivatives.                                           \tag{X7}
 
         Args:
-            changes: Of some quantity, by argument: "nu" and "nu_dot" of the base, "q" of the
-                tangents' base.
+            changes: Changes of some quantity, by argument: "nu" and "nu_dot" of the base, "q" of
+                the tangents' base.
             directions: That they belong to.
         """
         found = dict(changes)
@@ -232,11 +231,10 @@ class ForwardDerivatives:
     @cached_property
     def _value(self) -> SX:
         """All accelerations."""
-        c, system = self.complement, self.system
-        still = c.sigma_0 if system.kept else None
-        motion = system.still_tree.motion(system.tree.v, still)
-        need = newton_euler(system.still_tree, system.regrouped, motion)
-        need += system.forces.armature * c.sigma_0 - system.forces.dissipative
+        c, system, lifted = self.complement, self.system, self.lifted
+        need = lifted.of_tree.without_accelerations(system.tree.v) - system.forces.dissipative
+        if system.kept:
+            need += ca.densify(lifted.inertia @ c.sigma_0)
         force = ca.densify(system.forces.B @ system.u) + system.forces.elastic - need
         return c.expand(self.factor.solve(c.project(force))) + c.sigma_0
 
@@ -279,7 +277,10 @@ class ForwardDerivatives:
     def _accelerations(self, G: SX) -> SX:
         """Accelerations of the base's speeds that columns of forces give."""
         L, Y = self.complement.factors
-        return self.factor.solve(ca.sparsify(Y.T @ (L.T @ G)))
+        right = ca.sparsify(Y.T @ (L.T @ G))
+        n, columns = right.shape
+        single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
+        return self.factor.inverse() @ right if single else self.factor.solve(right)
 
     def _asked(self, solved: SX, direction: Direction) -> SX:
         """Accelerations asked for: of the base, and what a direction changes without these."""

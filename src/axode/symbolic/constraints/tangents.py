@@ -3,7 +3,7 @@ r"""Displacements that loops, the ground and couplings leave free (N).
 Rolling forbids speeds, not places: a wheel that cannot slide sideways may have started farther to
 the side. Derivatives by the configuration are taken along
 
-.. math:: \delta q = N(q)\, \Theta_h(q)\, \xi, \qquad A_h \Theta_h = 0,            \tag{N7}
+.. math:: \delta q = N(q)\, \Theta_h(q)\, \xi, \qquad A_h \Theta_h = 0,            \tag{N9}
 
 with A_h the rows that come from positions. Each tangent is named by a speed, of which it is the
 displacement: the independent ones first, and what rolling rows make dependent after them.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, spread, symmetric
+from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, is_zero, skew, spread, symmetric
 from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Link, Motion, Tree, acceleration_matrix
 from axode.symbolic.tree.recursions import composites, link_wrenches, momentum_of
@@ -31,12 +31,21 @@ class ForceDerivatives:
         inertia: I~, by the accelerations.
         by_q: For unit displacements along the joints' axes, as unit speeds make them.
         by_v: For unit changes of the speeds.
+        gravity: Joint forces that hold the tree at rest.
     """
 
     force: SX
     inertia: SX
     by_q: SX
     by_v: SX
+    gravity: SX
+
+    def without_accelerations(self, v: SX) -> SX:
+        r"""Forces h~ of speeds and gravity: those of speeds are quadratic in them.
+
+        .. math:: \tilde h = \tfrac12 \frac{\partial\tau}{\partial v} v + g              \tag{X10}
+        """
+        return ca.densify(self.by_v @ v) / 2 + self.gravity
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class _Rates:
 
     @classmethod
     def of(cls, own: RigidInertia, w: SX, u: SX) -> _Rates:
-        r"""Of one link that turns by w, its origin moving by u.
+        r"""Find those of one link that turns by w, its origin moving by u.
 
         .. math:: l = J \omega + h \times u, \quad P = m u + \omega \times h, \quad
                   \dot J = \hat\omega J - J \hat\omega + 2 (u \cdot h) 1 - u h^T - h u^T \tag{X1}
@@ -99,7 +108,7 @@ class _Columns:
     """What a link contributes to every pair it is in."""
 
     S: Pairs  # the joint's axes
-    S_dot: Pairs  # rate of the axes, as seen from the parent and as it is, added up
+    turned: Pairs | None  # (S v) x S, what joints of several axes do to each other
     Psi_dot: Pairs  # the parent's twist x S
     Psi_ddot: Pairs
     weight: Pairs  # M S
@@ -108,10 +117,10 @@ class _Columns:
     by_v: Pairs  # and for unit speeds
 
     def at(self, R: SX, p: SX) -> _Columns:
-        """The same in common axes."""
+        """Columns in common axes."""
         return _Columns(
             self.S.twists_at(R, p),
-            self.S_dot.twists_at(R, p),
+            None if self.turned is None else self.turned.twists_at(R, p),
             self.Psi_dot.twists_at(R, p),
             self.Psi_ddot.twists_at(R, p),
             self.weight.wrenches_at(R, p),
@@ -146,22 +155,29 @@ def force_derivatives(
     """
     size = tree.v.shape[0]
     inertia, by_q, by_v = (SX(size, size) for _ in range(3))
+    gravity = SX.zeros(size)
+    upward: list[SX] = []  # acceleration that gravity is, in the axes of each branch
     force, columns = _link_columns(tree, inertias, v_dot)
     for i, own in enumerate(columns):
-        rows = _entries(tree, i)
+        rows, link = _entries(tree, i), tree.links[i]
+        first = link.parent == ROOT
+        upward.append(link.rotation.inward(-tree.gravity) if first else upward[link.parent])
+        gravity[rows] = own.weight.b.T @ upward[i]
         for j in tree.path(i):
             inner, at = columns[j], _entries(tree, j)
             M = own.weight.power(inner.S)
             inertia[rows, at] = symmetric(M) if i == j else M
             if inner.by_q is not None:
                 by_q[rows, at] = own.twist.T @ inner.Psi_dot.a + own.weight.power(inner.Psi_ddot)
-            by_v[rows, at] = own.twist.T @ inner.S.a + own.weight.power(inner.S_dot)
+            by_v[rows, at] = own.twist.T @ inner.S.a + 2 * own.weight.power(inner.Psi_dot)
+            if inner.turned is not None:
+                by_v[rows, at] += own.weight.power(inner.turned)
             if i != j:
                 inertia[at, rows] = M.T
                 if own.by_q is not None:
                     by_q[at, rows] = inner.S.power(own.by_q)
                 by_v[at, rows] = inner.S.power(own.by_v)
-    return ForceDerivatives(force, *map(ca.sparsify, (inertia, by_q, by_v)))
+    return ForceDerivatives(force, *map(ca.sparsify, (inertia, by_q, by_v)), gravity)
 
 
 def _entries(tree: Tree, i: int) -> slice:
@@ -201,7 +217,7 @@ class _Before:
 
     @classmethod
     def of(cls, tree: Tree, link: Link, motion: Motion, u: list[SX]) -> _Before:
-        """Of one joint; gravity is an upward acceleration of the ground."""
+        """Find that of one joint; gravity is an upward acceleration of the ground."""
         k, zero, inward = link.parent, SX.zeros(3), link.rotation.inward
         if k == ROOT:
             return cls(zero, zero, inward(-tree.gravity), SX.zeros(3, 3))
@@ -241,16 +257,17 @@ def _columns(tree: Tree, link: Link, before: _Before, body: _Body) -> _Columns:
     # a is the acceleration of a point; less w x u, that of A, both terms leave this
     linear = skew(before.a) @ S.a + 2 * (skew(before.u) @ Psi_dot.a) + before.U @ S.b
     Psi_ddot = Pairs(before.U @ S.a, linear)
-    own = _ad(S.a @ v, S.b @ v, S)
-    S_dot = Pairs(2 * Psi_dot.a + own.a, 2 * Psi_dot.b + own.b)
+    turned = _ad(S.a @ v, S.b @ v, S)
     by_q = None
     if ca.depends_on(ca.vertcat(ca.vec(link.rotation.matrix), link.p), tree.q):
         carried = Pairs(-(skew(body.n) @ S.a) - skew(body.f) @ S.b, -(skew(body.f) @ S.a))
         by_q = body.twist(Psi_dot) + body.weigh(Psi_ddot) + carried
     x = body.rates
     twist = x.J_dot @ S.a + skew(x.l) @ S.a + 2 * (skew(x.P) @ S.b)
+    S_dot = Pairs(2 * Psi_dot.a + turned.a, 2 * Psi_dot.b + turned.b)
     by_v = body.twist(S) + body.weigh(S_dot)
-    return _Columns(S, S_dot, Psi_dot, Psi_ddot, body.weigh(S), twist, by_q, by_v)
+    own = None if is_zero(turned.a) and is_zero(turned.b) else turned
+    return _Columns(S, own, Psi_dot, Psi_ddot, body.weigh(S), twist, by_q, by_v)
 
 
 def _ad(w: SX, u: SX, twists: Pairs) -> Pairs:
