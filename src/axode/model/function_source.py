@@ -69,6 +69,10 @@ class AbstractLibrary(ABC):
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         """Hybrid dynamics for one choice of what is known."""
 
+    def tape_entry(self, tape: Tape) -> Entry:
+        """Function of any tape, for the target of these functions."""
+        return tape_entry(tape, self.target, self.precision)
+
     @abstractmethod
     def scene(self) -> Scene:
         """What pictures of the model show."""
@@ -241,6 +245,10 @@ def shaped_tape(
 def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> Entry:
     """Function of a tape, compiled when it is first called."""
     arguments = tuple(port.name for port in tape.inputs)
+    if target == "interpreter":
+        from axode.codegen.targets.interpreter import InterpretedTape
+
+        return Entry(arguments, InterpretedTape(tape))
     if target == "cuda":
         return Entry(arguments, gpu_function(tape, precision))
     from axode.codegen.targets.cpu import CompiledFunction

@@ -16,7 +16,7 @@ from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
-from axode.model.differentiation import Differentiation
+from axode.model.derivative_products import DerivativeProducts
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
@@ -38,7 +38,7 @@ Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
-class Model(Differentiation, ModelDisplay):
+class Model(DerivativeProducts, ModelDisplay):
     """Functions of a mechanism for numbers.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
