@@ -66,8 +66,8 @@ def simulate(
         start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
             `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
             continue; home at rest unless given.
-        input: Numbers or formulas of time and state by name; a function of the state, traced once;
-            a `Trajectory`, such as `inverse` returns, interpolated; `Sampled(...)`;
+        input: Numbers or formulas of time and state by name; a function of the state, traced once,
+            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated; `Sampled(...)`;
             `Callback(...)`. Motor limits are kept.
         method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
             (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
@@ -119,7 +119,7 @@ def simulate(
     )
     model = model.on_cpu()  # starts and records are computed there
     watches = check_events(model, events)
-    plan = plan_input(model, input)
+    plan = plan_input(model, input, gains=True)
     p = checked_parameters(model, parameters)
     given, target = read_state(model, start, "start"), settings.place.target
     with Session(model.name, settings, 0, progress) as session:
@@ -143,7 +143,7 @@ def simulate(
     if not batch:
         if runs.outcomes.status[0] in FAILED and runs.outcomes.time[0] == settings.t0:
             check_start_speeds(model, q, settings.t0, p)
-        _raise_if_failed(runs, trajectory)
+        raise_if_failed(runs, trajectory)
     there = Conditions(settings.t_end, p)
     missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], there)
     if missed:  # a start may be special: straight wheels, links in line
@@ -152,7 +152,8 @@ def simulate(
     return trajectory
 
 
-def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
+def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
+    """Raise the error of a single run that failed; it carries the trajectory."""
     name, ended = runs.model.name, runs.outcomes
     status, t, cause = int(ended.status[0]), float(ended.time[0]), str(ended.cause[0])
     step = ""
