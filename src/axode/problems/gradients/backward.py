@@ -126,7 +126,9 @@ class Backward:
         for one in reversed(log.slices):
             self.session.check()
             if one.counts.any():
-                self._walk(batch, ends, step, log.steps(one), one.counts, weights)
+                rows = log.steps(one)
+                self._walk(batch, ends, step, rows, one.counts, weights)
+                log.release(rows)
         if self.values_only:
             return
         if log.parent is None:

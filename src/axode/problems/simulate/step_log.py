@@ -8,6 +8,8 @@ their number nor the steps of one of them grow faster than the square root of al
 
 from __future__ import annotations
 
+import math
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,8 +23,36 @@ Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 FIRST_SLICE = 1024  # steps of the first slice, and by how much later ones are longer
 MIN_FIRST_SLICE = 16  # the same of very many runs
-SLICE_BYTES = 1 << 26  # of the log of the first slice
-KEPT_BYTES = 1 << 30  # of steps that are kept
+SLICE_BYTES = 1 << 22  # of the log of the first slice
+KEPT_BYTES = 1 << 28  # of steps that are kept, and of memory that is kept for the next call
+
+
+class _Memory:
+    """Memory for steps that is used again: it takes longer to get it than to fill it."""
+
+    def __init__(self) -> None:
+        self._free: list[Array] = []
+        self._lock = threading.Lock()
+
+    def take(self, shape: tuple[int, ...]) -> Array:
+        """Return an array of any numbers."""
+        size = math.prod(shape)
+        with self._lock:
+            fits = [k for k, array in enumerate(self._free) if array.size >= size]
+            if fits:
+                flat = self._free.pop(min(fits, key=lambda k: self._free[k].size))
+                return flat[:size].reshape(shape)
+        return np.empty(1 << max(size - 1, 1).bit_length())[:size].reshape(shape)
+
+    def give(self, array: Array) -> None:
+        """Keep the memory of an array that nobody reads any more."""
+        flat = array.base if array.base is not None else array
+        with self._lock:
+            if flat.nbytes + sum(a.nbytes for a in self._free) <= KEPT_BYTES:
+                self._free.append(flat)
+
+
+_MEMORY = _Memory()
 
 
 @dataclass(frozen=True)
@@ -96,6 +126,8 @@ class BatchLog:
         if self._whole.kept + rows.nbytes <= self._whole.kept_bytes:
             self._whole.kept += rows.nbytes
             last.rows = rows
+        else:
+            self.release(rows)
 
     def steps(self, one: Slice) -> Array:
         """Return the steps of a slice, computed again if they were not kept."""
@@ -113,9 +145,14 @@ class BatchLog:
         )
         return rows
 
+    @staticmethod
+    def release(rows: Array) -> None:
+        """Give back the memory of steps that are not read any more."""
+        _MEMORY.give(rows)
+
     def _table(self, budget: int) -> Array:
         width = self.batch.rollout.program.tables["log"]
-        return np.empty((self.batch.count, budget, width))
+        return _MEMORY.take((self.batch.count, budget, width))
 
 
 def _changes(array: Array) -> bool:
