@@ -18,7 +18,7 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.gradients.backward import Ends
-from axode.problems.gradients.logged_run import as_ends_only, check_method
+from axode.problems.gradients.logged_run import as_ends_only, check_input, check_method
 from axode.problems.gradients.steps_of_cost import CostTapes
 from axode.problems.gradients.variables import Variables
 from axode.problems.parameter_arguments import checked_parameters
@@ -109,6 +109,7 @@ class Cost:
         self.settings = as_ends_only(settings)
         self.events = check_events(self.model, events)
         self.plan = plan_input(self.model, input, gains=True)
+        check_input(self.plan)
         self.p = checked_parameters(self.model, parameters)
         self.state: GivenState = read_state(self.model, start, "start")
         self._running = _function(self.model, running, "running", inputs=True)
@@ -287,8 +288,11 @@ def _measured(
     if bad.any():
         raise InvalidArgument(f"match: column '{columns[int(np.argmax(bad))]}' is not all finite")
     table = table.reshape(-1, *table.shape[-2:]) if run.batch else table
-    grid = Grid(float(times[inside][0]), period, int(inside.sum()))
-    return grid, table, tuple(columns)
+    first, count = float(times[inside][0]), int(inside.sum())
+    if period < 0:
+        first, period = float(times[inside][-1]), -period
+        table = np.ascontiguousarray(table[..., ::-1, :])
+    return Grid(first, period, count), table, tuple(columns)
 
 
 def _checked_scales(given: Mapping[str, float] | None, columns: Sequence[str]) -> list[float]:

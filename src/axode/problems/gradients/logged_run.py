@@ -63,6 +63,19 @@ def check_method(method: Any, precision: str) -> None:
         )
 
 
+def check_input(plan: InputPlan) -> None:
+    """Check that an input can be differentiated.
+
+    Raises:
+        InvalidArgument: for functions that Python calls.
+    """
+    if plan.callback is not None:
+        raise InvalidArgument(
+            "input: a Callback runs in Python and cannot be differentiated; give a function of "
+            "the state, a Law with gains, or Sampled(...)"
+        )
+
+
 @dataclass(frozen=True)
 class LoggedRun:
     """Runs that have ended, and the log of their steps.
@@ -112,11 +125,6 @@ def run_logged(
     Raises:
         SimulationFailed, SingularConfiguration: for a single run that fails.
     """
-    if plan.callback is not None:
-        raise InvalidArgument(
-            "input: a Callback runs in Python and cannot be differentiated; give a function of "
-            "the state, a Law with gains, or Sampled(...)"
-        )
     target = settings.place.target
     begun = find_starts(model, start, settings.t0, p, plan.batch, target=target)
     begun.require_some()

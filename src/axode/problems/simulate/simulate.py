@@ -26,7 +26,7 @@ from axode.problems.simulate.starts import check_start_speeds, find_starts
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
-from axode.problems.steps.methods import EXPLICIT
+from axode.problems.steps.methods import AUTOMATIC, EXPLICIT
 from axode.problems.steps.step_acceptance import NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def simulate(
     target: str | None = None,
     precision: str | None = None,
     singular: str = "stop",
+    sensitivities: Sequence[str] = (),
     on_interrupt: str = "raise",
 ) -> Trajectory:
     """Integrate the motion and record it.
@@ -89,6 +90,10 @@ def simulate(
             unless given.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
+        sensitivities: Names of what to differentiate the run by, such as `["pole.mass", "kp",
+            "start.pitch"]`: parameters, gains of a `Law`, constant inputs, values of the start by
+            name; `run.sensitivity(signal, name)` gives the derivatives. The method is rk4 or
+            dopri5, with "auto" the latter.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
             carries the trajectory so far, or "return" that trajectory. While starts are not known,
             the error is raised in either case and carries None.
@@ -106,7 +111,7 @@ def simulate(
     require_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
     settings = Settings(
-        method,
+        EXPLICIT if method == AUTOMATIC and sensitivities else method,
         t0,
         duration,
         step,
@@ -122,6 +127,11 @@ def simulate(
     plan = plan_input(model, input, gains=True)
     p = checked_parameters(model, parameters)
     given, target = read_state(model, start, "start"), settings.place.target
+    followed = None
+    if sensitivities:
+        from axode.problems.gradients.sensitivities import FollowedChanges
+
+        followed = FollowedChanges(model, input, given, plan, settings, sensitivities)
     with Session(model.name, settings, 0, progress) as session:
         begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
         begun.require_some()
@@ -129,13 +139,17 @@ def simulate(
         session.begin(len(q), 0.0, 1.0)
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
-        task = Task(model, plan.spread(batch), settings, watches)
+        log = None if followed is None else followed.log
+        task = Task(model, plan.spread(batch), settings, watches, log=log)
         runs = Runs(task, input, q, begun.nu, p)
         with session.keep_results():
             if len(begun.failed):
                 runs.end_unassembled(begun.failed)
             runs.advance(session)
-    trajectory = record(runs, batch, session.seconds)
+        trajectory = record(runs, batch, session.seconds)
+        if followed is not None and not session.interrupted:
+            with session.keep_results():
+                followed.compute(runs, begun, session, trajectory)
     if session.interrupted:
         return session.deliver(trajectory, on_interrupt)
     if settings.method == EXPLICIT:
