@@ -116,7 +116,7 @@ def _run(cost: Cost, session: Session) -> LoggedRun:
         cost.p,
         cost.settings,
         cost.events,
-        StepLog(cost.grid),
+        StepLog(cost.grid, target=cost.settings.place.target),
         session,
     )
 

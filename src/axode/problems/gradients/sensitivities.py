@@ -145,6 +145,11 @@ class FollowedChanges:
     ) -> None:
         check_method(settings.method, settings.place.precision)
         check_input(plan)
+        if settings.place.target != "cpu":
+            raise NotApplicable(
+                f"target='{settings.place.target}' has no sensitivities; use target='cpu', or "
+                "gradient, which runs there"
+            )
         if settings.singular != "stop":
             raise NotApplicable(
                 'sensitivities: runs that pass singular configurations have none; use '

@@ -25,6 +25,7 @@ FIRST_SLICE = 1024  # steps of the first slice, and by how much later ones are l
 MIN_FIRST_SLICE = 16  # the same of very many runs
 SLICE_BYTES = 1 << 22  # of the log of the first slice
 KEPT_BYTES = 1 << 28  # of steps that are kept, and of memory that is kept for the next call
+SLICE_BYTES_ON_GPU, KEPT_BYTES_ON_GPU = 1 << 30, 1 << 33  # the same there
 
 
 class _Memory:
@@ -103,7 +104,8 @@ class BatchLog:
         self.parent: tuple[Batch, Numbers] | None = None
         self.slices: list[Slice] = []
         width = batch.rollout.program.tables["log"]
-        fits = whole.slice_bytes // (8 * width * max(batch.count, 1))
+        size = SLICE_BYTES if batch.settings.place.target == "cpu" else SLICE_BYTES_ON_GPU
+        fits = size // (8 * width * max(batch.count, 1))
         self._first = int(min(max(fits, MIN_FIRST_SLICE), whole.first))
 
     def begin(self) -> int:
@@ -148,11 +150,16 @@ class BatchLog:
     @staticmethod
     def release(rows: Array) -> None:
         """Give back the memory of steps that are not read any more."""
-        _MEMORY.give(rows)
+        if type(rows) is np.ndarray:  # memory of a GPU is kept by CuPy
+            _MEMORY.give(rows)
 
     def _table(self, budget: int) -> Array:
-        width = self.batch.rollout.program.tables["log"]
-        return _MEMORY.take((self.batch.count, budget, width))
+        batch = self.batch
+        shape = (batch.count, budget, batch.rollout.program.tables["log"])
+        if batch.settings.place.target == "cuda":
+            there: Array = batch.rollout.new_table(shape)
+            return there
+        return _MEMORY.take(shape)
 
 
 def _changes(array: Array) -> bool:
@@ -166,18 +173,24 @@ class StepLog:
         grid: Times at which steps end; those of the method alone unless given.
         first: Steps of the first slice.
         kept_bytes: Memory for steps; those beyond it are computed again.
+        target: Where the steps are computed.
 
     Attributes:
         batches: Logs of batches of runs, in the order in which they began.
         kept: Bytes of the steps that are kept.
     """
 
-    slice_bytes = SLICE_BYTES
-
     def __init__(
-        self, grid: Grid | None = None, first: int = FIRST_SLICE, kept_bytes: int = KEPT_BYTES
+        self,
+        grid: Grid | None = None,
+        *,
+        first: int = FIRST_SLICE,
+        kept_bytes: int | None = None,
+        target: str = "cpu",
     ) -> None:
-        self.grid, self.first, self.kept_bytes = grid, first, kept_bytes
+        self.grid, self.first = grid, first
+        usual = KEPT_BYTES if target == "cpu" else KEPT_BYTES_ON_GPU
+        self.kept_bytes = usual if kept_bytes is None else kept_bytes
         self.batches: list[BatchLog] = []
         self.kept = 0
 

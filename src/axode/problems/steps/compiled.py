@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from axode.codegen.lowering.program import Program
-from axode.codegen.tape.fusion import FusionLimits
+from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
@@ -226,7 +226,8 @@ def compiled(
         if made is None and place.target == "cuda":
             from axode.codegen.targets.gpu_rollout import KernelRollout
 
-            made = KernelRollout(program(), place.precision, place.devices)
+            whole = program() if limits is None else fuse(program(), limits)
+            made = KernelRollout(whole, place.precision, place.devices)
         elif made is None:
             made = Rollout(program(), alike=alike, limits=limits)
         known[key] = made  # the last one
