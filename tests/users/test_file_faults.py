@@ -411,7 +411,7 @@ def test_long_files_are_refused_and_long_lists_cut(file, monkeypatch):
     message = told(file(many))
     assert "6 further problems are not listed" in message and message.count("unknown key") == 3
     monkeypatch.setattr("axode.mechanism.files.loading.MAX_TOML", 20)
-    with pytest.raises(ax.FileError, match="rover.toml is larger than 0 MiB, as no mechanism in T"):
+    with pytest.raises(ax.FileError, match="is larger than 0 MiB, as no mechanism in TOML is"):
         ax.load(file(many))
 
 
