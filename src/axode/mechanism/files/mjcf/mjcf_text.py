@@ -178,7 +178,7 @@ class _Expansion:
         self.included: set[str] = set()
         self.materials: set[str] = set()
         self.count = 0
-        self.bytes = 0
+        self.bytes_read = 0
         self.kept: list[Element] = []  # alive: identities must stay theirs
         self.model = ModelText(Element("mujoco", {}, 1), findings)
 
@@ -313,8 +313,8 @@ class _Expansion:
             raise FileError(f"{place}{error}") from None
         if data is None:
             raise FileError(f"{place}there is no file {name} to include.")
-        self.bytes += len(data)
-        if self.bytes > MAX_BYTES:
+        self.bytes_read += len(data)
+        if self.bytes_read > MAX_BYTES:
             raise FileError(f"{place}the included files have more than {MAX_BYTES >> 20} MiB.")
         remarks: list[tuple[int, str, str]] = []
         text = decode(data, remarks)

@@ -49,7 +49,7 @@ class ModelFiles:
     findings: SdfFindings
     count: int = 0
     includes: int = 0
-    bytes: int = 0
+    bytes_read: int = 0
     read: dict[Path, tuple[Element, tuple[int, int], int]] = field(default_factory=dict)
     under_way: list[Path] = field(default_factory=list)
 
@@ -270,8 +270,8 @@ class ModelFiles:
 
     def _parse(self, path: Path, data: bytes) -> tuple[Path, Element, tuple[int, int], int]:
         if path not in self.read:
-            self.bytes += len(data)
-            if self.bytes > MAX_BYTES:
+            self.bytes_read += len(data)
+            if self.bytes_read > MAX_BYTES:
                 raise FileError(f"the included files have more than {MAX_BYTES >> 20} MiB")
             remarks: list[tuple[int, str, str]] = []
             text = decode(data, remarks)
