@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions, Extended
     from axode.mechanism.files.toml.toml_schema import ExtendsTable
 
-MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
+MAX_TOML = 4 << 20  # bytes; a robot of a thousand links has a tenth of it
 MAX_KEY_PARTS = 16
 MAX_EXTENDED = 8  # files, each of which extends the next
 
@@ -381,10 +381,10 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
     XML may have another encoding than UTF-8; `remarks` gets what was done about bytes that no
     encoding explains.
     """
-    from axode.mechanism.files.xml_tree import decode
+    from axode.mechanism.files.xml_tree import MAX_BYTES, decode
 
     try:
-        data = read_bounded(path, MOST_BYTES, "mechanism's file")
+        data = read_bounded(path, MAX_BYTES, "mechanism's file")
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         raise FileError(_cannot("read", path, error)) from None
     xml = decode(data, remarks)
@@ -395,6 +395,8 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
             f"{path} is not a text file.\n  A mechanism file is TOML, URDF, MJCF or SDF, as UTF-8 "
             "text; mechanism.save(path) writes one."
         )
+    if len(data) > MAX_TOML:
+        raise FileError(f"{path} is larger than {MAX_TOML >> 20} MiB, as no mechanism in TOML is.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
