@@ -296,7 +296,8 @@ for (const button of document.querySelectorAll("[data-hold]")) {
   button.onkeyup = () => press(button.dataset.hold, false);
 }
 if (scene) scene.onchange(show);
-addEventListener("resize", show);
+const sizes = new ResizeObserver(show); // also when the page around a frame is laid out late
+[$("scene"), $("chart")].forEach((canvas) => sizes.observe(canvas));
 watch(); sample(); show();
 // For tests and for the curious: `axode.advance(2)` simulates two seconds, as fast as it can.
 function skip(seconds) {
