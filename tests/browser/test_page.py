@@ -109,8 +109,10 @@ def test_sliders_of_a_loop(sight, platform):
     place = page.evaluate("axode.data.motors[0].coordinate")
     goal = page.evaluate("axode.robot.q[axode.data.motors[0].coordinate]") + 0.3
     page.locator("#motor0").fill(str(goal))
+    assert page.inner_text("#run") == "Pause"  # the first touch of a slider starts it
     page.evaluate("axode.advance(2.0)")
     assert page.evaluate("[...axode.robot.q]")[place] == pytest.approx(goal, abs=1e-3)
+    page.locator("#run").click()
     name = page.evaluate("axode.data.parameters.findIndex((p) => p.name === 'l2')")
     length = page.locator(f"#parameter{name}")
     page.evaluate(f"const s = document.getElementById('parameter{name}'); s.min = 0")

@@ -228,7 +228,7 @@ function motorRows() {
     const most = { angle: data.angle, position: m.reach, speed: m.rate, torque: m.torque }[kind];
     const text = { angle: `${named} [rad]`, position: `${named} [${m.unit === "N" ? "m" : "rad"}]`, speed: `${m.rate_name} [${m.rate_unit}]`, torque: `${m.name} [${m.unit}]` }[kind];
     const hint = { angle: `wanted angle, by ${m.name}`, position: "wanted place", speed: `wanted speed, by ${m.name}`, torque: m.name }[kind];
-    row($("motors"), `motor${k}`, text, hint, wanted[k] - most, wanted[k] + most, wanted[k], (value) => { wanted[k] = value; });
+    row($("motors"), `motor${k}`, text, hint, wanted[k] - most, wanted[k] + most, wanted[k], (value) => { wanted[k] = value; if (robot.time === 0) run(true); });
   });
 }
 function parameterRows() {
