@@ -273,10 +273,10 @@ class Equations:
     @derived_property
     def forward_dynamics(self) -> SX:
         """nu_dot for the inputs u."""
-        self._require_inertia()
+        self.require_inertia()
         return self._reduced(self._by.forward_dynamics())
 
-    def _require_inertia(self) -> None:
+    def require_inertia(self) -> None:
         """Refuse what divides by an inertia that is not there."""
         missing = self.system.missing_inertia
         if missing is not None:
@@ -291,7 +291,7 @@ class Equations:
     def multipliers(self) -> SX:
         """Constraint force of every kept row, for the inputs u."""
         if self.rows:
-            self._require_inertia()
+            self.require_inertia()
         return self._reduced(self._by.multipliers())
 
     @derived_property
@@ -313,12 +313,12 @@ class Equations:
     @derived_property
     def _inverse(self) -> tuple[SX, SX]:
         if self.actuation == "underactuated":
-            self._require_inertia()
+            self.require_inertia()
         need, G = self._by.required(self.nu_dot)
         motors = self.system.forces.motors
         given = self.u[motors:, :]
         need = need - ca.densify(G[:, motors:] @ given)
-        u = solve_inputs(G[:, :motors], need, self._by, self.weights, self._independent_motors)
+        u = solve_inputs(G[:, :motors], need, self._by, self.weights, self.independent_motors)
         solved = self._reduced(ca.densify(ca.vertcat(u, given)))
         if self.actuation not in ("underactuated", "unactuated"):
             return solved, SX.zeros(len(self.independent))
@@ -336,7 +336,7 @@ class Equations:
         """
         from axode.symbolic.tree.hybrid_dynamics import hybrid_dynamics
 
-        self._require_inertia()
+        self.require_inertia()
         return hybrid_dynamics(self, accelerations, inputs)
 
     @derived_property
@@ -397,11 +397,12 @@ class Equations:
     @property
     def shares_effort(self) -> bool:
         """Return whether motors repeat each other, so that weights decide how they share."""
-        fewer = len(self._independent_motors) < self.system.forces.motors
+        fewer = len(self.independent_motors) < self.system.forces.motors
         return bool(self.independent) and fewer
 
     @derived_property
-    def _independent_motors(self) -> list[int]:
+    def independent_motors(self) -> list[int]:
+        """As many motors as possible none of which repeats the others."""
         return independent_motors(self._motor_maps)
 
     @derived_property

@@ -46,7 +46,7 @@ from axode.symbolic.algebra.rank import smallest_singular_value, weakest_rows
 from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
-    from axode.symbolic.analysis.small_motions import Chart, Derivatives
+    from axode.symbolic.analysis.small_motions import Chart, ChartValues
 
 Array = npt.NDArray[np.float64]
 ALONE = 1e-8  # of a rate's largest derivative: a smaller rest is rounding
@@ -215,14 +215,15 @@ class _Task:
             places += sorted(own, key=[*joint.coordinates, *own].index)
         return (*places, *e.independent)
 
-    def _there(self, states: tuple[str, ...], outputs: tuple[str, ...]) -> Derivatives:
+    def _there(self, states: tuple[str, ...], outputs: tuple[str, ...]) -> ChartValues:
         from axode.symbolic.analysis.small_motions import Chart
 
         key = (states, outputs, tuple(self.axes.weights.tolist()) if self.axes.rates else ())
         if key not in self._charts:
             o = self.observables
             x, y = ([o.expression(n) for n in names] for names in (states, outputs))
-            self._charts[key] = Chart(o.equations, x, y, o.reference, axes_field(o, self.axes))
+            lifted = (o.reference, o.forces)
+            self._charts[key] = Chart(o.equations, x, y, lifted, axes_field(o, self.axes))
         point = self.point
         return self._charts[key].at(point.q, point.nu, self.u, self.t, self.p, self.reference)
 
@@ -319,7 +320,7 @@ class _Task:
     # refusals ----------------------------------------------------------------------------------
 
     def _refuse_undefined(
-        self, d: Derivatives, states: Sequence[str], outputs: Sequence[str]
+        self, d: ChartValues, states: Sequence[str], outputs: Sequence[str]
     ) -> None:
         parts = ((states, (d.x_by_z, d.x_dot_by_z, d.x_dot_by_u)), (outputs, (d.y_by_z, d.y_by_u)))
         for names, matrices in parts:
