@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import NotApplicable, UnknownName
+from axode.symbolic.casadi_interrupts import stoppable
 from axode.symbolic.derivative_names import TableName
 
 if TYPE_CHECKING:
@@ -118,17 +119,21 @@ class SymbolicLibrary(AbstractLibrary):
 
         return tuple(RECIPES)
 
+    @stoppable
     def tape(self, name: str) -> Tape:
         return graph_tape(self._graph(name))
 
+    @stoppable
     def entry(self, name: str) -> Entry:
         return self._entry(self._graph(name))
 
+    @stoppable
     def jacobian(self, name: str, wrt: str) -> Entry:
         from axode.symbolic.functions import jacobian_graph
 
         return self._entry(jacobian_graph(self.equations, name, wrt, fixed=self._fixed))
 
+    @stoppable
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         from axode.symbolic.functions import hybrid_graph
 

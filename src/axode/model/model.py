@@ -25,6 +25,7 @@ from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
 from axode.model.state import State
 from axode.names import NamedValues
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
@@ -343,6 +344,7 @@ class Model(DerivativeProducts, ModelDisplay):
 
         return c_code(self.tape(function), prefix)
 
+    @stoppable
     def save(self, path: str | PathLike[str], functions: Iterable[str] | None = None) -> None:
         """Write the model to a file that `axode.load_model` reads without the mechanism.
 
@@ -358,6 +360,7 @@ class Model(DerivativeProducts, ModelDisplay):
         names = self.functions if functions is None else tuple(functions)
         save_model(self.facts, self.scene, {name: self.tape(name) for name in names}, path)
 
+    @stoppable
     def export(
         self,
         path: str | PathLike[str],

@@ -74,7 +74,6 @@ class Factor:
         place = {row: i for i, row in enumerate(self.order)}
         return ca.vertcat(*[x[place[row]] for row in range(n)])
 
-
     def inverse(self) -> SX:
         """The inverse, symmetric: each entry is formed once.
 
