@@ -16,7 +16,7 @@ from axode.codegen.lowering.ir import Writer
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LEAVES, Kind
-from axode.codegen.tape.packing import LANES_PER_INSTRUCTION, Packing, Vector, best_packing
+from axode.codegen.tape.packing import LANES_PER_INSTRUCTION, MISSING, Packing, Vector, best_packing
 from axode.codegen.tape.tape import Tape
 
 
@@ -50,7 +50,7 @@ class PackedLowering(ChunkLowering):
         node = self.packing.nodes[number]
         if node.kind in LEAVES:
             return  # fetched when used
-        if number in self.packing.home:
+        if self.packing.in_vector(number):
             vector, lane = self.packing.home[number]
             self._values[number] = self.wide.element(self._vectors[vector], lane)
         elif node.kind == Kind.ADD:
@@ -69,8 +69,9 @@ class PackedLowering(ChunkLowering):
             constants = self.plan.tape.constants
             nodes = self.packing.nodes
             return self.wide.constants([float(constants[nodes[v].operands[0]]) for v in vector])
-        if len(set(vector)) == 1 or node.kind == Kind.INPUT:
-            return self.wide.gather([self._value(v) for v in vector])
+        if len(set(vector)) == 1 or vector in self.packing.gathered:
+            there = next(v for v in vector if v != MISSING)
+            return self.wide.gather([self._value(there if v == MISSING else v) for v in vector])
         operands = self.packing.operands(vector)
         names = [self._vectors[operand] for operand in operands]
         if node.kind == Kind.ADD:
