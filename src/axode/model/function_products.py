@@ -79,6 +79,13 @@ class FunctionProducts:
         make = products.jvp_tape
         return self._once(("jvp", along), lambda: self._compiled(make(self._source(*along), along)))
 
+    def second_change(self, along: tuple[str, ...], again: tuple[str, ...]) -> Entry:
+        """Change of `jvp`; the last arguments are its directions and those of the second change."""
+        make = products.second_change_tape
+        return self._once(
+            ("second_change", along, again), lambda: self._compiled(make(self.tape, along, again))
+        )
+
     def vjp(self, of: tuple[str, ...]) -> Entry:
         """Gradients, one after the other; the last argument is the weights, flat."""
         make = products.vjp_tape

@@ -22,14 +22,14 @@ from axode.codegen.tape.tape import Port, Tape
 TANGENTS = "tangents"
 
 
-def direction_port(argument: str) -> str:
-    """Name of the port that holds the change of an argument."""
-    return f"{argument}_direction"
-
-
 def jvp_tape(tape: Tape, along: Sequence[str]) -> Tape:
     """Change of a tape's results along changes of some arguments, `<argument>_direction`."""
     return _at_rest(_forward(tape, along))
+
+
+def second_change_tape(tape: Tape, along: Sequence[str], again: Sequence[str]) -> Tape:
+    """Change of what `jvp_tape` gives along changes of arguments, `<argument>_direction_2`."""
+    return _forward(_forward(tape, along), again, "_2")
 
 
 def vjp_tape(tape: Tape, of: Sequence[str]) -> Tape:
@@ -91,9 +91,9 @@ def _times(builder: TapeBuilder, matrix: Vector, xi: Vector) -> Vector:
     return [sum((a * x for a, x in zip(row, xi, strict=True)), zero) for row in rows]
 
 
-def _forward(tape: Tape, along: Sequence[str]) -> Tape:
+def _forward(tape: Tape, along: Sequence[str], ending: str = "") -> Tape:
     sizes = {port.name: port.size for port in tape.inputs}
-    ports = {argument: direction_port(argument) for argument in along}
+    ports = {argument: f"{argument}_direction{ending}" for argument in along}
     return forward_tape(
         tape,
         {argument: (port, 0) for argument, port in ports.items()},
