@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.derivatives import changes_along, forward_tape
+from axode.codegen.tape.derivatives import changes_along, dependencies, forward_tape
 from axode.codegen.tape.formulas import Formula, Vector
 from axode.codegen.tape.fusion import replay
-from axode.codegen.tape.operations import ARITY, Kind
 from axode.codegen.tape.tape import Port, Tape
 
 TANGENTS = "tangents"
@@ -174,24 +173,10 @@ def plan_hessian(tape: Tape, of: Sequence[str]) -> HessianPlan:
 
 def _dependence(gradient: Tape, of: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Return which results of a tape depend on which elements of some arguments."""
-    first, place = 0, {}
-    for name in of:
-        k = next(k for k, port in enumerate(gradient.inputs) if port.name == name)
-        place[k] = first
-        first += gradient.inputs[k].size
-    sets: list[int] = []
-    for code, row in zip(gradient.kinds.tolist(), gradient.operands.tolist(), strict=True):
-        found = 0
-        if code == Kind.INPUT:
-            found = 1 << place[row[0]] + row[1] if row[0] in place else 0
-        elif code != Kind.CONSTANT:
-            for operand in row[: ARITY[Kind(code)]]:
-                found |= sets[operand]
-        sets.append(found)
-    rows = [sets[number] for number in gradient.results.tolist()]
-    return np.array([[row >> k & 1 for k in range(first)] for row in rows], dtype=bool).reshape(
-        len(rows), first
-    )
+    sizes = {port.name: port.size for port in gradient.inputs}
+    elements = [(name, i) for name in of for i in range(sizes[name])]
+    rows = [[element in found for element in elements] for found in dependencies(gradient)]
+    return np.array(rows, dtype=bool).reshape(len(rows), len(elements))
 
 
 def _columns(pattern: npt.NDArray[np.bool_]) -> list[int]:
