@@ -32,6 +32,7 @@ from axode.problems.steps.compiled import Place
 from axode.problems.tracing import traced_tape
 
 if TYPE_CHECKING:
+    from axode.problems.gradients.wrapped_costs import JaxCost, TorchCost
     from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
@@ -161,6 +162,28 @@ class Cost:
         if "input" in changed:
             given["input"] = _changed_input(self.model, self.input, changed["input"])
         return Cost(self._given_model, self.duration, **given)
+
+    def torch_function(self, of: Sequence[str]) -> TorchCost:
+        """Function of tensors of PyTorch, one per name, which differentiates through it.
+
+        Args:
+            of: Names as for `gradient`; tensors are given in this order or by name.
+        """
+        check_arguments(Cost.torch_function, locals())
+        from axode.problems.gradients.wrapped_costs import TorchCost
+
+        return TorchCost(self, of)
+
+    def jax_function(self, of: Sequence[str]) -> JaxCost:
+        """Function of arrays of JAX, one per name, which differentiates through it.
+
+        Args:
+            of: Names as for `gradient`; arrays are given in this order or by name.
+        """
+        check_arguments(Cost.jax_function, locals())
+        from axode.problems.gradients.wrapped_costs import JaxCost
+
+        return JaxCost(self, of)
 
     @property
     def _given_model(self) -> Model:
