@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.problems.gradients.backward import Backward, Totals
 from axode.problems.gradients.cost import Cost
-from axode.problems.gradients.logged_run import LoggedRun, run_logged
+from axode.problems.gradients.ended_runs import EndedRuns, run_logged
 from axode.problems.gradients.start_derivatives import start_derivatives
 from axode.problems.gradients.variables import Variable, read_variables
 from axode.problems.session import Session
@@ -107,7 +107,7 @@ def evaluate_cost(cost: Cost) -> Array:
     return totals.value.reshape(run.starts.batch)
 
 
-def _run(cost: Cost, session: Session) -> LoggedRun:
+def _run(cost: Cost, session: Session) -> EndedRuns:
     return run_logged(
         cost.model,
         cost.state,

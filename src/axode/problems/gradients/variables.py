@@ -53,9 +53,7 @@ class Variables:
         self._inputs = model.inputs if _holds_numbers(input) else ()
         self._all_inputs = model.inputs
         self._start = (
-            ()
-            if start is None
-            else tuple(model.signals.names(*STATE_KINDS).by_full_name(start))
+            () if start is None else tuple(model.signals.names(*STATE_KINDS).by_full_name(start))
         )
         twice = set(self._gains) & {*self._parameters, *self._inputs}
         if twice:

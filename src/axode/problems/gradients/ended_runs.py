@@ -77,7 +77,7 @@ def check_input(plan: InputPlan) -> None:
 
 
 @dataclass(frozen=True)
-class LoggedRun:
+class EndedRuns:
     """Runs that have ended, and the log of their steps.
 
     Attributes:
@@ -108,7 +108,7 @@ def run_logged(
     events: Sequence[Event],
     log: StepLog,
     session: Session,
-) -> LoggedRun:
+) -> EndedRuns:
     """Run to the end and keep the steps.
 
     Args:
@@ -134,7 +134,7 @@ def run_logged(
     if len(begun.failed):
         runs.end_unassembled(begun.failed)
     runs.advance(session)
-    made = LoggedRun(runs, begun, log, model)
+    made = EndedRuns(runs, begun, log, model)
     if not begun.batch:
         raise_if_failed(runs, None)
     elif not made.ended.all():
@@ -150,5 +150,3 @@ def run_logged(
 def as_ends_only(settings: Settings) -> EndsOnly:
     """Return the same settings for runs of which only the end is saved."""
     return EndsOnly(**{name: getattr(settings, name) for name in Settings.__dataclass_fields__})
-
-
