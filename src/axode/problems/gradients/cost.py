@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,17 +89,11 @@ class Cost:
     ) -> None:
         check_arguments(Cost.__init__, {**locals(), "self": self})
         require_model("Cost", model)
-        self._given = {
-            name: value
-            for name, value in locals().items()
-            if name not in ("self", "model", "duration")
-        }
         place = Place.of(model, target, precision)
         check_method(method, place.precision)
         if running is None and final is None and match is None:
             raise InvalidArgument("Cost: give at least one of running, final and match")
-        self._original, self.model, self.duration = model, model.on_cpu(), duration
-        self.input, self.start = input, start
+        self.model, self.duration, self.input = model.on_cpu(), duration, input
         self.grid: Grid | None = None
         self.measured: Array | None = None
         self._columns: tuple[str, ...] = ()
@@ -112,6 +108,7 @@ class Cost:
         self.events = check_events(self.model, events)
         self.plan = plan_input(self.model, input, gains=True)
         check_input(self.plan)
+        self._parameters = dict(parameters or {})
         self.p = checked_parameters(self.model, parameters)
         self.state: GivenState = read_state(self.model, start, "start")
         self._running = _function(self.model, running, "running", inputs=True)
@@ -123,7 +120,8 @@ class Cost:
         self.ends(self.model)  # faults of functions are reported here
 
     def __repr__(self) -> str:
-        parts = [name for name in ("running", "final", "match") if self._given[name] is not None]
+        has = {"running": self._running, "final": self._final, "match": self.grid}
+        parts = [name for name, part in has.items() if part is not None]
         return f"Cost('{self.model.name}', {self.duration:g} s, {', '.join(parts)})"
 
     @property
@@ -148,21 +146,25 @@ class Cost:
             UnknownName: for names that there are not.
             InvalidArgument: for values that are not finite numbers.
         """
-        given = dict(self._given)
         changed: dict[str, dict[str, Array]] = {}
         for name, value in at.items():
             variable = self.variables.resolve(name)
             changed.setdefault(variable.kind, {})[variable.name] = _finite(name, value)
+        made = copy.copy(self)  # with the same functions, traced once
         if "start" in changed:
             names = self.model.signals.names(*STATE_KINDS)
-            given["start"] = names.by_full_name(self.state.named) | changed["start"]
+            start = names.by_full_name(self.state.named) | changed["start"]
+            made.state = read_state(self.model, start, "start")
         if "parameter" in changed:
-            given["parameters"] = {**(given["parameters"] or {}), **changed["parameter"]}
+            made._parameters = {**self._parameters, **changed["parameter"]}
+            made.p = checked_parameters(self.model, made._parameters)
         if "gain" in changed:
-            given["input"] = self.input.changed(**changed["gain"])
+            made.input = self.input.changed(**changed["gain"])
+            made.plan = replace(self.plan, gains=made.input.array())
         if "input" in changed:
-            given["input"] = _changed_input(self.model, self.input, changed["input"])
-        return Cost(self._original, self.duration, **given)
+            made.input = _changed_input(self.model, self.input, changed["input"])
+            made.plan = plan_input(self.model, made.input)
+        return made
 
     def ends(self, model: Model) -> Ends:
         """What runs cost, for the user's model or one on other independent speeds."""
@@ -279,9 +281,9 @@ def _measured(
     table = np.stack([run[name][..., order] for name in columns], axis=-1)
     part = (times - t0) / duration
     inside = (part >= -EQUAL) & (part <= 1 + EQUAL)
-    table = np.ascontiguousarray(table[..., inside, :].reshape(*run.batch, inside.sum(), -1))
     if not inside.any():
         raise InvalidArgument(f"match: no sample of {run!r} is inside the run")
+    table = np.ascontiguousarray(table[..., inside, :])
     bad = ~np.isfinite(table).reshape(-1, len(columns)).all(axis=0)
     if bad.any():
         raise InvalidArgument(f"match: column '{columns[int(np.argmax(bad))]}' is not all finite")
