@@ -19,6 +19,8 @@ LOADED_WHEN_USED = (
     "cupy",
     "pandas",
     "pyarrow",
+    "torch",
+    "jax",
 )
 
 

@@ -9,6 +9,8 @@
 //
 // constraintDynamics runs with Pinocchio's default settings, which are mu = 0 and one iteration: an
 // exact solve for loops of full rank. The proximal kind and lcaba iterate to 1e-12 with mu = 1e-6.
+//
+// Derivatives are timed with the value that they belong to, which is also what is written.
 
 #include <algorithm>
 #include <chrono>
@@ -19,8 +21,11 @@
 #include <vector>
 
 #include <pinocchio/algorithm/aba.hpp>
+#include <pinocchio/algorithm/aba-derivatives.hpp>
 #include <pinocchio/algorithm/constrained-dynamics.hpp>
+#include <pinocchio/algorithm/constrained-dynamics-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
+#include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/constraints.hpp>
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/serialization.hpp>
@@ -124,6 +129,12 @@ int main(int argc, char ** argv)
       return pin::rnea(model, data, s.q, s.v, s.x); });
     measure("aba", samples, out, [&](const Sample & s) -> const Vector & {
       return pin::aba(model, data, s.q, s.v, s.x); });
+    measure("computeRNEADerivatives", samples, out, [&](const Sample & s) -> const Vector & {
+      pin::computeRNEADerivatives(model, data, s.q, s.v, s.x);
+      return data.tau; });
+    measure("computeABADerivatives", samples, out, [&](const Sample & s) -> const Vector & {
+      pin::computeABADerivatives(model, data, s.q, s.v, s.x);
+      return data.ddq; });
     return 0;
   }
   std::vector<LoopData> loop_data;
@@ -132,6 +143,10 @@ int main(int argc, char ** argv)
   pin::initConstraintDynamics(model, data, loops, loop_data);
   measure("constraintDynamics", samples, out, [&](const Sample & s) -> const Vector & {
     return pin::constraintDynamics(model, data, s.q, s.v, s.x, loops, loop_data); });
+  measure("constraintDynamicsDerivatives", samples, out, [&](const Sample & s) -> const Vector & {
+    pin::constraintDynamics(model, data, s.q, s.v, s.x, loops, loop_data);
+    pin::computeConstraintDynamicsDerivatives(model, data, loops, loop_data);
+    return data.ddq; });
   measure("constraintDynamics_proximal", samples, out, [&](const Sample & s) -> const Vector & {
     pin::ProximalSettings settings(1e-12, 1e-6, 10);
     return pin::constraintDynamics(model, data, s.q, s.v, s.x, loops, loop_data, settings); });

@@ -197,7 +197,7 @@ class Runs:
             for run, time, q, pivot in self.approaches
             if run not in ended
         ]
-        warn_of_rows(self.model, stops, level=5)
+        warn_of_rows(self.model, stops)
 
     def _note_approach(self, batch: Batch, run: int) -> None:
         """Note a state at which a pivot is small."""

@@ -33,6 +33,7 @@ from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordina
 from axode.show.motion import scene_with
 from axode.show.viewer.servo import Motors
 from axode.show.web.scene_data import body_index, scene_data
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -57,6 +58,7 @@ PAD = (  # a button for each place of a field of three by three
 )
 
 
+@stoppable
 def page(
     what: Mechanism | Equations | Model,
     path: str | PathLike[str],

@@ -52,8 +52,10 @@ _LEFT_OUT = {
     "plugin": PLUGINS,
 }
 _IGNORED = ("size",)  # how much memory MuJoCo takes
+_BODIES = ("body", "frame", "replicate")  # which MuJoCo does not see outside of <worldbody>
 _DROPPED = {"compiler": ("fusestatic", "discardvisual", "meshdir", "assetdir", "texturedir")}
 _OF_MATERIALS = ("name", "rgba")  # what is shown of them
+_WHOLE = "mujoco.mj_saveLastXML(new, mujoco.MjModel.from_xml_path(path))"
 _LINE = re.compile(r"line (\d+)")
 
 
@@ -246,7 +248,13 @@ class _Expansion:
             return False
         if tag == "attach" or (tag == "model" and parent.tag == "asset"):
             message = "models attached to others are not read; write one file of them first: "
-            self.findings.report(child, message + "mujoco.MjSpec.from_file(path).to_file(new)")
+            self.findings.report(child, message + _WHOLE)
+            return False
+        if top and tag in _BODIES:
+            message = (
+                f"a <{tag}> outside of <worldbody> is not part of the model; put it there, or "
+            )
+            self.findings.report(child, message + "load the file that includes this one")
             return False
         if top and tag == "keyframe":
             self.model.keys += child.children
