@@ -40,7 +40,7 @@ def pendulum() -> ax.Mechanism:
 def drive(s):
     """Balance, and follow a speed that swings."""
     wanted = 0.5 * np.sin(2.0 * s.t) + 0.3 * np.sin(5.0 * s.t)
-    torque = 60 * s["pitch"] + 12 * s["pitch_rate"] + 12 * (s["surge"] - wanted)
+    torque = 40 * s["pitch"] + 4 * s["pitch_rate"] + 4 * (s["surge"] - wanted)
     return {"left.torque": torque, "right.torque": torque}
 
 
@@ -63,11 +63,17 @@ def fit(cost: ax.Cost) -> tuple[dict[str, float], list[float]]:
 
     def distance(x: np.ndarray) -> tuple[float, np.ndarray]:
         found = ax.gradient(cost, dict(zip(names, x * scale, strict=True)))
-        history.append(float(found.value))
         return float(found.value), np.array([found[name] for name in names]) * scale
 
-    bounds = [(0.3, 3.0)] * len(names)
-    best = minimize(distance, np.ones(3), jac=True, method="L-BFGS-B", bounds=bounds)
+    best = minimize(
+        distance,
+        np.ones(3),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.3, 3.0)] * len(names),
+        callback=lambda x: history.append(distance(x)[0]),
+    )
+    history.insert(0, distance(np.ones(3))[0])
     return dict(zip(names, (best.x * scale).tolist(), strict=True)), history
 
 
@@ -107,7 +113,7 @@ def draw(
         axis.set(xlabel="time [s]", ylabel=f"{name} [{recorded.unit(name)}]")
     axes[0].legend(frameon=False, fontsize=8)
     axes[2].plot(history, marker="o", markersize=3, color="tab:blue")
-    axes[2].set(xlabel="gradient", ylabel="mean squared distance", yscale="log")
+    axes[2].set(xlabel="iteration", ylabel="mean squared distance", yscale="log")
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -121,7 +127,7 @@ def main() -> None:
     cost = ax.Cost(model, SECONDS, match=recorded, scales=NOISE, **GIVEN)
     found, history = fit(cost)
     error = uncertainty(model, found)
-    print(f"{len(history)} gradients, mean squared distance {history[0]:.1f} to {history[-1]:.2f}")
+    print(f"{len(history) - 1} iterations from a distance of {history[0]:.1f} to {history[-1]:.2f}")
     for name, value in found.items():
         print(f"{name:8} {value:.3f} +- {error[name]:.3f}, true {TRUE[name]}")
     if options.plots:

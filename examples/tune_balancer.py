@@ -19,10 +19,10 @@ from scipy.optimize import minimize
 
 import axode as ax
 
-ROBOTS = 200
+ROBOTS = 100
 SECONDS, STEP = 3.0, 4e-3
 SPEED = 0.6  # [m/s] wanted
-FIRST = {"kp": 40.0, "kd": 8.0, "kv": 6.0}  # gains that balance, badly
+FIRST = {"kp": 25.0, "kd": 2.0, "kv": 1.0}  # gains that balance, badly
 
 
 def balancer() -> ax.Mechanism:
@@ -69,7 +69,7 @@ def cost_of(model: ax.Model, robots: int) -> ax.Cost:
     )
 
 
-def tune(cost: ax.Cost) -> tuple[dict[str, float], list[float]]:
+def tune(cost: ax.Cost, iterations: int) -> tuple[dict[str, float], list[float]]:
     """Find gains that cost least on average, and the average cost on the way."""
     names, scale = list(FIRST), np.array(list(FIRST.values()))
     history: list[float] = []
@@ -84,9 +84,9 @@ def tune(cost: ax.Cost) -> tuple[dict[str, float], list[float]]:
         np.ones(len(names)),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.2, 10.0)] * len(names),
+        bounds=[(0.2, 30.0)] * len(names),
         callback=lambda x: history.append(mean(x)[0]),
-        options={"maxiter": 25},
+        options={"maxiter": iterations},
     )
     history.insert(0, mean(np.ones(len(names)))[0])
     return dict(zip(names, (best.x * scale).tolist(), strict=True)), history
@@ -119,11 +119,12 @@ def draw(cost: ax.Cost, gains: dict[str, float], history: list[float], path: Pat
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--robots", type=int, default=ROBOTS)
+    parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--plots", type=Path, help="folder for pictures")
     options, _ = parser.parse_known_args()
     cost = cost_of(balancer().derive().compile(), options.robots)
     began = time.perf_counter()
-    gains, history = tune(cost)
+    gains, history = tune(cost, options.iterations)
     seconds = time.perf_counter() - began
     values = cost.value(gains)
     print(f"{options.robots} robots, {len(history) - 1} iterations in {seconds:.1f} s")
