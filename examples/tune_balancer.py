@@ -111,7 +111,7 @@ def draw(cost: ax.Cost, gains: dict[str, float], history: list[float], path: Pat
             axis.set(xlabel="time [s]", ylabel=f"{name} [{unit}]")
     axes[0].legend(frameon=False)
     axes[2].plot(history, marker="o", markersize=3, color="tab:blue")
-    axes[2].set(xlabel="iteration", ylabel="mean cost", yscale="log")
+    axes[2].set(xlabel="iteration", ylabel="mean cost", ylim=(0.0, None))
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
