@@ -83,7 +83,8 @@ class Sensitivities:
             return u[:, found.index].reshape(*run.batch, rows)
         tape = tape_of(model, found.function)
         made = push_forward(tape, known, changes, len(flat))[:, found.index]
-        return made.reshape(*run.batch, rows)
+        made = made.reshape(*run.batch, rows)
+        return np.where(np.isnan(run[found.name]), np.nan, made)  # forces that statics cannot tell
 
     def _states(self, run: Trajectory) -> dict[str, Array]:
         """States of all samples, one per row."""

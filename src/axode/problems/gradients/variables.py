@@ -140,7 +140,7 @@ def read_variables(variables: Variables, of: Any) -> dict[str, Variable]:
     """Variables by the names that were given.
 
     Raises:
-        InvalidArgument: if there are none, or one twice.
+        InvalidArgument: if one is given twice.
         UnknownName: for names that there are not.
     """
     if isinstance(of, str):
@@ -156,6 +156,4 @@ def read_variables(variables: Variables, of: Any) -> dict[str, Variable]:
         if variable in found.values():
             raise InvalidArgument(f"of: '{name}' is given twice")
         found[name] = variable
-    if not found:
-        raise InvalidArgument(f"of: give at least one of {', '.join(variables.known)}")
     return found
