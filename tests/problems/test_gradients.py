@@ -387,6 +387,21 @@ def test_distance_to_measurements(method):
     assert back.value() < 1e-15 and back.grid.count == 7
 
 
+def test_recordings_make_batches():
+    """Each run is compared with its own recording; one recording serves all runs."""
+    model, torques = four_bar(), np.array([0.1, 0.3])
+    given = {"start": CRANK, "method": "rk4", "step": 2e-3}
+    runs = ax.simulate(model, 0.2, input={"tau": torques}, save_every=0.05, **given)[["theta2"]]
+    own = ax.Cost(model, 0.2, match=runs, input={"tau": 0.2}, **given)
+    found = assert_gradient(own, {"tau": 0.2})
+    assert found.value.shape == (2,) and found["tau"][0] > 0 > found["tau"][1]
+    shared = ax.Cost(model, 0.2, match=runs.run(1), input={"tau": torques}, **given)
+    assert shared.value()[1] < 1e-12 < shared.value()[0]
+    wrong = ax.Cost(model, 0.2, match=runs, input={"tau": np.zeros(3)}, **given)
+    with pytest.raises(ax.errors.InvalidArgument, match="make batches that do not fit"):
+        wrong.value()
+
+
 def test_backwards_in_time():
     model = four_bar()
     cost = ax.Cost(

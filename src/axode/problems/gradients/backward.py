@@ -39,7 +39,7 @@ class Ends:
     Attributes:
         final: t, q, nu (p) to the cost of the end; None if there is none.
         tapes: What each step adds, and the cost of one measured instant.
-        measured: Measured numbers, (instants, size) or (runs, instants, size).
+        measured: Measured numbers, (..., instants, size), with axes of the batch of runs.
     """
 
     final: Tape | None
@@ -170,11 +170,11 @@ class Backward:
         for name in program.given:
             buffers[name] = self._given(batch, name, counts, runs)
         tables = {"log": rows}
+        measured = self._measured(ends)
         if "samples" in program.tables:
             tables["samples"] = _own(batch.tables["samples"], runs, 2)
-        if "match" in program.tables:
-            assert ends.measured is not None
-            tables["match"] = _own(ends.measured, members, 2)
+        if "match" in program.tables and measured is not None:
+            tables["match"] = _own(measured, members, 2)
         samples = self.totals.samples
         if samples is not None:
             tables["out"] = np.ascontiguousarray(samples[members])
@@ -255,16 +255,23 @@ class Backward:
         self, ends: Ends, known: dict[str, Array], members: Numbers
     ) -> tuple[Array, dict[str, Array]]:
         """Cost of an instant that was measured where a run ends."""
-        grid, tape = self.run.log.grid, ends.tapes.match
-        assert grid is not None and tape is not None and ends.measured is not None
+        grid, tape, table = self.run.log.grid, ends.tapes.match, self._measured(ends)
+        assert grid is not None and tape is not None and table is not None
         place = (known["t"][:, 0] - grid.start) / grid.period
         row = np.floor(place + 0.5).astype(np.intp)
         due = (row >= 0) & (row < grid.count) & (np.abs(place - row) < 1e-6)
         row = np.clip(row, 0, grid.count - 1)
-        table = ends.measured
         y = table[row] if table.ndim == 2 else table[members, row]
         value, found = pull_back(tape, {**known, "y": y}, due[:, np.newaxis].astype(float))
         return value[:, 0] * due, found
+
+    def _measured(self, ends: Ends) -> Array | None:
+        """Measured numbers of all runs, (instants, size), or of each of them."""
+        table, batch = ends.measured, self.run.starts.batch
+        if table is None or table.ndim == 2:
+            return table
+        shape = table.shape[-2:]
+        return np.ascontiguousarray(np.broadcast_to(table, (*batch, *shape)).reshape(-1, *shape))
 
     def _add_by_parameters(self, members: Numbers, found: Mapping[str, Array]) -> None:
         total = self.totals.shared.get("p")

@@ -33,6 +33,7 @@ from axode.problems.steps.compiled import Place
 from axode.problems.tracing import traced_tape
 
 if TYPE_CHECKING:
+    from axode.problems.gradients.cost_functions import JaxCost, TorchCost
     from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
@@ -138,6 +139,42 @@ class Cost:
         from axode.problems.gradients.gradient import evaluate_cost
 
         return evaluate_cost(self.changed(at) if at else self)
+
+    def torch_function(self, *names: str) -> TorchCost:
+        """Return the cost as a function of tensors of PyTorch, one per name; see `names`.
+
+        Raises:
+            NotApplicable: if PyTorch is not installed.
+        """
+        from axode.problems.gradients.cost_functions import TorchCost
+
+        return TorchCost(self, names)
+
+    def jax_function(self, *names: str) -> JaxCost:
+        """Return the cost as a function of arrays of JAX, one per name; see `names`.
+
+        Raises:
+            NotApplicable: if JAX is not installed.
+        """
+        from axode.problems.gradients.cost_functions import JaxCost
+
+        return JaxCost(self, names)
+
+    def present(self, name: str) -> Array:
+        """Return the present value of a variable, or its samples."""
+        variable = self.variables.resolve(name)
+        if variable.kind == "start":
+            names = self.model.signals.names(*STATE_KINDS)
+            return np.asarray(names.by_full_name(self.state.named)[variable.name])
+        if variable.kind == "parameter":
+            assert self.p is not None
+            return self.p[..., variable.place]
+        if variable.kind == "gain":
+            return np.asarray(self.input.gains[variable.name])
+        plan = self.plan
+        table = plan.constant if plan.sampled is None else plan.sampled.table
+        assert table is not None
+        return table[..., variable.place]
 
     def changed(self, at: Mapping[str, npt.ArrayLike]) -> Cost:
         """Return the same cost with other values of some of its variables.
@@ -287,7 +324,6 @@ def _measured(
     bad = ~np.isfinite(table).reshape(-1, len(columns)).all(axis=0)
     if bad.any():
         raise InvalidArgument(f"match: column '{columns[int(np.argmax(bad))]}' is not all finite")
-    table = table.reshape(-1, *table.shape[-2:]) if run.batch else table
     return Grid(float(times[inside][0]), period, int(inside.sum())), table, tuple(columns)
 
 

@@ -20,7 +20,7 @@ from axode.problems.simulate.inputs import InputPlan
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.simulate import raise_if_failed
-from axode.problems.simulate.starts import Starts, find_starts
+from axode.problems.simulate.starts import Starts, find_starts, shared_batch
 from axode.problems.simulate.step_log import StepLog
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
 
@@ -108,6 +108,7 @@ def run_logged(
     events: Sequence[Event],
     log: StepLog,
     session: Session,
+    others: tuple[int, ...] = (),
 ) -> EndedRuns:
     """Run to the end and keep the steps.
 
@@ -121,12 +122,14 @@ def run_logged(
         events: Zero crossings to locate.
         log: Where the steps go.
         session: The call that this is part of.
+        others: Shape of the batch that measurements make.
 
     Raises:
         SimulationFailed, SingularConfiguration: for a single run that fails.
     """
     target = settings.place.target
-    begun = find_starts(model, start, settings.t0, p, plan.batch, target=target)
+    batch = shared_batch(plan.batch, [others])
+    begun = find_starts(model, start, settings.t0, p, batch, target=target)
     begun.require_some()
     session.begin(len(begun.q), 0.0, 1.0)
     task = Task(model, plan.spread(begun.batch), settings, tuple(events), log=log)

@@ -141,6 +141,7 @@ def _run(cost: Cost, session: Session) -> EndedRuns:
         cost.events,
         StepLog(cost.grid, target=cost.settings.place.target),
         session,
+        () if cost.measured is None else cost.measured.shape[:-2],
     )
 
 
