@@ -186,5 +186,6 @@ class JaxCost(WrappedCost):
     @cached_property
     def _others(self) -> tuple[int, ...]:
         """Shape of the batch that the cost has apart from its variables; takes one run."""
-        at = {name: 1.0 for name, axes in zip(self.names, self.axes, strict=True) if not axes}
+        scalars = [name for name, axes in zip(self.names, self.axes, strict=True) if not axes]
+        at = {name: np.ravel(self.cost.present(name))[0] for name in scalars}
         return np.shape(self.cost.value(at))
