@@ -342,6 +342,8 @@ def test_paths_of_meshes_are_relative_to_the_new_file(tmp_path, monkeypatch):
             assert [shape.file for shape in read.bodies[-1].shapes] == moved
             assert all(file in str(write()) for file in files)
         assert 'file="../home/meshes/arm.obj"' in str(bot.to_mjcf(new / "bot.xml"))
+        bot.save(new / "bot.toml")
+        assert [shape.file for shape in ax.load(new / "bot.toml").bodies[0].shapes] == moved
     assert [shape.file for shape in bot.bodies[0].shapes] == files
 
 
