@@ -1,4 +1,4 @@
-"""Fuzz the readers of mechanism files: `python -m tests.fuzz_readers urdf mjcf --minutes 10`.
+"""Fuzz the readers of mechanisms and meshes: `python -m tests.fuzz_readers urdf --minutes 10`.
 
 Valid texts are spoiled at random, in bytes, words, elements and nesting, and read in a process of
 its own with at most 1 GB. Whatever is not an error of Axode's own is a fault: tracebacks, warnings
@@ -21,10 +21,11 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import axode as ax
-from tests.spoiled_texts import corpora, spoil
+from tests.spoiled_texts import corpora, load
 
 MEMORY = 1 << 30  # [bytes] that a reader may take
 PATIENCE = 20  # [s] of processor time for one text
@@ -35,14 +36,14 @@ def read_for(name: str, folder: Path, end: float, seed: int) -> None:
     """Read spoiled texts until a time; print one line of counts as JSON at the end."""
     dice, counts = random.Random(seed), Counter[str]()
     corpus = corpora()[name]
-    texts, suffix = corpus.texts, corpus.suffix
     for file, text in corpus.beside.items():
         (folder / file).write_text(text)
-    path = folder / f"robot{suffix}"
     while time.time() < end:
-        data = spoil(dice, dice.choice(texts), dice.choice(texts))
+        suffix, data = corpus.draw(dice)
+        path = folder / f"robot{suffix}"
         path.write_bytes(data)
-        outcome = attempt(path)
+        outcome = attempt(path, corpus.read)
+        path.unlink()
         counts[outcome] += 1
         if outcome.startswith("fault"):
             number = sum(n for word, n in counts.items() if word.startswith("fault"))
@@ -52,12 +53,12 @@ def read_for(name: str, folder: Path, end: float, seed: int) -> None:
     print(json.dumps({"counts": counts, "peak": peak}), flush=True)
 
 
-def attempt(path: Path) -> str:
+def attempt(path: Path, read: Callable[[Path], object] = load) -> str:
     """Read one text; return what came of it."""
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     faulthandler.dump_traceback_later(SILENCE, exit=True)
     try:
-        ax.load(path)
+        read(path)
     except ax.AxodeError as error:
         return type(error).__name__
     except MemoryError:

@@ -1,4 +1,4 @@
-"""Texts of mechanism files that are right, and ways to spoil them."""
+"""Texts of mechanism files and meshes that are right, and ways to spoil them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import axode as ax
 from axode.mechanism.files.toml.toml_writer import text_of
 from tests.mechanism import mjcf_models, test_urdf_loops
 from tests.mechanism.random_urdf import random_robot, rounded_robot
+from tests.show import mesh_files
 from tests.users.random_descriptions import random_description
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -140,13 +141,24 @@ NESTED = """<sdf version="1.9"><model name="m" canonical_link="a">
 """
 
 
+def load(path: Path) -> object:
+    """Read a mechanism file."""
+    return ax.load(path)
+
+
 @dataclass(frozen=True)
 class Corpus:
-    """Valid texts for one reader, the ending of their files, and the files beside them."""
+    """Valid texts for one reader by the endings of their files, and the files beside them."""
 
-    texts: list[str]
-    suffix: str
+    texts: dict[str, list[str]]
     beside: dict[str, str] = field(default_factory=dict)
+    read: Callable[[Path], object] = load
+    encoding: str = "utf-8"
+
+    def draw(self, dice: random.Random) -> tuple[str, bytes]:
+        """Spoil a text; return the ending of its file too."""
+        suffix = dice.choice(list(self.texts))
+        return suffix, spoil(dice, *dice.choices(self.texts[suffix], k=2), self.encoding)
 
 
 @cache
@@ -174,15 +186,25 @@ def _corpora() -> dict[str, Corpus]:
     mjcf = [*mjcf_models.TREES.values(), *mjcf_models.LOOPS.values(), mjcf_models.CART]
     mjcf += [str(robot.to_mjcf()) for robot in described]
     return {
-        "toml": Corpus(toml, ".toml"),
-        "extends": Corpus(extended, ".toml", {"diffdrive.urdf": drive}),
-        "urdf": Corpus(urdf, ".urdf"),
-        "mjcf": Corpus(mjcf, ".xml"),
-        "sdf": Corpus([NESTED, *(str(robot.to_sdf()) for robot in described)], ".sdf"),
+        "toml": Corpus({".toml": toml}),
+        "extends": Corpus({".toml": extended}, {"diffdrive.urdf": drive}),
+        "urdf": Corpus({".urdf": urdf}),
+        "mjcf": Corpus({".xml": mjcf}),
+        "sdf": Corpus({".sdf": [NESTED, *(str(robot.to_sdf()) for robot in described)]}),
+        "meshes": mesh_corpus(),
     }
 
 
-def spoil(dice: random.Random, text: str, other: str) -> bytes:
+def mesh_corpus() -> Corpus:
+    """Meshes of a box in every format, which are drawn; bytes are letters of Latin-1."""
+    texts: dict[str, list[str]] = {}
+    for suffix, data in mesh_files.boxes():
+        texts.setdefault(f".{suffix}", []).append(data.decode("latin-1"))
+    beside = {"box.mtl": "newmtl red\nKd 1 0 0\n"}
+    return Corpus(texts, beside, mesh_files.draw, "latin-1")
+
+
+def spoil(dice: random.Random, text: str, other: str, encoding: str = "utf-8") -> bytes:
     """Change a text in a few places, of which one may come from another text."""
     for _ in range(dice.choice((1, 1, 2, 3, 6))):
         text = dice.choice(CHANGES)(dice, text, other)
@@ -190,8 +212,9 @@ def spoil(dice: random.Random, text: str, other: str) -> bytes:
             break
     if dice.random() < 0.02:
         return text.encode("utf-16", errors="replace")
-    data = bytearray(text.encode(errors="surrogatepass"))
-    if dice.random() < 0.1:
+    binary = encoding != "utf-8"
+    data = bytearray(text.encode(encoding, errors="replace" if binary else "surrogatepass"))
+    if dice.random() < (0.7 if binary else 0.1):
         for _ in range(dice.randrange(1, 6)):
             place = dice.randrange(len(data) + 1)
             data[place : place + dice.randrange(3)] = dice.randbytes(dice.randrange(3))

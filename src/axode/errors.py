@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import os
 import re
@@ -16,6 +17,7 @@ _HIDDEN = re.compile(
 )
 
 MOST_DEVIATIONS = 12  # named in one warning
+MAX_LISTED = 5000  # faults in one message
 
 _REPR = reprlib.Repr()
 _REPR.maxother = _REPR.maxstring = 60
@@ -78,7 +80,10 @@ class MechanismError(AxodeError):
         self.source = source
         self.faults = tuple(faults)
         count = f"{len(faults)} problem" + ("s" if len(faults) != 1 else "")
-        super().__init__("\n  ".join([f"{source} has {count}.", *map(str, faults)]))
+        lines = [f"{source} has {count}.", *map(str, faults[:MAX_LISTED])]
+        if len(faults) > MAX_LISTED:
+            lines.append(f"... and {len(faults) - MAX_LISTED} more, in the error's .faults")
+        super().__init__("\n  ".join(lines))
 
 
 class FileError(AxodeError):
@@ -251,12 +256,12 @@ class LeftOut(UserWarning):
 def level_outside() -> int:
     """Count the levels from the caller to the first function outside of this package.
 
-    `warnings.warn` takes it as `stacklevel`, where files that read other files would need more
-    levels than files that do not.
+    `warnings.warn` takes it as `stacklevel`: a warning then shows the user's line, by whichever way
+    it was reached.
     """
-    package = os.path.join(os.path.dirname(__file__), "")
+    own = (os.path.join(os.path.dirname(__file__), ""), functools.__file__)  # cached properties
     level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(package):
+    while frame is not None and frame.f_code.co_filename.startswith(own):
         level, frame = level + 1, frame.f_back
     return level
 

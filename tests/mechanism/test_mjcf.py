@@ -4,6 +4,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import mujoco
 import pytest
 
 import axode as ax
@@ -317,17 +318,42 @@ def test_includes_that_cannot_be_read(tmp_path):
     assert "is a part of an MJCF model: its outermost element is <mujocoinclude>" in part
 
 
-def test_models_within_models_are_refused_with_a_remedy(tmp_path):
+def test_models_within_models_are_refused_with_a_remedy_that_works(tmp_path):
+    (tmp_path / "m.xml").write_text(model())
+    attached = f'<body><joint/>{MASS}<attach model="m" prefix="m_" body="link"/></body>'
     text = model(after='<asset><model name="m" file="m.xml"/></asset>')
+    text = text.replace("</worldbody>", f"{attached}</worldbody>")
     message = refusal(tmp_path, text, ax.MechanismError)
-    assert "models attached to others are not read; write one file of them first" in message
+    assert message.count("models attached to others are not read; write one file of them") == 2
+    remedy = message.rsplit("first: ", 1)[1].splitlines()[0]
+    files = {"path": str(tmp_path / "robot.xml"), "new": str(tmp_path / "new.xml")}
+    eval(remedy, {"mujoco": mujoco, **files})
+    robot = ax.load(tmp_path / "new.xml")
+    assert "m_link" in [body.name for body in robot.bodies]
+
+
+def test_bodies_that_mujoco_would_not_see_are_refused(tmp_path):
+    """MuJoCo itself forgets them without a message."""
+    lost = '<body name="lost"/><frame><body name="too"/></frame>'
+    message = refusal(tmp_path, model(after=lost), ax.MechanismError)
+    assert "[body.lost] a <body> outside of <worldbody> is not part of the model" in message
+    assert "[frame] a <frame> outside of <worldbody> is not part of the model" in message
+    part = "<mujoco><asset/></mujoco>"
+    assert "has no body; if this is a part of a model, load the file that includes it" in refusal(
+        tmp_path, part, ax.MechanismError
+    )
 
 
 def test_sizes_are_limited(tmp_path, monkeypatch):
     deep = "<frame>" * 200 + "</frame>" * 200
     assert "elements are nested more than 150 deep" in refusal(tmp_path, model(MASS + deep))
     many = model(MASS + '<replicate count="999999"><site/></replicate>')
-    assert "more than 200000 elements, with all copies" in refusal(tmp_path, many)
+    assert "more than 30000 elements, with all copies" in refusal(tmp_path, many)
+    (tmp_path / "part.xml").write_text("<mujoco/>")
+    monkeypatch.setattr(mjcf_text, "MAX_BYTES", 8)
+    included = model(after='<include file="part.xml"/>')
+    assert "the included files have more than 0 MiB." in refusal(tmp_path, included)
+    monkeypatch.undo()
     entity = '<!DOCTYPE mujoco [<!ENTITY a "b">]>' + model()
     assert "a document type declaration, which is not read" in refusal(tmp_path, entity)
     (tmp_path / "solid.obj").write_text(TETRAHEDRON)

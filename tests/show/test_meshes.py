@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import struct
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -18,106 +17,23 @@ from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.picture import picture
 from axode.show.report.player_data import playback
-from axode.show.surfaces import mesh_formats, mesh_library
+from axode.show.surfaces import mesh_arrays, mesh_formats, mesh_library
 from axode.show.surfaces.collada import read_collada
 from axode.show.surfaces.mesh_address import locate
 from axode.show.surfaces.mesh_arrays import Part, clean, simplify, with_normals
 from axode.show.surfaces.mesh_formats import read_parts
 from axode.show.web.scene_data import MAX_SURFACE_TRIANGLES
-
-SIZE = np.array([0.2, 0.3, 0.4])
-CORNERS = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]) * SIZE
-QUADS = np.array(
-    [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+from tests.show.mesh_files import (
+    CORNERS,
+    FACES,
+    SIZE,
+    ascii_stl,
+    binary_stl,
+    boxes,
+    collada,
+    gltf,
+    obj,
 )
-FACES = np.concatenate([QUADS[:, [0, 1, 2]], QUADS[:, [0, 2, 3]]])
-
-
-def binary_stl(corners: np.ndarray, count: int | None = None) -> bytes:
-    facets = np.zeros(len(corners), mesh_formats._FACET)
-    facets["corners"] = corners
-    number = len(corners) if count is None else count
-    return bytes(80) + struct.pack("<I", number) + facets.tobytes()
-
-
-def ascii_stl(corners: np.ndarray) -> bytes:
-    facets = [
-        "facet normal 0 0 0\nouter loop\n"
-        + "".join("vertex {:g} {:g} {:g}\n".format(*point) for point in triangle)
-        + "endloop\nendfacet\n"
-        for triangle in corners
-    ]
-    return ("solid box\n" + "".join(facets) + "endsolid box\n").encode()
-
-
-def obj() -> bytes:
-    points = "".join("v {:g} {:g} {:g}\n".format(*point) for point in CORNERS)
-    quads = ["f " + " ".join(f"{k + 1}//1" for k in quad) for quad in QUADS]
-    last = "f " + " ".join(str(int(k) - len(CORNERS)) for k in QUADS[-1])
-    lines = ["mtllib box.mtl", points, "usemtl red", *quads[:3], "usemtl blue", *quads[3:5], last]
-    return "\n".join(lines).encode()
-
-
-def collada(unit: float = 0.001, place: str = "", text: str = "") -> bytes:
-    points = " ".join(f"{x:.17g}" for x in (CORNERS / unit).ravel())
-    corners = " ".join(f"{k} 0" for k in QUADS.ravel())
-    inside = (
-        text
-        or f"""
-      <library_effects><effect id="e"><profile_COMMON><technique><phong>
-        <diffuse><color>1 0.5 0 1</color></diffuse></phong></technique></profile_COMMON></effect>
-      </library_effects>
-      <library_materials><material id="m"><instance_effect url="#e"/></material></library_materials>
-      <library_geometries><geometry id="g"><mesh>
-        <source id="p"><float_array id="f">{points}</float_array></source>
-        <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
-        <polylist material="s"><input semantic="VERTEX" source="#v" offset="0"/>
-          <input semantic="NORMAL" source="#p" offset="1"/>
-          <vcount>4 4 4 4 4 4</vcount><p>{corners}</p></polylist>
-      </mesh></geometry></library_geometries>
-      <library_visual_scenes><visual_scene id="scene"><node>{place}
-        <instance_geometry url="#g"><bind_material><technique_common>
-        <instance_material symbol="s" target="#m"/></technique_common></bind_material>
-        </instance_geometry></node></visual_scene></library_visual_scenes>
-      <scene><instance_visual_scene url="#scene"/></scene>"""
-    )
-    return f"""<?xml version="1.0"?><COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema">
-      <asset><unit meter="{unit}"/><up_axis>Y_UP</up_axis></asset>{inside}</COLLADA>""".encode()
-
-
-def gltf(**changed: object) -> bytes:
-    points, faces = CORNERS.astype("<f4").tobytes(), FACES.astype("<u2").tobytes()
-    data = base64.b64encode(points + faces).decode()
-    tree = {
-        "asset": {"version": "2.0"},
-        "scenes": [{"nodes": [0]}],
-        "scene": 0,
-        "nodes": [{"mesh": 0}],
-        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1, "material": 0}]}],
-        "materials": [{"pbrMetallicRoughness": {"baseColorFactor": [0.0, 1.0, 0.0, 1.0]}}],
-        "buffers": [
-            {
-                "uri": f"data:application/octet-stream;base64,{data}",
-                "byteLength": len(points) + len(faces),
-            }
-        ],
-        "bufferViews": [
-            {"buffer": 0, "byteOffset": 0, "byteLength": len(points)},
-            {"buffer": 0, "byteOffset": len(points), "byteLength": len(faces)},
-        ],
-        "accessors": [
-            {
-                "bufferView": 0,
-                "componentType": 5126,
-                "count": 8,
-                "type": "VEC3",
-                "min": [0, 0, 0],
-                "max": SIZE.tolist(),
-            },
-            {"bufferView": 1, "componentType": 5123, "count": 36, "type": "SCALAR"},
-        ],
-    }
-    return json.dumps(tree | changed).encode()
 
 
 def nothing(_: str) -> None:
@@ -139,19 +55,10 @@ def check_box(parts: list[Part]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "data"),
-    [
-        ("stl", binary_stl(CORNERS[FACES])),
-        ("stl", binary_stl(CORNERS[FACES]) + b"a comment behind it"),
-        ("stl", ascii_stl(CORNERS[FACES])),
-        ("obj", obj()),
-        ("dae", collada()),
-        ("dae", collada(2.54, "<translate>0 0 0</translate><rotate>0 0 1 0</rotate>")),
-        ("gltf", gltf()),
-    ],
+    ("suffix", "data"), [*boxes(), ("stl", binary_stl(CORNERS[FACES]) + b"a comment behind it")]
 )
 def test_every_format_is_the_same_box(suffix: str, data: bytes) -> None:
-    if suffix == "gltf":
+    if suffix in mesh_formats.TRIMESH:
         pytest.importorskip("trimesh")
     check_box(read_parts(data, suffix, nothing))
 
@@ -240,9 +147,41 @@ def test_hostile_files_are_refused(suffix: str, data: bytes, message: str) -> No
 
 
 def test_more_triangles_than_any_robot_has_are_refused(monkeypatch) -> None:
-    monkeypatch.setattr(mesh_formats, "MAX_TRIANGLES", 11)
-    with pytest.raises(FileError, match="has 12 triangles, more than 11"):
-        read_parts(binary_stl(CORNERS[FACES]), "stl", nothing)
+    monkeypatch.setattr(mesh_arrays, "MAX_TRIANGLES", 11)
+    files = {"stl": binary_stl(CORNERS[FACES]), "obj": obj(), "dae": collada()}
+    for suffix, data in files.items():
+        with pytest.raises(FileError, match="has 12 triangles, more than 11"):
+            read_parts(data, suffix, nothing)
+
+
+def test_copies_count_before_they_are_made(monkeypatch) -> None:
+    """A few bytes repeat a mesh thousands of times; the copies would take all memory."""
+    monkeypatch.setattr(mesh_arrays, "MAX_TRIANGLES", 50)
+    copies = collada().replace(b"<node>", b'<node><instance_geometry url="#g"/>')
+    assert len(read_parts(copies, "dae", nothing)) == 2
+    many = collada().replace(b"<node>", b"<node>" + b'<instance_geometry url="#g"/>' * 4000)
+    with pytest.raises(FileError, match="has 60 triangles, more than 50"):
+        read_parts(many, "dae", nothing)
+    pytest.importorskip("trimesh")
+    monkeypatch.setattr(mesh_formats, "MAX_CORNERS", 3 * (8 + 36))
+    for count in (1, 2, 3):
+        nodes = {"nodes": [{"mesh": 0}] * count, "scenes": [{"nodes": list(range(count))}]}
+        if count < 3:
+            assert len(read_parts(gltf(**nodes), "gltf", nothing)) == count
+        else:
+            with pytest.raises(FileError, match="more than 132 corners of triangles with all cop"):
+                read_parts(gltf(**nodes), "gltf", nothing)
+
+
+def test_many_materials_are_a_few_parts() -> None:
+    """Every part costs time; a file with a material per triangle once took hours."""
+    faces = "".join(f"usemtl m{k}\nf 1 2 3\n" for k in range(3000))
+    data = b"v 0 0 0\nv 1 0 0\nv 0 1 0\nv 9 9 9\nmtllib a.mtl\n" + faces.encode()
+    (part,) = read_parts(data, "obj", nothing)
+    assert len(part.faces) == 3000 and len(part.points) == 3
+    colours = "".join(f"newmtl m{k}\nKd 0 {k % 60 / 60} {k // 60 / 60}\n" for k in range(3000))
+    with pytest.raises(FileError, match="has more than 1000 colours"):
+        read_parts(data, "obj", {"a.mtl": colours.encode()}.get)
 
 
 def test_long_texts_are_refused(monkeypatch) -> None:
@@ -253,6 +192,9 @@ def test_long_texts_are_refused(monkeypatch) -> None:
         ):
             read_parts(data, suffix, nothing)
     check_box(read_parts(binary_stl(CORNERS[FACES]), "stl", nothing))
+    monkeypatch.setattr(mesh_formats, "MAX_PLY_TEXT", 50)
+    with pytest.raises(FileError, match="is a text of more than 0 MiB"):
+        read_parts(b"ply\nformat ascii 1.0\n" + b" " * 50, "ply", nothing)
     with pytest.raises(FileError, match="has more than 500000 elements"):
         read_collada(b"<COLLADA>" + b"<a/>" * 1_000_000, nothing)
 
@@ -432,7 +374,7 @@ def test_a_missing_mesh_is_one_warning_and_a_simple_solid(robot: ax.Mechanism) -
 def test_limits_hold_for_all_meshes_together(robot: ax.Mechanism, monkeypatch) -> None:
     limits = (
         ("ALL_BYTES", 100, "the meshes are too large together"),
-        ("MAX_TRIANGLES", 3, "the meshes have more than 3 triangles together"),
+        ("ALL_TRIANGLES", 3, "the meshes have more than 3 triangles together"),
     )
     for name, limit, message in limits:
         with monkeypatch.context() as patch, pytest.warns(LeftOut, match=message):

@@ -22,6 +22,7 @@ from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.targets.c import c_code, c_library
 from tests.targets import functions
 from tests.targets.agreement import MANY, assert_agree, interpreter, largest_terms, samples
+from tests.targets.emulated.__main__ import Processor
 from variants import further
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -119,6 +120,18 @@ def test_self_test_finds_a_wrong_result(tmp_path):
     program = tmp_path / "test"
     subprocess.run([CC, *FLAGS, source, test, "-o", program, "-lm"], check=True)
     assert subprocess.run([program], capture_output=True, check=False).returncode == 1
+
+
+@needs_cc
+def test_runs_on_emulated_processors_know_what_passed(tmp_path):
+    """`make test-emulated` once took every result for a failure; here without an emulator."""
+    here = Processor(compiler=(CC, *FLAGS), last=("-lm",), emulator=("env",), packages="")
+    code = c_code(Tape.from_casadi(functions.planar_chain(2)))
+    passed, output = here.run(code, tmp_path)
+    assert passed and "0 wrong" in output
+    broken = replace(code, source=code.source.replace("sin(", "cos("))
+    assert not here.run(broken, tmp_path)[0]
+    assert not here.run(replace(code, source="nonsense"), tmp_path)[0]
 
 
 @needs_cc

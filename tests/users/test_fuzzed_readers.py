@@ -6,10 +6,10 @@ import warnings
 import pytest
 
 from tests import fuzz_readers
-from tests.spoiled_texts import corpora, spoil
+from tests.spoiled_texts import corpora
 from variants import further
 
-READERS = ("toml", "extends", "urdf", "mjcf", "sdf")
+READERS = ("toml", "extends", "urdf", "mjcf", "sdf", "meshes")
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -17,24 +17,26 @@ def test_texts_that_are_right_are_read(name, tmp_path):
     corpus = corpora()[name]
     for file, text in corpus.beside.items():
         (tmp_path / file).write_text(text)
-    path = tmp_path / f"robot{corpus.suffix}"
-    for text in corpus.texts[-4:]:
-        path.write_text(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert fuzz_readers.attempt(path) == "read", text
+    for suffix, texts in corpus.texts.items():
+        path = tmp_path / f"robot{suffix}"
+        for text in texts[-4:]:
+            path.write_bytes(text.encode(corpus.encoding))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert fuzz_readers.attempt(path, corpus.read) == "read", text
 
 
 @pytest.mark.parametrize("seed", [1, *map(further, range(2, 6))])
 @pytest.mark.parametrize("name", READERS)
 def test_only_our_own_errors_come_out_of_spoiled_texts(name, seed, tmp_path):
     corpus, dice = corpora()[name], random.Random(seed)
-    path = tmp_path / f"robot{corpus.suffix}"
     for _ in range(25):
-        path.write_bytes(spoil(dice, *dice.choices(corpus.texts, k=2)))
+        suffix, data = corpus.draw(dice)
+        path = tmp_path / f"robot{suffix}"
+        path.write_bytes(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outcome = fuzz_readers.attempt(path)
+            outcome = fuzz_readers.attempt(path, corpus.read)
         assert not outcome.startswith("fault"), f"{outcome}\n{path.read_bytes()!r}"
 
 

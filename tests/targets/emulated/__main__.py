@@ -7,6 +7,7 @@ under QEMU. A processor whose compiler or emulator is missing is skipped.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,8 @@ class Processor:
         if built.returncode:
             return False, built.stdout
         done = _output([*self.emulator, str(program)])
-        return done.stdout.strip().endswith(" 0 wrong"), done.stdout.strip()
+        said = done.stdout.strip()
+        return re.match(rf"{code.name}: 0 wrong\b", said) is not None, said
 
 
 PROCESSORS = {

@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration, shortened
+from axode.errors import (
+    InvalidArgument,
+    NotAnEquilibrium,
+    SingularConfiguration,
+    level_outside,
+    shortened,
+)
 from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -37,6 +43,7 @@ from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
 from axode.symbolic.algebra.rank import smallest_singular_value, weakest_rows
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.symbolic.analysis.small_motions import Chart, ChartValues
@@ -51,6 +58,7 @@ FASTEST = 1e6  # speed that a unit independent speed may cause: beyond, these ar
 _CHARTS: WeakKeyDictionary[Model, dict[Any, Chart]] = WeakKeyDictionary()
 
 
+@stoppable
 def linearize(
     model: Model,
     state: Any = None,
@@ -109,7 +117,7 @@ def linearize(
             'Its .drift holds the rates; input="hold" finds inputs that keep the speeds, '
             "settle=True the equilibrium nearby.",
             NotAnEquilibrium,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     return made
 

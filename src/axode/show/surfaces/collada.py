@@ -14,7 +14,7 @@ import numpy as np
 from axode.errors import FileError
 from axode.mechanism.files.xml_tree import decode
 from axode.mechanism.scene.scene import Array, Colour
-from axode.show.surfaces.mesh_arrays import Indices, Part, fans
+from axode.show.surfaces.mesh_arrays import Indices, Part, check_count, fans, used_points
 
 MAX_DEPTH = 64
 MAX_ELEMENTS = 1_000_000  # their beginnings and ends
@@ -68,6 +68,7 @@ class _Document:
         self.geometries: dict[str, list[tuple[str, Array, Indices]]] = {}
         self.made: list[Part] = []
         self.instances = 0
+        self.triangles = 0
 
     def parts(self) -> list[Part]:
         """All parts in metres."""
@@ -118,6 +119,8 @@ class _Document:
         if name not in self.geometries:
             self.geometries[name] = list(self._triangles(geometry))
         for material, points, faces in self.geometries[name]:
+            self.triangles += len(faces)
+            check_count(self.triangles)
             if np.linalg.det(pose[:3, :3]) < 0:
                 faces = faces[:, ::-1]
             placed = points @ pose[:3, :3].T + pose[:3, 3]
@@ -145,7 +148,7 @@ class _Document:
                     sizes = np.array((element.text or "").split(), np.int64)
                 if sizes.sum() > len(corners) or sizes.min(initial=0) < 0:
                     raise FileError("its polygons have fewer corners than they announce")
-                yield group.get("material", ""), points, fans(corners, sizes)
+                yield group.get("material", ""), *used_points(points, fans(corners, sizes))
 
     def _positions(self, vertex: ElementTree.Element) -> Array:
         vertices = self.by_id.get(vertex.get("source", "").removeprefix("#"))

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from axode.errors import FileError
 from axode.mechanism.scene.scene import Array, Colour
 
 CREASE = math.cos(math.radians(40.0))  # sharper edges stay edges
 WELD = 2.0**-20  # of the extent: points nearer than this are one
 LARGEST = 1e6  # [m]
+MAX_TRIANGLES = 1_000_000  # of one file
 Indices = npt.NDArray[np.int64]
 
 
@@ -26,7 +28,12 @@ class Part:
 
 
 def fans(corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Triangles of polygons whose corners follow each other: (triangles, 3)."""
+    """Triangles of polygons whose corners follow each other: (triangles, 3).
+
+    Raises:
+        FileError: if they are too many.
+    """
+    check_count(int(np.maximum(sizes - 2, 0).sum()))
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]) if len(sizes) else np.zeros(0, int)
     made = []
     for size in np.unique(sizes[sizes >= 3]).tolist():
@@ -37,17 +44,28 @@ def fans(corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.concatenate(made) if made else np.zeros((0, 3), int)
 
 
+def check_count(triangles: int) -> None:
+    """Raise an error for more triangles than any robot has."""
+    if triangles > MAX_TRIANGLES:
+        raise FileError(f"has {triangles} triangles, more than {MAX_TRIANGLES}")
+
+
+def used_points(points: Array, faces: Indices) -> tuple[Array, Indices]:
+    """Leave out points that no triangle has, and triangles whose points are missing."""
+    faces = faces[((faces >= 0) & (faces < len(points))).all(1)]
+    used, renumbered = np.unique(faces, return_inverse=True)
+    return points[used], renumbered.reshape(-1, 3)
+
+
 def clean(part: Part) -> Part:
     """Leave out triangles whose corners are missing, not finite, or no triangle at all."""
     points = np.asarray(part.points, float).reshape(-1, 3)
     faces = np.asarray(part.faces, np.int64).reshape(-1, 3)
     sound = np.isfinite(points).all(1) & (np.abs(points) < LARGEST).all(1)
-    there = ((faces >= 0) & (faces < len(points))).all(1)
-    faces = faces[there]
+    faces = faces[((faces >= 0) & (faces < len(points))).all(1)]
     faces = faces[sound[faces].all(1)]
     faces = faces[_doubled_areas(Part(points, faces)) > 0]
-    used, faces = np.unique(faces, return_inverse=True)
-    return Part(points[used], faces.reshape(-1, 3), part.colour)
+    return Part(*used_points(points, faces), part.colour)
 
 
 def cluster(part: Part, cell: float) -> Part:

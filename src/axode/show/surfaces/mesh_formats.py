@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,13 +12,15 @@ import numpy as np
 from axode.errors import FileError
 from axode.mechanism.scene.scene import Colour
 from axode.show.surfaces.collada import read_collada
-from axode.show.surfaces.mesh_arrays import Part, fans
+from axode.show.surfaces.mesh_arrays import MAX_TRIANGLES, Part, check_count, fans, used_points
 
 Neighbour: TypeAlias = Callable[[str], bytes | None]
 
-MAX_TRIANGLES = 3_000_000
 MAX_TEXT = 32 << 20  # bytes of a file of words, which take far more memory than that
+MAX_PLY_TEXT = MAX_TEXT // 2
+MAX_COLOURS = 1000  # of an OBJ file
 MAX_NODES = 10_000  # of a glTF file
+MAX_CORNERS = 3 * MAX_TRIANGLES  # of all copies in a glTF file
 TEXTS = ("obj", "dae", "gltf")
 TRIMESH = ("glb", "gltf", "ply")
 
@@ -36,8 +38,9 @@ def read_parts(data: bytes, suffix: str, neighbour: Neighbour) -> list[Part]:
     """
     if suffix not in FORMATS:
         raise FileError(f"'.{suffix}' files are not read, only {', '.join(FORMATS)}")
-    if len(data) > MAX_TEXT and (suffix in TEXTS or _is_ascii_stl(data)):
-        raise FileError(f"is a text of more than {MAX_TEXT >> 20} MiB; binary files may be larger")
+    limit = _longest_text(data, suffix)
+    if limit is not None and len(data) > limit:
+        raise FileError(f"is a text of more than {limit >> 20} MiB; binary files may be larger")
     try:
         parts = FORMATS[suffix](data, neighbour)
     except FileError:
@@ -45,10 +48,17 @@ def read_parts(data: bytes, suffix: str, neighbour: Neighbour) -> list[Part]:
     except Exception as error:  # whatever a reader of a damaged file may raise
         raise FileError(_damaged(suffix, error)) from None
     count = sum(len(part.faces) for part in parts)
-    if not 0 < count <= MAX_TRIANGLES:
-        many = f"has {count} triangles, more than {MAX_TRIANGLES}"
-        raise FileError(many if count else "holds no triangles")
+    check_count(count)
+    if not count:
+        raise FileError("holds no triangles")
     return parts
+
+
+def _longest_text(data: bytes, suffix: str) -> int | None:
+    """Size limit of a file of words [bytes]; None for a binary one."""
+    if suffix == "ply" and b"format ascii" in data[:1000]:
+        return MAX_PLY_TEXT
+    return MAX_TEXT if suffix in TEXTS or (suffix == "stl" and _is_ascii_stl(data)) else None
 
 
 def _damaged(suffix: str, error: Exception) -> str:
@@ -96,7 +106,7 @@ def _soup(corners: np.ndarray) -> Part:
 
 
 def _obj(data: bytes, neighbour: Neighbour) -> list[Part]:
-    """Faces by material; polygons become fans of triangles."""
+    """Faces by colour; polygons become fans of triangles."""
     points: list[list[bytes]] = []
     groups: dict[bytes, list[list[bytes]]] = {}
     colours: dict[bytes, Colour] = {}
@@ -115,14 +125,21 @@ def _obj(data: bytes, neighbour: Neighbour) -> list[Part]:
             for name in dict.fromkeys([b" ".join(words[1:]), *words[1:]]):
                 colours |= _materials(neighbour(name.decode(errors="replace")) or b"")
     places = np.array(points, dtype="S32").astype(float).reshape(-1, 3)
+    by_colour: dict[Colour | None, list[list[bytes]]] = {}
+    for name, polygons in groups.items():
+        by_colour.setdefault(colours.get(name), []).extend(polygons)
+    if len(by_colour) > MAX_COLOURS:
+        raise FileError(f"has more than {MAX_COLOURS} colours")
     return [
-        Part(places, _fans(faces, len(places)), colours.get(name)) for name, faces in groups.items()
+        Part(*used_points(places, _fans(polygons, len(places))), colour)
+        for colour, polygons in by_colour.items()
     ]
 
 
 def _fans(polygons: list[list[bytes]], count: int) -> np.ndarray:
     """Triangles of polygons; negative numbers count from the end of all points."""
     sizes = np.array([len(polygon) for polygon in polygons])
+    check_count(int(np.maximum(sizes - 2, 0).sum()))
     words = [int(word.split(b"/", 1)[0]) for polygon in polygons for word in polygon]
     flat = np.array(words, np.int64)
     corners = np.where(flat > 0, flat - 1, flat + count)
@@ -211,6 +228,17 @@ def _check_gltf(data: bytes, suffix: str) -> None:
         raise FileError("its nodes are too many, or no tree")
     if not all("bufferView" in accessor for accessor in tree.get("accessors", [])):
         raise FileError("announces numbers without their bytes, or compressed ones")
+    corners = [sum(_sizes(mesh, tree["accessors"])) for mesh in tree.get("meshes", [])]
+    copies = [corners[node["mesh"]] for node in nodes if "mesh" in node]
+    if sum(corners) + sum(copies) > MAX_CORNERS:
+        raise FileError(f"has more than {MAX_CORNERS} corners of triangles with all copies")
+
+
+def _sizes(mesh: dict[str, Any], accessors: list[dict[str, Any]]) -> Iterator[int]:
+    """How many numbers, or triples of them, the parts of a mesh have."""
+    for part in mesh.get("primitives", []):
+        used = [*part["attributes"].values(), *([part["indices"]] if "indices" in part else [])]
+        yield sum(int(accessors[number]["count"]) for number in used)
 
 
 def _tint(mesh: Any) -> Colour | None:

@@ -16,11 +16,12 @@ from axode.errors import FileError, LeftOut, first_of
 from axode.mechanism.scene.scene import Colour, Scene, Surface
 from axode.show.surfaces.mesh_address import MAX_BYTES, locate
 from axode.show.surfaces.mesh_arrays import LARGEST, Part, clean, simplify
-from axode.show.surfaces.mesh_formats import MAX_TRIANGLES, read_parts
+from axode.show.surfaces.mesh_formats import read_parts
 
 _File: TypeAlias = tuple[Path, int, int]  # when it was changed, and its size
 
 ALL_BYTES = 512 << 20  # of the files of one scene
+ALL_TRIANGLES = 3_000_000  # likewise
 MOST_FILES = 3  # named for one reason why they cannot be shown
 
 
@@ -68,7 +69,7 @@ def _simplified(
     """Read files; those that cannot be shown are listed with their errors."""
     placed: list[PlacedPart] = []
     unreadable: list[tuple[Surface, FileError | OSError]] = []
-    bytes_left, triangles_left = ALL_BYTES, MAX_TRIANGLES
+    bytes_left, triangles_left = ALL_BYTES, ALL_TRIANGLES
     for surface, file in found:
         try:
             bytes_left -= file[2]
@@ -77,12 +78,13 @@ def _simplified(
             parts = _read(*file)
             triangles_left -= sum(len(part.faces) for part in parts)
             if triangles_left < 0:
-                raise FileError(f"the meshes have more than {MAX_TRIANGLES} triangles together")
+                raise FileError(f"the meshes have more than {ALL_TRIANGLES} triangles together")
             made = [_place(surface, part) for part in parts]
-            made = [part for part in made if len(part.part.faces)]
+            made = [item for item in made if len(item.part.faces)]
             if not made:
                 raise FileError(f"has no triangle between 0 and {LARGEST:g} m")
-            placed += made
+            few = simplify([item.part for item in made], limit)  # one large file in memory, not all
+            placed += [replace(item, part=part) for item, part in zip(made, few, strict=True)]
         except (FileError, OSError) as error:
             unreadable.append((surface, error))
     merged: dict[tuple[str, Colour], list[Part]] = {}

@@ -94,6 +94,10 @@ def _build(compiled: CompiledModel, stem: str, geometry: Geometry) -> Mechanism:
     if not compiled.disabled("GRAVITY"):
         gravity = tuple(float(x) for x in model.opt.gravity)  # type: ignore[assignment]
     mechanism = Mechanism(name, gravity=gravity)
+    if model.nbody < 2:
+        message = "has no body; if this is a part of a model, load the file that includes it"
+        findings.report(compiled.text.root, message, name=name)
+        return mechanism
     bodies = BodyReader(compiled, mechanism)
     bodies.add_all()
     constraints = ConstraintReader(compiled, mechanism, bodies)

@@ -24,12 +24,12 @@ from axode.mechanism.files.mjcf.mjcf_findings import (
     TERRAIN,
     MjcfFindings,
 )
-from axode.mechanism.files.xml_tree import Element, decode, parse
+from axode.mechanism.files.xml_tree import MAX_BYTES, Element, decode, parse
 
 MAX_DEPTH = 150
-MAX_ELEMENTS = 200_000  # with all copies that <replicate> makes
+MAX_ELEMENTS = 30_000  # with all copies that <replicate> makes; MuJoCo's time grows as the square
 MAX_INCLUDES = 200
-MAX_FILE = 32 << 20
+MAX_FILE = 32 << 20  # of meshes and included files
 
 _SECTIONS = {  # whose elements are left out one by one
     "sensor": SENSORS,
@@ -52,8 +52,10 @@ _LEFT_OUT = {
     "plugin": PLUGINS,
 }
 _IGNORED = ("size",)  # how much memory MuJoCo takes
+_BODIES = ("body", "frame", "replicate")  # which MuJoCo does not see outside of <worldbody>
 _DROPPED = {"compiler": ("fusestatic", "discardvisual", "meshdir", "assetdir", "texturedir")}
 _OF_MATERIALS = ("name", "rgba")  # what is shown of them
+_WHOLE = "mujoco.mj_saveLastXML(new, mujoco.MjModel.from_xml_path(path))"
 _LINE = re.compile(r"line (\d+)")
 
 
@@ -176,6 +178,7 @@ class _Expansion:
         self.included: set[str] = set()
         self.materials: set[str] = set()
         self.count = 0
+        self.bytes_read = 0
         self.kept: list[Element] = []  # alive: identities must stay theirs
         self.model = ModelText(Element("mujoco", {}, 1), findings)
 
@@ -246,7 +249,13 @@ class _Expansion:
             return False
         if tag == "attach" or (tag == "model" and parent.tag == "asset"):
             message = "models attached to others are not read; write one file of them first: "
-            self.findings.report(child, message + "mujoco.MjSpec.from_file(path).to_file(new)")
+            self.findings.report(child, message + _WHOLE)
+            return False
+        if top and tag in _BODIES:
+            message = (
+                f"a <{tag}> outside of <worldbody> is not part of the model; put it there, or "
+            )
+            self.findings.report(child, message + "load the file that includes this one")
             return False
         if top and tag == "keyframe":
             self.model.keys += child.children
@@ -304,6 +313,9 @@ class _Expansion:
             raise FileError(f"{place}{error}") from None
         if data is None:
             raise FileError(f"{place}there is no file {name} to include.")
+        self.bytes_read += len(data)
+        if self.bytes_read > MAX_BYTES:
+            raise FileError(f"{place}the included files have more than {MAX_BYTES >> 20} MiB.")
         remarks: list[tuple[int, str, str]] = []
         text = decode(data, remarks)
         if text is None:
