@@ -68,7 +68,7 @@ def test_a_step_forwards_backwards_and_by_differences(name):
     size = sum(float(np.abs(x).sum()) for x in terms)
     assert left == pytest.approx(sum(float(x.sum()) for x in terms), abs=TRANSPOSED * size)
 
-    wide, k = np.longdouble, np.longdouble(2) ** -11
+    wide, k = np.longdouble, np.longdouble(2) ** -16
     ends = []
     for shift in (-2, -1, 1, 2):
         there = {
