@@ -239,6 +239,29 @@ def test_models_from_files(tmp_path):
     )
 
 
+def test_code_for_other_programs(tmp_path):
+    """C, kernels and projects take products of functions by name; files hold the functions."""
+    m = model()
+    vjp = m.tape("energy_vjp")
+    assert [port.name for port in vjp.outputs] == ["q_gradient", "nu_gradient", "p_gradient"]
+    known = state(m)
+    arrays = [known[name] for name in ("q", "nu", "p")]
+    found = vjp.evaluate(*arrays, [1.0, 2.0])
+    expected = m.vjp("energy", [1.0, 2.0], *arrays[:2])
+    for one, other in zip(found, expected.values(), strict=True):
+        assert one == pytest.approx(other, rel=1e-12)
+    assert "const double *energy_weight, double *q_gradient" in m.c_code("energy_vjp").header
+    assert [port.name for port in m.tape("energy_jvp").inputs[3:]] == [
+        "q_direction",
+        "nu_direction",
+        "p_direction",
+    ]
+    m.export(f"{tmp_path}/project/", ["energy_vjp"])
+    assert "energy_vjp" in (tmp_path / "project" / "include" / "project.h").read_text()
+    with pytest.raises(ax.UnknownName, match="energy_vjp"):
+        m.save(tmp_path / "x.axm", ["energy_vjp"])
+
+
 def test_models_on_a_gpu(monkeypatch):
     gpu = install(monkeypatch)
     m, there = model(target="cpu"), model().equations.compile("cuda")
