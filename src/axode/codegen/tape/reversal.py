@@ -1,4 +1,4 @@
-"""Evaluations in a row, differentiated together: backwards for gradients, forwards along directions.
+"""Evaluations in a row, differentiated together: backwards for gradients, forwards for changes.
 
 Every buffer is written once. A small row becomes one tape afterwards (`fusion`), in which what the
 evaluations and their derivatives share is computed once.
@@ -160,9 +160,7 @@ def directional_tape(tape: Tape, moving: tuple[str, ...]) -> Tape:
     return Tape.build(f"{tape.name}_along", tuple(ports), tape.outputs, builder, results)
 
 
-def needed_evaluations(
-    evaluations: Sequence[Evaluate], wanted: Collection[str]
-) -> list[Evaluate]:
+def needed_evaluations(evaluations: Sequence[Evaluate], wanted: Collection[str]) -> list[Evaluate]:
     """Evaluations on which some buffers depend."""
     needed, kept = set(wanted), []
     for evaluation in reversed(evaluations):
