@@ -36,6 +36,9 @@ def test_pytorch(costs):
     found = ax.gradient(costs["batch"], ["tau", "m2"])
     assert one[0].grad.numpy() == pytest.approx(found["tau"] / 3)
     assert float(one[1].grad) == pytest.approx(found["m2"].mean())
+    with torch.no_grad():  # nothing is differentiated
+        assert function(*given).numpy() == pytest.approx(found.value)
+    assert function(*(x.detach().float() for x in given)).dtype == torch.float32
 
 
 def test_jax(costs):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.model.wrappers.jax_function import import_jax
-from axode.model.wrappers.torch_function import import_torch
+from axode.model.wrappers.torch_function import common_type, import_torch
 from axode.problems.gradients.gradient import gradient
 from axode.problems.gradients.variables import read_variables
 
@@ -19,20 +20,14 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 
+def _named(names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Array]:
+    return {name: np.asarray(x, dtype=float) for name, x in zip(names, arrays, strict=True)}
+
+
 def _evaluate(cost: Cost, names: Sequence[str], arrays: Sequence[Any]) -> list[Array]:
     """Cost of every run, then its derivatives by the variables."""
-    values = {name: np.asarray(x, dtype=float) for name, x in zip(names, arrays, strict=True)}
-    found = gradient(cost, values, progress=False)
-    return [found.value, *(found[name] for name in names)]
-
-
-def _pull(weight: Array, derivative: Array, shape: tuple[int, ...]) -> Array:
-    """Gradient by an argument of some shape, from the weights of the costs of all runs."""
-    full = weight.reshape(weight.shape + (1,) * (derivative.ndim - weight.ndim)) * derivative
-    extra = full.ndim - len(shape)
-    full = full.sum(axis=tuple(range(extra)))
-    axes = tuple(k for k, size in enumerate(shape) if size == 1 and full.shape[k] != 1)
-    return np.asarray(full.sum(axis=axes, keepdims=True)).reshape(shape)
+    found = gradient(cost, _named(names, arrays), progress=False)
+    return [np.asarray(x) for x in (found.value, *(found[name] for name in names))]
 
 
 class TorchCost:
@@ -44,37 +39,54 @@ class TorchCost:
     """
 
     def __init__(self, cost: Cost, names: Sequence[str]) -> None:
-        torch = import_torch()
+        import_torch()
         self.cost, self.names = cost, tuple(read_variables(cost.variables, names))
-
-        def forward(ctx: Any, *tensors: Any) -> Any:
-            arrays = [x.detach().cpu().numpy() for x in tensors]
-            value, *derivatives = _evaluate(cost, self.names, arrays)
-            ctx.derivatives, ctx.tensors = derivatives, tensors
-            return tensors[0].new_tensor(value) if tensors else torch.as_tensor(value)
-
-        def backward(ctx: Any, weight: Any) -> Any:
-            given = weight.detach().cpu().numpy()
-            pairs = zip(ctx.derivatives, ctx.tensors, strict=True)
-            return tuple(x.new_tensor(_pull(given, d, tuple(x.shape))) for d, x in pairs)
-
-        members: dict[str, Any] = {
-            "forward": staticmethod(forward),
-            "backward": staticmethod(torch.autograd.function.once_differentiable(backward)),
-        }
-        self._function = type("Cost", (torch.autograd.Function,), members)
 
     def __repr__(self) -> str:
         return f"TorchCost({', '.join(self.names)}) of {self.cost!r}"
 
-    def __call__(self, *tensors: Any) -> Any:
-        """Evaluate the cost of every run."""
+    def __call__(self, *values: Any) -> Any:
+        """Evaluate the cost of every run; its derivatives too where a tensor asks for them."""
         torch = import_torch()
-        made = [
-            x if isinstance(x, torch.Tensor) else torch.as_tensor(x, dtype=torch.float64)
-            for x in tensors
-        ]
-        return self._function.apply(*made)  # type: ignore[attr-defined]
+        like = common_type(torch, values)
+        tensors = [torch.as_tensor(value, **like) for value in values]
+        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+            return _torch_cost().apply(self, *tensors)[0]
+        value = self.cost.value(_named(self.names, _arrays(tensors)))
+        return torch.from_numpy(np.asarray(value)).to(**like)
+
+
+def _arrays(tensors: Sequence[Any]) -> list[Array]:
+    return [x.detach().double().numpy(force=True) for x in tensors]
+
+
+@cache
+def _torch_cost() -> Any:
+    """`torch.autograd.Function` of a cost; its derivatives are further results."""
+    torch = import_torch()
+
+    def forward(source: TorchCost, *tensors: Any) -> Any:
+        found = _evaluate(source.cost, source.names, _arrays(tensors))
+        return tuple(torch.from_numpy(x).to(tensors[0]) for x in found)
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.shapes = [x.shape for x in inputs[1:]]
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*output[1:])
+
+    def backward(ctx: Any, weight: Any, *_: Any) -> Any:
+        found = []
+        for derivative, shape in zip(ctx.saved_tensors, ctx.shapes, strict=True):
+            ones = (1,) * (derivative.ndim - weight.ndim)  # samples have an axis of their own
+            found.append((weight.reshape((*weight.shape, *ones)) * derivative).sum_to_size(shape))
+        return None, *found
+
+    members: dict[str, Any] = {
+        "forward": staticmethod(forward),
+        "setup_context": staticmethod(setup_context),
+        "backward": staticmethod(torch.autograd.function.once_differentiable(backward)),
+    }
+    return type("Cost", (torch.autograd.Function,), members)
 
 
 class JaxCost:
@@ -100,6 +112,16 @@ class JaxCost:
 
             return jax.pure_callback(call, made, *arrays, vmap_method="sequential")
 
+        def alone(*arrays: Any) -> Any:
+            dtype = jax.numpy.result_type(float)
+            shape = self._find_shapes(tuple(array.shape for array in arrays))[0]
+
+            def call(*given: Any) -> Any:
+                return np.asarray(cost.value(_named(self.names, given)), dtype=dtype)
+
+            made = jax.ShapeDtypeStruct(shape, dtype)
+            return jax.pure_callback(call, made, *arrays, vmap_method="sequential")
+
         def forward(*arrays: Any) -> Any:
             value, *derivatives = both(*arrays)
             return value, (derivatives, arrays)
@@ -108,7 +130,7 @@ class JaxCost:
             derivatives, arrays = kept
             return tuple(self._pull(weight, d, x) for d, x in zip(derivatives, arrays, strict=True))
 
-        self._function = jax.custom_vjp(lambda *arrays: both(*arrays)[0])
+        self._function = jax.custom_vjp(alone)
         self._function.defvjp(forward, backward)
 
     def __repr__(self) -> str:
