@@ -448,8 +448,14 @@ def test_dragging_holds_the_point_under_the_pointer(opened: list[Any]) -> None:
     pose = drawing.poses[0]
     assert pose[:3, :3] @ pull.point + pose[:3, 3] == pytest.approx(start)
     assert pull.target == pytest.approx(start + 0.3)
+    drawing.show(drawing.poses)
+    spring = drawing._pulled
+    assert spring.visible and spring.points[0, 0] == pytest.approx(start, abs=1e-6)
+    assert spring.points[-1, 1] == pytest.approx(start + 0.3, abs=1e-6)
     asyncio.run(drag(event(phase="end", end_position=(0.0, 0.0, 0.0))))
     assert drawing.pull() is None
+    drawing.show(drawing.poses)
+    assert not spring.visible
 
 
 # recording ---------------------------------------------------------------------------------------

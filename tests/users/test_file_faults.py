@@ -129,7 +129,7 @@ CASES = {
         "line  18  whel: unknown table 'whel'. Tables: extends, name, gravity, loop_tolerance, "
         "parameters, "
         "body, joint, loop, wheel, caster, contact, coupling, mimic, gear, belt, differential, "
-        "rack, screw, motor, damper, spring, wrench, measure, prescribe, home.   "
+        "rack, screw, motor, damper, spring, wrench, measure, repeat, prescribe, home.   "
         "Did you mean 'wheel'?",
     ),
     "name with a dot": (
@@ -403,6 +403,16 @@ def test_an_empty_file_is_told(file):
     assert told(file("")) == (
         "rover.toml has 1 problem.\n  line   1  has no body; add one and a joint that holds it"
     )
+
+
+def test_long_files_are_refused_and_long_lists_cut(file, monkeypatch):
+    many = "".join(f"a{k} = 1\n" for k in range(9))
+    monkeypatch.setattr("axode.mechanism.files.toml.toml_reader.MAX_LISTED", 3)
+    message = told(file(many))
+    assert "6 further problems are not listed" in message and message.count("unknown key") == 3
+    monkeypatch.setattr("axode.mechanism.files.loading.MAX_TOML", 20)
+    with pytest.raises(ax.FileError, match="is larger than 0 MiB, as no mechanism in TOML is"):
+        ax.load(file(many))
 
 
 # files that are no mechanism files ---------------------------------------------------------------

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from axode.codegen.lowering.column_functions import ColumnLowering
 from axode.codegen.lowering.instructions import (
     LONGEST_FUNCTION,
     SHARED_DIVISIONS,
     UNCUT,
     ChunkLowering,
     plan,
+    plan_with_columns,
 )
 from axode.codegen.lowering.ir import Writer
 from axode.codegen.math.elementary import RECIPES
@@ -105,7 +107,11 @@ def lower_tape(tape: Tape, lanes: int) -> list[ChunkLowering]:
     # a vector does at most so many operations at once: nothing longer becomes short enough
     short = tape.n_operations <= LANES_PER_INSTRUCTION * LONGEST_FUNCTION
     packing = best_packing(tape) if lanes == 1 and short else None
-    if packing is not None and packing.cost <= LONGEST_FUNCTION:
+    if packing is not None and packing.cost <= 2 * LONGEST_FUNCTION:
         return [PackedLowering(tape, packing)]
-    cut = plan(tape)
-    return [ChunkLowering(cut, number, lanes) for number in range(len(cut.chunks))]
+    cut = plan_with_columns(tape)
+    own = None if cut.columns is None else cut.columns.chunk
+    return [
+        ColumnLowering(cut, number, lanes) if number == own else ChunkLowering(cut, number, lanes)
+        for number in range(len(cut.chunks))
+    ]

@@ -1,71 +1,140 @@
 """Columns of a matrix that are computed alike, and what they are computed from.
 
-The right-hand sides of one factorization go through the same operations with other numbers. From the
-results downward, operations of such columns are followed as long as they are the same in every
-column and have an operand in common; what they end at are the values that vectors are gathered from.
+The right-hand sides of one factorization go through the same operations with other numbers. From
+the results downward, operations of such columns are followed as long as they are the same in every
+column and have an operand in common; what they end at are the values that columns begin with.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from axode.codegen.tape.operations import ARITY, COMMUTATIVE, LEAVES, Kind
 from axode.codegen.tape.tape import Tape
 
 FEWEST, MOST = 4, 16  # columns side by side
-MISSING = -1
+MOST_WALKS = 8  # until columns begin with nothing that columns lead to
 DEPTH = 3  # operations, from a result downward, that columns alike have in common
 
 Group = tuple[int, ...]
 _SUMS = (Kind.ADD, Kind.SUB)
 
 
-def column_groups(tape: Tape) -> tuple[list[Group], set[int]]:
-    """Values that the columns of a matrix are computed from, and those computed alike.
+@dataclass(frozen=True)
+class Step:
+    """One operation of columns that are computed alike.
 
-    Nothing if there is no matrix with columns alike. Vectors have the same length; lanes that one
-    does not have are missing.
+    Attributes:
+        group: Its value in every column.
+        kind: What it does.
+        operands: Values of every column; one and the same where columns have it in common.
+    """
+
+    group: Group
+    kind: Kind
+    operands: tuple[Group, ...]
+
+
+@dataclass(frozen=True)
+class ColumnSet:
+    """Columns that are computed alike.
+
+    Attributes:
+        lanes: How many there are.
+        seeds: Values that they begin with.
+        steps: What is done with them, operands first.
+    """
+
+    lanes: int
+    seeds: tuple[Group, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def outside(self) -> set[Group]:
+        """Groups that the steps use and do not compute."""
+        inside = {step.group for step in self.steps}
+        return {group for step in self.steps for group in step.operands} - inside
+
+    @property
+    def values(self) -> set[int]:
+        """Everything that the steps compute."""
+        return {value for step in self.steps for value in step.group}
+
+
+def last_columns(tape: Tape) -> list[ColumnSet]:
+    """Columns of a matrix, the one result of a tape, that are computed alike, and last of all.
+
+    They begin with values that no column leads to.
+    """
+    stops: set[int] = set()
+    for _ in range(MOST_WALKS):
+        sets = column_sets(tape, stops)
+        own = set().union(*(columns.values for columns in sets)) if sets else set()
+        begins = {v for columns in sets for group in columns.outside for v in group}
+        early = _leading_to(tape, begins)
+        if not early & own:
+            return sets
+        stops |= {
+            v
+            for number in early - own
+            for v in tape.operands[number].tolist()
+            if v in own and tape.kinds[number] not in LEAVES
+        }
+        stops |= begins & own
+    return []
+
+
+def _leading_to(tape: Tape, values: set[int]) -> set[int]:
+    """These values and all that they are computed from."""
+    kinds, operands = tape.kinds.tolist(), tape.operands.tolist()
+    found: set[int] = set()
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if value not in found:
+            found.add(value)
+            kind = kinds[value]
+            if kind not in LEAVES:
+                waiting += operands[value][: ARITY[Kind(kind)]]
+    return found
+
+
+def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
+    """Columns of a matrix, the one result of a tape, that are computed alike.
+
+    Args:
+        tape: What computes them.
+        stops: Values that they begin with, whatever these are computed by.
     """
     shapes = [port.shape for port in tape.outputs]
     if len(shapes) != 1 or len(shapes[0]) != 2:
-        return [], set()
+        return []
     rows, count = shapes[0]
     results = tape.results.reshape(rows, count).tolist()
-    walk = _Walk(tape)
+    walk = _Walk(tape, stops)
     alike: dict[object, list[int]] = defaultdict(list)
     for column in range(count):
         alike[tuple(walk.look(row[column]) for row in results)].append(column)
-    sets = [columns for columns in alike.values() if len(columns) >= FEWEST]
-    if not sets:
-        return [], set()
-    lanes = _lanes([len(columns) for columns in sets])
-    for columns in sets:
-        for first in range(0, len(columns), lanes):
-            for row in results:
-                walk.follow(tuple(row[column] for column in columns[first : first + lanes]))
-    full = [seed + (MISSING,) * (lanes - len(seed)) for seed in walk.seeds]
-    return full, walk.followed
-
-
-def _lanes(sizes: list[int]) -> int:
-    """Columns in a vector: the number that leaves fewest lanes empty, more rather than fewer."""
-
-    def cost(lanes: int) -> tuple[int, int]:
-        return sum(-(-size // lanes) * (-(-lanes // FEWEST)) for size in sizes), -lanes
-
-    return min(range(FEWEST, min(MOST, max(sizes)) + 1), key=cost)
+    found = []
+    for columns in alike.values():
+        parts = -(-len(columns) // MOST)
+        size = -(-len(columns) // parts)
+        for first in range(0, len(columns), size):
+            some = columns[first : first + size]
+            if len(some) >= FEWEST:
+                found.append(walk.follow([tuple(row[c] for c in some) for row in results]))
+    return [columns for columns in found if columns.steps]
 
 
 class _Walk:
     """Follows groups of values, one per column, downward from results."""
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, stops: Collection[int]) -> None:
+        self._stops = stops
         self._kinds = [Kind(kind) for kind in tape.kinds.tolist()]
         self._operands = tape.operands.tolist()
-        self._seen: set[Group] = set()
-        self._owned: set[int] = set()
-        self.seeds: list[Group] = []
-        self.followed: set[int] = set()
 
     def look(self, value: int, depth: int = DEPTH) -> object:
         """What values of columns alike have in common: their last operations."""
@@ -74,26 +143,32 @@ class _Walk:
             return kind
         return kind, *(self.look(v, depth - 1) for v in self._operands[value][: ARITY[kind]])
 
-    def follow(self, group: Group) -> None:
-        """Follow a group as far down as its members are computed alike."""
-        waiting = [group]
+    def follow(self, results: list[Group]) -> ColumnSet:
+        """Follow groups of results as far down as their members are computed alike."""
+        seeds: dict[Group, None] = {}
+        steps: dict[Group, Step] = {}
+        waiting, open_ = list(results), set()
         while waiting:
-            group = waiting.pop()
-            if len(set(group)) == 1 or group in self._seen:
+            group = waiting[-1]
+            if len(set(group)) == 1 or group in seeds or group in steps:
+                waiting.pop()
                 continue
-            self._seen.add(group)
             operands = self._step(group)
-            if operands is not None:
-                waiting += operands
-                self.followed |= set(group)
-            elif len(set(group)) == len(group) and not self._owned & set(group):
-                self._owned |= set(group)
-                self.seeds.append(group)
+            if operands is None:
+                seeds[group] = None
+            elif group not in open_:
+                open_.add(group)
+                waiting += reversed(operands)
+                continue
+            else:
+                steps[group] = Step(group, self._kinds[group[0]], tuple(operands))
+            waiting.pop()
+        return ColumnSet(len(results[0]), tuple(seeds), tuple(steps.values()))
 
     def _step(self, group: Group) -> list[Group] | None:
         """Operands of a group, None where its members are not the same or share nothing."""
         kind = self._kinds[group[0]]
-        if any(self._kinds[value] != kind for value in group):
+        if any(self._kinds[value] != kind or value in self._stops for value in group):
             return None
         if kind == Kind.NEG:
             return self._aligned(group, kind)
@@ -117,5 +192,7 @@ class _Walk:
             pairs = [sorted(pair, key=lambda v: v not in common) for pair in pairs]
         elif kind in COMMUTATIVE:
             scaled = [[self._kinds[v] == Kind.MUL for v in pair] for pair in pairs]
-            pairs = [p[::-1] if s == [True, False] else p for p, s in zip(pairs, scaled, strict=True)]
+            pairs = [
+                p[::-1] if s == [True, False] else p for p, s in zip(pairs, scaled, strict=True)
+            ]
         return [tuple(column) for column in zip(*pairs, strict=True)]

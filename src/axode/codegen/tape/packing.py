@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 
-from axode.codegen.tape.equal_columns import column_groups
+from axode.codegen.tape.equal_columns import ColumnSet, column_sets
 from axode.codegen.tape.equal_limbs import Family, families
 from axode.codegen.tape.operations import COMMUTATIVE, LEAVES, LOGICAL, Kind
 from axode.codegen.tape.sums import Graph, Node, graph
@@ -141,6 +141,11 @@ class Packing:
             return self.home[first][0]
         return tuple(first if v == MISSING else v for v in column)
 
+    @property
+    def of_columns(self) -> bool:
+        """Return whether lanes are columns of a matrix, not limbs."""
+        return self._allowed is not None
+
     def in_vector(self, number: int) -> bool:
         """Return whether a number is computed in a vector."""
         return number in self.home and self.home[number][0] not in self.gathered
@@ -185,7 +190,10 @@ class Packing:
 
     @cached_property
     def units(self) -> list[Unit]:
-        """All that the results need, operands before operations, each as late as possible."""
+        """All that the results need, operands before operations, each as late as possible.
+
+        Nothing if a vector waits for its own values.
+        """
         done: dict[Unit, None] = {}
         waiting: list[Unit] = list(reversed(self.results))
         needs: dict[Unit, list[Unit]] = {}
@@ -215,7 +223,7 @@ class Packing:
     @cached_property
     def cost(self) -> int:
         """Instructions, roughly."""
-        return sum(map(self._cost, self.units)) if self.units else self.plain_cost
+        return sum(map(self._cost, self.units))
 
     @property
     def plain_cost(self) -> int:
@@ -232,9 +240,9 @@ class Packing:
             if node.kind != Kind.ADD:
                 return _operations(node)
             whole, rest = self.split_sum(unit)
-            if not whole:
+            if self.of_columns and not whole:
                 return _operations(node)
-            return len(rest) + len(whole) * self._pieces + _REDUCTION
+            return len(rest) + len(whole) * self._pieces + _REDUCTION * bool(whole)
         if len(set(unit)) == 1:
             return _MOVE
         if unit in self.gathered:
@@ -282,14 +290,33 @@ def packings(tape: Tape) -> list[Packing]:
     nodes = graph(tape)
     steps, results = _levels(nodes), tape.results.tolist()
     found = [Packing(steps, results, family) for family in families(nodes)[:FAMILIES_TRIED]]
-    columns, followed = column_groups(tape)
-    if columns:
-        nodes = graph(tape, whole={value for group in columns for value in group})
-        found.append(Packing(_levels(nodes, columns), results, tuple(columns), followed))
+    sets = column_sets(tape)
+    if sets:
+        seeds = _seed_vectors(sets)
+        nodes = graph(tape, whole={value for seed in seeds for value in seed})
+        followed = set().union(*(columns.values for columns in sets))
+        packing = Packing(_levels(nodes, seeds), results, tuple(seeds), followed)
+        found += [packing] if packing.units else []
+    return found
+
+
+def _seed_vectors(sets: list[ColumnSet]) -> list[Vector]:
+    """What columns begin with, in vectors of one length; no value is in two of them."""
+    lanes = max(columns.lanes for columns in sets)
+    found: list[Vector] = []
+    owned: set[int] = set()
+    for seed in (seed for columns in sets for seed in columns.seeds):
+        if len(set(seed)) == len(seed) and not owned & set(seed):
+            owned |= set(seed)
+            found.append(seed + (MISSING,) * (lanes - len(seed)))
     return found
 
 
 def best_packing(tape: Tape) -> Packing | None:
     """The best packing of a tape; None if there is nothing to gain."""
-    best = min(packings(tape), key=lambda packing: packing.cost, default=None)
-    return best if best is not None and best.cost < best.plain_cost else None
+    found = packings(tape)
+    limbs = [packing for packing in found if not packing.of_columns]
+    chosen = [packing for packing in found if packing.of_columns]
+    chosen += [max(limbs, key=lambda packing: packing.saved)] if limbs else []
+    worth = [packing for packing in chosen if packing.cost < packing.plain_cost]
+    return min(worth, key=lambda packing: packing.cost, default=None)

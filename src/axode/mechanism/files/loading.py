@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,13 +31,13 @@ from axode.mechanism.files.wheel_proposals import (
     propose_wheels,
 )
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.size import require_readable
+from axode.mechanism.size import joints_of_tables, require_readable
 
 if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions, Extended
     from axode.mechanism.files.toml.toml_schema import ExtendsTable
 
-MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
+MAX_TOML = 4 << 20  # bytes; a robot of a thousand links has a tenth of it
 MAX_KEY_PARTS = 16
 MAX_EXTENDED = 8  # files, each of which extends the next
 
@@ -295,7 +295,7 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     _check_key_lengths(text, place)
     try:
         data = tomllib.loads(text)
-        require_readable(str(place), _children(data))
+        require_readable(str(place), joints_of_tables(data))
         return data, key_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise FileError(_syntax(place, text, str(error))) from None
@@ -303,14 +303,6 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
     except ValueError:  # of Python, which limits the digits of whole numbers
         raise FileError(f"{place}: a whole number has thousands of digits.") from None
-
-
-def _children(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Child and type of every joint of a TOML file, as far as it is one."""
-    tables = data.get("joint")
-    for table in tables.values() if isinstance(tables, dict) else ():
-        if isinstance(table, dict):
-            yield str(table.get("child")), str(table.get("type"))
 
 
 # Dotted keys, and what could be taken for one: strings, comments, single words.
@@ -381,10 +373,10 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
     XML may have another encoding than UTF-8; `remarks` gets what was done about bytes that no
     encoding explains.
     """
-    from axode.mechanism.files.xml_tree import decode
+    from axode.mechanism.files.xml_tree import MAX_BYTES, decode
 
     try:
-        data = read_bounded(path, MOST_BYTES, "mechanism's file")
+        data = read_bounded(path, MAX_BYTES, "mechanism's file")
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         raise FileError(_cannot("read", path, error)) from None
     xml = decode(data, remarks)
@@ -395,6 +387,8 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
             f"{path} is not a text file.\n  A mechanism file is TOML, URDF, MJCF or SDF, as UTF-8 "
             "text; mechanism.save(path) writes one."
         )
+    if len(data) > MAX_TOML:
+        raise FileError(f"{path} is larger than {MAX_TOML >> 20} MiB, as no mechanism in TOML is.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -33,7 +33,7 @@ from axode.problems.steps.compiled import Place
 from axode.problems.tracing import traced_tape
 
 if TYPE_CHECKING:
-    from axode.problems.gradients.cost_functions import JaxCost, TorchCost
+    from axode.problems.gradients.wrapped_costs import JaxCost, TorchCost
     from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
@@ -140,25 +140,27 @@ class Cost:
 
         return evaluate_cost(self.changed(at) if at else self)
 
-    def torch_function(self, *names: str) -> TorchCost:
-        """Return the cost as a function of tensors of PyTorch, one per name; see `names`.
+    def torch_function(self, of: Sequence[str]) -> TorchCost:
+        """Function of tensors of PyTorch, one per name, which differentiates through it.
 
-        Raises:
-            NotApplicable: if PyTorch is not installed.
+        Args:
+            of: Names as for `gradient`; tensors are given in this order or by name.
         """
-        from axode.problems.gradients.cost_functions import TorchCost
+        check_arguments(Cost.torch_function, locals())
+        from axode.problems.gradients.wrapped_costs import TorchCost
 
-        return TorchCost(self, names)
+        return TorchCost(self, of)
 
-    def jax_function(self, *names: str) -> JaxCost:
-        """Return the cost as a function of arrays of JAX, one per name; see `names`.
+    def jax_function(self, of: Sequence[str]) -> JaxCost:
+        """Function of arrays of JAX, one per name, which differentiates through it.
 
-        Raises:
-            NotApplicable: if JAX is not installed.
+        Args:
+            of: Names as for `gradient`; arrays are given in this order or by name.
         """
-        from axode.problems.gradients.cost_functions import JaxCost
+        check_arguments(Cost.jax_function, locals())
+        from axode.problems.gradients.wrapped_costs import JaxCost
 
-        return JaxCost(self, names)
+        return JaxCost(self, of)
 
     def present(self, name: str) -> Array:
         """Return the present value of a variable, or its samples."""

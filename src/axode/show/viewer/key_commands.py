@@ -13,7 +13,7 @@ from axode.show.viewer.drive import RealTimeRun
 
 RATE_STEP = 0.1  # of the largest rate or torque, per press
 ANGLE_STEP = 0.25  # of the largest angle of steering, per press
-HOLD = 0.6  # [s] after a press that steering stays: longer than it takes a held key to repeat
+HOLD = 0.75  # [s] after a press that steering stays: longer than it takes a held key to repeat
 RETURN = 0.3  # [s] in which steering returns from the largest angle
 
 
