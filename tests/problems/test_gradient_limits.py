@@ -1,6 +1,5 @@
 """Gradients and sensitivities where inputs are cut, events stop runs, and batches have two axes."""
 
-import pickle
 from functools import cache
 
 import casadi as ca
@@ -95,6 +94,30 @@ def test_sensitivities_at_the_time_of_an_event(given):
 
         found = run.sensitivity(signal, "mass")
         assert abs(found[-1] - difference(end, 2.0)) < DIFFERENCES * max(1.0, abs(found[-1]))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-2, 1e-4])
+def test_starts_of_mechanisms_of_any_size(size):
+    """A start is moved by less than a small mechanism can be moved by."""
+    bot = ax.Mechanism("slider_crank")
+    crank_length, rod_length = ax.Parameter("crank_length", size), 3 * size
+    crank = bot.add_body("crank", mass=0.1, com=(0.5 * size, 0, 0), inertia=(size**2,) * 3)
+    rod = bot.add_body("rod", mass=0.1, com=(1.5 * size, 0, 0), inertia=(size**2,) * 3)
+    slider = bot.add_body("slider", mass=0.2, inertia=(size**2,) * 3)
+    bot.add_joint("a", ax.Revolute("y"), parent=bot.ground, child=crank)
+    bot.add_joint("b", ax.Revolute("y"), parent=crank, child=rod, at=(crank_length, 0, 0))
+    bot.add_joint("x", ax.Prismatic("x"), parent=bot.ground, child=slider)
+    bot.add_joint("pin", ax.Revolute("y"), parent=rod, child=slider, at=(rod_length, 0, 0))
+    bot.set_home(a=0.7, b=-0.9, x=3.7 * size)
+    model = bot.derive().compile()
+    cost = ax.Cost(model, 1e-9, start={"x": 3.7 * size}, final="a")
+    a = float(cost.value())
+    x, sine = 3.7, np.sin(a)  # the rod's length stays: (x - cos a)^2 + sin(a)^2 = 9
+    by_x = -(x - np.cos(a)) / (x * sine)
+    found = ax.gradient(cost, ["start.x", "crank_length"])
+    assert np.isclose(found["start.x"] * size, by_x, rtol=1e-10)
+    by_length = -(1 - x * np.cos(a)) / (x * sine)
+    assert np.isclose(found["crank_length"] * size, by_length, rtol=1e-10)
 
 
 def test_batches_of_no_runs():

@@ -36,9 +36,8 @@ class Sensitivities:
         plan: Its input.
         variables: What it is differentiated by, by the names given.
         known: All variables of the run.
-        changes: Per variable, changes of coordinates and speeds, (runs, samples, size), of the times
-            of samples, (runs, samples), and of what all samples share: p, gains, u, (runs, size)
-            each.
+        changes: Per variable, changes of coordinates and speeds, (runs, samples, size), of times,
+            (runs, samples), and of what all samples share: p, gains, u, (runs, size) each.
     """
 
     def __init__(
