@@ -24,14 +24,15 @@ from axode.problems.assemble.closure import is_always_closed, parameters_of_clos
 from axode.problems.simulate.starts import Starts
 
 Array = npt.NDArray[np.float64]
-Move = Callable[[Array], tuple[dict[str, Array], Array | None]]
 FEW = 256  # states that are assembled at once
-STEP = 2e-3  # the longest, of a number or of one; in a mechanism of a metre truncation is rounding
+STEP = 2e-3  # the longest, of a number or of one
 SHORTER, LEVELS = 1 / 8, 8  # steps that are tried: down to 1e-9
-EXACT, AGREE = 1e-10, 1e-5  # relative: no shorter step is tried; this is no derivative
+EXACT, AGREE = 1e-11, 1e-5  # relative: no shorter step is tried; this is no derivative
 SMALL = 0.1  # derivatives of this relative size, and smaller ones, are exact to rounding only
-SHIFTS = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])  # in steps, with their weights
-WEIGHTS = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60
+ROUNDING = 1e-15  # of assembled states, relative
+SHIFTS = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])  # in steps, with weights of differences
+SIXTH = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60
+FOURTH = np.array([0.0, 1.0, -8.0, 8.0, -1.0, 0.0]) / 12
 MIDDLE = np.array([1.0, -6.0, 15.0, 15.0, -6.0, 1.0]) / 20  # weights that interpolate the start
 
 
@@ -76,8 +77,10 @@ def start_derivatives(
     by_parameters = [n for n in parameters if list(model.parameters).index(n) in numbers]
     if moved or by_parameters:
         differences = _Differences(model, spread, starts, t0)
-        along |= {f"start.{name}": differences.by_value(name) for name in moved}
-        along |= {name: differences.by_parameter(name) for name in by_parameters}
+        every = [differences.value(name) for name in moved]
+        every += [differences.parameter(name) for name in by_parameters]
+        keys = [f"start.{name}" for name in moved] + by_parameters
+        along |= dict(zip(keys, differences.compute(every), strict=True))
     return StartDerivatives(along)
 
 
@@ -108,93 +111,116 @@ def _parameters_of_start(model: Model, names: Mapping[str, Array]) -> list[int]:
     return parameters_of_closure(model, not set(names) <= own)
 
 
+@dataclass(frozen=True)
+class _Moved:
+    """Something by which starts are differentiated: a value by name, or a parameter.
+
+    Attributes:
+        name: Its name.
+        sizes: How large it is in every run.
+        by: Values by name and parameters of all runs, with this one moved by so much each.
+    """
+
+    name: str
+    sizes: Array
+    by: Callable[[Array], tuple[dict[str, Array], Array | None]]
+
+
 class _Differences:
     """Central differences of assembled starts.
 
     How far a start may be moved depends on the size of the mechanism and on what is near: the ends
-    of reach, other ways to close the loops. Steps therefore become shorter until two of them agree;
-    each run has the one at which they agree best.
+    of reach, other ways to close the loops. Steps therefore become shorter until differences of
+    order four and six agree and lead back to the start.
     """
 
     def __init__(self, model: Model, named: dict[str, Array], starts: Starts, t0: float) -> None:
         self.model, self.named, self.starts, self.t0 = model, named, starts, t0
         self._count = len(starts.q)
-        self._known = np.ones(self._count, dtype=bool)
-        self._known[starts.failed.runs] = False
-        n = len(model.coordinates)
-        self._parts = {"q": slice(0, n), "nu": slice(n, None)}
+        self._state = np.concatenate([starts.q, starts.nu], axis=1)
+        self._missing = np.isin(np.arange(self._count), starts.failed.runs)
 
-    def by_value(self, name: str) -> dict[str, Array]:
-        """Derivative by a value of the start."""
+    def value(self, name: str) -> _Moved:
+        """A value of the start."""
 
-        def moved(by: Array) -> tuple[dict[str, Array], Array | None]:
-            return {**self.named, name: self.named[name] + by}, self.starts.p
+        def by(amount: Array) -> tuple[dict[str, Array], Array | None]:
+            return {**self.named, name: self.named[name] + amount}, self.starts.p
 
-        return self._converged(name, moved, np.maximum(1.0, np.abs(self.named[name])))
+        return _Moved(name, np.maximum(1.0, np.abs(self.named[name])), by)
 
-    def by_parameter(self, name: str) -> dict[str, Array]:
-        """Derivative by a parameter."""
+    def parameter(self, name: str) -> _Moved:
+        """A parameter."""
         p, place = self.starts.p, list(self.model.parameters).index(name)
         assert p is not None
         rows = np.broadcast_to(p, (self._count, p.shape[-1]))
 
-        def moved(by: Array) -> tuple[dict[str, Array], Array | None]:
-            return self.named, rows + np.outer(by, np.eye(p.shape[-1])[place])
+        def by(amount: Array) -> tuple[dict[str, Array], Array | None]:
+            return self.named, rows + np.outer(amount, np.eye(p.shape[-1])[place])
 
         present = np.abs(rows[:, place])
-        return self._converged(name, moved, np.where(present == 0.0, 1.0, present))
+        return _Moved(name, np.where(present == 0.0, 1.0, present), by)
 
-    def _converged(self, name: str, moved: Move, sizes: Array) -> dict[str, Array]:
-        """Differences with steps that are short enough, of every run.
+    def compute(self, moved: Sequence[_Moved]) -> list[dict[str, Array]]:
+        """Derivatives by all that is moved.
 
-        Args:
-            name: What is moved.
-            moved: Values by name and parameters of all runs, moved by so much each.
-            sizes: Sizes of what is moved, (runs,).
+        Raises:
+            NotApplicable: naming one along which starts have none.
         """
-        state = np.concatenate([self.starts.q, self.starts.nu], axis=1)
-        small = SMALL * np.abs(state).max(axis=1) / sizes
-        best = last = np.full(state.shape, np.nan)
-        misses = np.full(self._count, np.inf)
+        found = [np.zeros_like(self._state) for _ in moved]
+        misses = [np.where(self._missing, 0.0, np.inf) for _ in moved]
+        waiting = list(range(len(moved)))
         for level in range(LEVELS):
-            h = STEP * SHORTER**level * sizes
-            states = self._assemble([moved(shift * h) for shift in SHIFTS])
-            found = np.tensordot(WEIGHTS, states, 1) / h[:, np.newaxis]
-            beside = np.tensordot(MIDDLE, states, 1) - state
-            missed = np.maximum(np.abs(found - last), np.abs(beside) / sizes[:, np.newaxis])
-            largest = np.maximum(np.abs(found).max(axis=1), small)
-            miss = missed.max(axis=1) / np.where(largest > 0, largest, 1.0)
-            better, last = miss < misses, found
-            enough = (misses < AGREE) & ~better
-            best = np.where(better[:, np.newaxis], found, best)
-            misses = np.where(better, miss, misses)
-            if (enough | (misses < EXACT) | ~self._known).all():
+            steps = [STEP * SHORTER**level * moved[k].sizes for k in waiting]
+            pairs = zip(waiting, steps, strict=True)
+            states = self._assemble([moved[k].by(s * h) for k, h in pairs for s in SHIFTS])
+            left = []
+            for k, h, some in zip(waiting, steps, states, strict=True):
+                made, miss = self._difference(some, h, moved[k].sizes)
+                better = miss < misses[k]
+                found[k][better], misses[k][better] = made[better], miss[better]
+                if not ((misses[k] < EXACT) | (~better & (misses[k] < AGREE))).all():
+                    left.append(k)
+            waiting = left
+            if not waiting:
                 break
-        if not (misses < AGREE)[self._known].all():
-            raise NotApplicable(
-                f"start: it cannot be assembled a little beside where it is, along '{name}'; it "
-                "has no derivative there. Start elsewhere, or give q and nu"
-            )
-        return {part: best[:, place] for part, place in self._parts.items()}
+        for k in waiting:
+            if not (misses[k] < AGREE).all():
+                raise NotApplicable(
+                    "start: it cannot be assembled a little beside where it is, along "
+                    f"'{moved[k].name}'; it has no derivative there. Start elsewhere, or give q "
+                    "and nu"
+                )
+        n = len(self.model.coordinates)
+        return [{"q": made[:, :n], "nu": made[:, n:]} for made in found]
+
+    def _difference(self, states: Array, h: Array, sizes: Array) -> tuple[Array, Array]:
+        """Difference of states beside the start, and an estimate of its relative error."""
+        made, other = (np.tensordot(w, states, 1) / h[:, np.newaxis] for w in (SIXTH, FOURTH))
+        aside = np.abs(np.tensordot(MIDDLE, states, 1) - self._state).max(axis=1)
+        size = np.abs(self._state).max(axis=1)
+        largest = np.maximum(np.abs(made).max(axis=1), SMALL * size / sizes)
+        largest[largest == 0.0] = 1.0
+        order = (np.abs(made - other).max(axis=1) / largest) ** 1.5
+        return made, np.maximum(order, np.maximum(aside / sizes, ROUNDING * size / h) / largest)
 
     def _assemble(self, given: Sequence[tuple[dict[str, Array], Array | None]]) -> Array:
-        """States of all runs for each shift, (shifts, runs, size); NaN where there are none.
+        """States of all runs, (variables, shifts, runs, size); NaN where there are none.
 
-        Few runs are assembled all at once, many as their starts were.
+        Few are assembled at once, many as the starts were.
         """
-        count, together = self._count, len(given) if self._count * len(given) <= FEW else 1
-        made = []
+        count, made = self._count, []
+        together = max(1, FEW // count)
         for k in range(0, len(given), together):
             part = given[k : k + together]
             named = {n: np.concatenate([values[n] for values, _ in part]) for n in self.named}
-            p = part[0][1]
-            if p is not None and together > 1:
-                rows = [x for _, x in part if x is not None]
-                p = np.concatenate([np.broadcast_to(x, (count, p.shape[-1])) for x in rows])
+            rows = [p for _, p in part if p is not None]
+            p = rows[0] if rows else None
+            if p is not None and len(part) > 1:
+                p = np.concatenate([np.broadcast_to(x, (count, x.shape[-1])) for x in rows])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = assemble_runs(self.model, named, count * together, Conditions(self.t0, p))
+                found = assemble_runs(self.model, named, count * len(part), Conditions(self.t0, p))
             states = np.concatenate([found.q, found.nu], axis=1)
             states[found.failed.runs] = np.nan
-            made.append(states.reshape(together, count, -1))
-        return np.concatenate(made)
+            made.append(states)
+        return np.concatenate(made).reshape(-1, len(SHIFTS), *self._state.shape)
