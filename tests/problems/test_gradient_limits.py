@@ -1,5 +1,6 @@
 """Gradients and sensitivities where inputs are cut, events stop runs, and batches have two axes."""
 
+import pickle
 from functools import cache
 
 import casadi as ca
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.codegen.tape.reversal import part_of_tape
 
 DIFFERENCES = 1e-8  # relative: differences of order four of runs in doubles
 START = {"hinge": 0.3, "elbow": -0.4, "hinge.rate": 0.5}
@@ -129,3 +131,18 @@ def test_batches_of_no_runs():
     ):
         with pytest.raises(ax.errors.InvalidArgument, match="make a batch of no runs"):
             call()
+
+
+def test_costs_and_gradients_travel_to_other_processes():
+    given = {"input": {"second.torque": "0.1 * sin(3 * t)"}, "running": "elbow**2"}
+    cost = cost_of(events=STOP, **given)
+    there = pickle.loads(pickle.dumps(cost))
+    found, same = ax.gradient(cost, "mass"), ax.gradient(there, "mass")
+    assert same.value == found.value and same["mass"] == found["mass"]
+    sent = pickle.loads(pickle.dumps(found))
+    assert sent["mass"] == found["mass"] and (sent.by_tangents == found.by_tangents).all()
+
+
+def test_parts_of_tapes_are_made_once():
+    tape = lever().tape("joint_speeds")
+    assert part_of_tape(tape, [0]) is part_of_tape(tape, range(1))

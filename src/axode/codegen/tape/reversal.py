@@ -196,6 +196,11 @@ def needed_evaluations(evaluations: Sequence[Evaluate], wanted: Collection[str])
 
 def part_of_tape(tape: Tape, results: Sequence[int], name: str | None = None) -> Tape:
     """A tape of some of another one's results, as one vector."""
+    return _part_of_tape(tape, tuple(results), name)
+
+
+@lru_cache(maxsize=KEPT_TAPES)
+def _part_of_tape(tape: Tape, results: tuple[int, ...], name: str | None) -> Tape:
     from axode.codegen.tape.fusion import replay
 
     builder = TapeBuilder()

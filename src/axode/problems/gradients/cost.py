@@ -106,14 +106,14 @@ class Cost:
         self._scales = _checked_scales(scales, self._columns)
         settings = Settings(method, t0, duration, step, None, rtol, atol, threads, place)
         self.settings = as_ends_only(settings)
+        self._given = {"running": running, "final": final, "events": events}
         self.events = check_events(self.model, events)
         self.plan = plan_input(self.model, input, gains=True)
         check_input(self.plan)
         self._parameters = dict(parameters or {})
         self.p = checked_parameters(self.model, parameters)
         self.state: GivenState = read_state(self.model, start, "start")
-        self._running = _function(self.model, running, "running", inputs=True)
-        self._final = _function(self.model, final, "final", inputs=False)
+        self._running, self._final = self._functions()
         self.variables = Variables(
             self.model, input, self.state.named if self.state.q is None else None
         )
@@ -124,6 +124,25 @@ class Cost:
         has = {"running": self._running, "final": self._final, "match": self.grid}
         parts = [name for name, part in has.items() if part is not None]
         return f"Cost('{self.model.name}', {self.duration:g} s, {', '.join(parts)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what is made from formulas."""
+        left_out = ("_running", "_final", "events", "_ends")
+        return {name: value for name, value in vars(self).items() if name not in left_out}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.events = check_events(self.model, self._given["events"])
+        self._running, self._final = self._functions()
+        self._ends = {}
+
+    def _functions(self) -> tuple[Any, Any]:
+        """Functions of the rate and of the end, None where there is none."""
+        running, final = self._given["running"], self._given["final"]
+        return (
+            _function(self.model, running, "running", inputs=True),
+            _function(self.model, final, "final", inputs=False),
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -189,7 +208,8 @@ class Cost:
         for name, value in at.items():
             variable = self.variables.resolve(name)
             changed.setdefault(variable.kind, {})[variable.name] = _finite(name, value)
-        made = copy.copy(self)  # with the same functions, traced once
+        made = copy.copy(self)
+        made._ends = self._ends  # traced once
         if "start" in changed:
             names = self.model.signals.names(*STATE_KINDS)
             start = names.by_full_name(self.state.named) | changed["start"]

@@ -48,6 +48,10 @@ class Gradient(Mapping[str, Array]):
         """
         return self._displace()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything as numbers, for pickles and copies."""
+        return {**vars(self), "by_tangents": self.by_tangents, "_displace": None}
+
     def __getitem__(self, name: str) -> Array:
         try:
             return self.derivatives[name]
