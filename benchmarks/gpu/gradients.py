@@ -16,7 +16,8 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "src"), str(Path(__file__).parents[2])]
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 from axode.runtime.cuda import GpuKernel, KernelFile
 from benchmarks.gpu.measure import described, difference, tiled, timed
@@ -89,7 +90,10 @@ def main() -> None:
                 cp.get_default_memory_pool().free_all_blocks()
                 if row is not None:
                     rows.append(row)
-                    shown = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+                    shown = (
+                        f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}"
+                        for k, v in row.items()
+                    )
                     print("  ".join(shown), flush=True)
     properties = cp.cuda.runtime.getDeviceProperties(0)
     about = {"gpu": properties["name"].decode(), "cupy": cp.__version__}

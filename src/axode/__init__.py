@@ -75,10 +75,9 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.compare import compare as compare
     from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
-    from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.gradients.cost import Cost as Cost
-    from axode.problems.gradients.gradient import Gradient as Gradient
     from axode.problems.gradients.gradient import gradient as gradient
+    from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.inverse_kinematics.goals import Target as Target
     from axode.problems.inverse_kinematics.inverse_kinematics import (
         inverse_kinematics as inverse_kinematics,
@@ -147,7 +146,6 @@ _LAZY = {
     "Callback": "axode.problems.simulate.inputs",
     "Law": "axode.problems.simulate.laws",
     "Cost": "axode.problems.gradients.cost",
-    "Gradient": "axode.problems.gradients.gradient",
     "gradient": "axode.problems.gradients.gradient",
     "Event": "axode.results.event",
     "Trajectory": "axode.results.trajectory",
@@ -190,7 +188,6 @@ __all__ = [
     "Event",
     "Fixed",
     "Floating",
-    "Gradient",
     "Inertia",
     "Kinematics",
     "Law",

@@ -17,6 +17,7 @@ _HIDDEN = re.compile(
 )
 
 MOST_DEVIATIONS = 12  # named in one warning
+MAX_LISTED = 5000  # faults in one message
 
 _REPR = reprlib.Repr()
 _REPR.maxother = _REPR.maxstring = 60
@@ -79,7 +80,10 @@ class MechanismError(AxodeError):
         self.source = source
         self.faults = tuple(faults)
         count = f"{len(faults)} problem" + ("s" if len(faults) != 1 else "")
-        super().__init__("\n  ".join([f"{source} has {count}.", *map(str, faults)]))
+        lines = [f"{source} has {count}.", *map(str, faults[:MAX_LISTED])]
+        if len(faults) > MAX_LISTED:
+            lines.append(f"... and {len(faults) - MAX_LISTED} more, in the error's .faults")
+        super().__init__("\n  ".join(lines))
 
 
 class FileError(AxodeError):

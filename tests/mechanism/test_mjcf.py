@@ -348,7 +348,12 @@ def test_sizes_are_limited(tmp_path, monkeypatch):
     deep = "<frame>" * 200 + "</frame>" * 200
     assert "elements are nested more than 150 deep" in refusal(tmp_path, model(MASS + deep))
     many = model(MASS + '<replicate count="999999"><site/></replicate>')
-    assert "more than 200000 elements, with all copies" in refusal(tmp_path, many)
+    assert "more than 30000 elements, with all copies" in refusal(tmp_path, many)
+    (tmp_path / "part.xml").write_text("<mujoco/>")
+    monkeypatch.setattr(mjcf_text, "MAX_BYTES", 8)
+    included = model(after='<include file="part.xml"/>')
+    assert "the included files have more than 0 MiB." in refusal(tmp_path, included)
+    monkeypatch.undo()
     entity = '<!DOCTYPE mujoco [<!ENTITY a "b">]>' + model()
     assert "a document type declaration, which is not read" in refusal(tmp_path, entity)
     (tmp_path / "solid.obj").write_text(TETRAHEDRON)

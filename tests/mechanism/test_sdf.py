@@ -442,6 +442,13 @@ def test_joints_of_static_models_hold_nothing(read):
     assert "1 joint" in read.told[0]
 
 
+def test_included_files_are_limited_together(read, monkeypatch):
+    (read.path / "part.sdf").write_text(model(link("l"), name="part"))
+    monkeypatch.setattr("axode.mechanism.files.sdf.sdf_files.MAX_BYTES", 10)
+    found = faults(read, model(link("a"), "<include><uri>part.sdf</uri></include>"))
+    assert "the included files have more than 0 MiB" in found[0]
+
+
 def test_includes_are_found_in_the_folder(read):
     part = model(link("l"), name="part", version="1.6")
     (read.path / "part").mkdir()

@@ -493,7 +493,23 @@ def test_a_name_with_a_slip_finds_its_file(file):
 
 
 def test_files_without_end_are_refused():
-    assert refused("/dev/zero") == "/dev/zero is larger than 32 MiB, as no mechanism's file is."
+    assert refused("/dev/zero") == "/dev/zero is larger than 16 MiB, as no mechanism's file is."
+
+
+def test_elements_without_end_are_refused_while_they_are_read(file):
+    """Each takes a hundred times the memory of its text."""
+    path = file(f"<robot>{'<a/>' * 200_001}</robot>")
+    assert refused(path) == "arm.urdf: more than 200000 elements, as in no robot."
+
+
+def test_messages_have_an_end(file, monkeypatch):
+    monkeypatch.setattr(ax.errors, "MAX_LISTED", 2)
+    links = "".join(f'<link name="{name}"/>' for name in "abcde")
+    with pytest.raises(ax.MechanismError) as caught:
+        ax.load(file(f"<robot>{links}</robot>"))
+    first, *_, last = str(caught.value).splitlines()
+    assert first == "arm.urdf has 4 problems." and len(caught.value.faults) == 4
+    assert last == "  ... and 2 more, in the error's .faults"
 
 
 def test_elements_in_elements_without_end(file):

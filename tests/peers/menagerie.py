@@ -17,7 +17,13 @@ import numpy as np
 
 import axode as ax
 from axode.errors import AxodeError, LeftOut
-from axode.mechanism.files.mjcf.mjcf_findings import ACTUATORS, DRY_FRICTION, EQUALITIES, LIMITS
+from axode.mechanism.files.mjcf.mjcf_findings import (
+    ACTUATORS,
+    DRY_FRICTION,
+    EQUALITIES,
+    LIMITS,
+    PLUGINS,
+)
 from tests.peers.test_mjcf_models import TOLERANCE, Pair
 from tests.peers.trees import relative_error
 
@@ -51,8 +57,10 @@ def lost(robot: ax.Mechanism, left_out: dict[str, list[str]], theirs: mujoco.MjM
     first = [theirs.jnt_dofadr[k] for k in range(theirs.njnt)]
     friction = int((theirs.dof_frictionloss[first] > 0).sum())
     friction += int((theirs.tendon_frictionloss > 0).sum())
+    motors = len(robot.drives) + listed[ACTUATORS]
+    of_plugins = min(max(theirs.nu - motors, 0), listed[PLUGINS])
     counts = {
-        "actuators": (theirs.nu, len(robot.drives) + listed[ACTUATORS]),
+        "actuators": (theirs.nu, motors + of_plugins),
         "equality constraints": (theirs.neq, constraints + listed[EQUALITIES]),
         "limits": (limited, listed[LIMITS]),
         "dry friction": (friction, listed[DRY_FRICTION]),

@@ -125,6 +125,15 @@ def test_errors_name_the_flag(command, flag, capsys):
     assert "On the command line: " in said and flag in said.partition("On the command line:")[2]
 
 
+def test_flags_that_a_message_has_already_are_not_named_again(tmp_path, capsys):
+    assert run(["export", "caster_robot", "--to", str(tmp_path / "robot.urdf")]) == 0
+    capsys.readouterr()
+    assert run(["check", str(tmp_path / "robot.urdf")]) == 0
+    said = capsys.readouterr().err
+    assert "or --option wheels=proposed, lets them roll" in said
+    assert "On the command line" not in said
+
+
 def test_equations_are_derived_as_asked(capsys):
     """What errors recommend, derive(independent=[...]), is an option of every verb that derives."""
     command = ["linearize", "four_bar", "--json", "--option", "independent=theta2_dot"]

@@ -405,6 +405,16 @@ def test_an_empty_file_is_told(file):
     )
 
 
+def test_long_files_are_refused_and_long_lists_cut(file, monkeypatch):
+    many = "".join(f"a{k} = 1\n" for k in range(9))
+    monkeypatch.setattr("axode.mechanism.files.toml.toml_reader.MAX_LISTED", 3)
+    message = told(file(many))
+    assert "6 further problems are not listed" in message and message.count("unknown key") == 3
+    monkeypatch.setattr("axode.mechanism.files.loading.MAX_TOML", 20)
+    with pytest.raises(ax.FileError, match="is larger than 0 MiB, as no mechanism in TOML is"):
+        ax.load(file(many))
+
+
 # files that are no mechanism files ---------------------------------------------------------------
 
 

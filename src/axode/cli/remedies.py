@@ -31,7 +31,7 @@ def flags_for(message: str) -> list[str]:
     for name in _ARGUMENT.findall(message):
         if name in own:
             found.append(f"--{name.replace('_', '-')}")
-        elif name in BUILD_OPTIONS and "option" in own:
+        elif name in BUILD_OPTIONS and "option" in own and f"--option {name}=" not in message:
             found.append(f"--option {name}=VALUE")
     taken = (
         {"--input"} if "--hold" in found else {"--samples"} if "--table FILE" in found else set()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from axode.codegen.tape import products
+from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.products import TANGENTS, HessianPlan
 from axode.codegen.tape.tape import Tape
 from axode.errors import UnknownName
@@ -77,6 +79,13 @@ class FunctionProducts:
         make = products.jvp_tape
         return self._once(("jvp", along), lambda: self._compiled(make(self._source(*along), along)))
 
+    def second_change(self, along: tuple[str, ...], again: tuple[str, ...]) -> Entry:
+        """Change of `jvp`; the last arguments are its directions and those of the second change."""
+        make = products.second_change_tape
+        return self._once(
+            ("second_change", along, again), lambda: self._compiled(make(self.tape, along, again))
+        )
+
     def vjp(self, of: tuple[str, ...]) -> Entry:
         """Gradients, one after the other; the last argument is the weights, flat."""
         make = products.vjp_tape
@@ -114,6 +123,21 @@ class FunctionProducts:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
+
+
+def product_tape(library: AbstractLibrary, name: str) -> Tape:
+    """Tape of a function, or of its products by all arguments: `<function>_jvp`, `<function>_vjp`.
+
+    Those take changes `<argument>_direction` of all arguments, or weights `<function>_weight` of
+    the results, and give the change of the result, or a gradient `<argument>_gradient` each.
+    """
+    function, _, product = name.rpartition("_")
+    if product not in ("jvp", "vjp"):
+        return library.tape(name)
+    tape = library.tape(function)
+    names = [port.name for port in tape.inputs]
+    made = products.jvp_tape(tape, names) if product == "jvp" else adjoint_tape(tape, names)
+    return replace(made, name=name)
 
 
 class HessianFunction:

@@ -17,6 +17,7 @@ from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
 from axode.model.derivative_products import DerivativeProducts
+from axode.model.function_products import product_tape
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
@@ -333,9 +334,9 @@ class Model(DerivativeProducts, ModelDisplay):
         return self.library.names()
 
     def tape(self, function: str) -> Tape:
-        """Tape of the scalar operations of a function."""
+        """Tape of the scalar operations of a function, or of its `_jvp` or `_vjp`."""
         check_arguments(Model.tape, locals())
-        return self.library.tape(function)
+        return product_tape(self.library, function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
         """C99 code of a function: header, source and a self-test; names begin with `prefix`."""
@@ -358,7 +359,7 @@ class Model(DerivativeProducts, ModelDisplay):
         from axode.model.model_file import save_model
 
         names = self.functions if functions is None else tuple(functions)
-        save_model(self.facts, self.scene, {name: self.tape(name) for name in names}, path)
+        save_model(self.facts, self.scene, {name: self.library.tape(name) for name in names}, path)
 
     @stoppable
     def export(

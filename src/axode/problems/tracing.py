@@ -78,7 +78,7 @@ class TracedFunction:
 
 def call_traced(function: TracedFunction, q: Array, nu: Array, conditions: Conditions) -> Array:
     """Evaluate a traced function at states under conditions."""
-    known = {"t": np.asarray(conditions.t)[..., np.newaxis], "q": q, "nu": nu}
+    known: dict[str, Any] = {"t": np.asarray(conditions.t)[..., np.newaxis], "q": q, "nu": nu}
     known |= {"p": conditions.p, "gains": conditions.gains}
     arrays = (np.ascontiguousarray(known[port.name]) for port in function.tape.inputs)
     made: Array = function(*arrays)
@@ -270,7 +270,9 @@ class StateFormulas:
         model, builder = self._model, ports["t"][0].builder
         found: dict[str, Any] = dict(model.parameters) | {TIME: ports["t"][0]}
         found |= dict(zip(model.parameters, ports.get("p", []), strict=False))
-        found |= dict(zip((g.name for g in self.gains.values()), ports.get("gains", []), strict=False))
+        found |= dict(
+            zip((g.name for g in self.gains.values()), ports.get("gains", []), strict=False)
+        )
         made = {name: ports[name] for name in ("q", "nu", "u") if name in ports}
         for full, word in self._names.items():
             if word not in used:

@@ -223,5 +223,5 @@ def _quotient_parts(x: list[Formula], r: Formula, weight: Formula, needed: list[
     """Share one division between both operands; the square of a reciprocal needs none."""
     if not needed[0] and r.builder.value(x[0].number) == 1.0:
         return [None, -(weight * (r * r))]
-    share = weight / x[1]
+    share = weight * (1.0 / x[1])  # which others that divide by it share
     return [share, -(share * r) if needed[1] else None]

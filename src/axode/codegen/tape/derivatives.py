@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector
-from axode.codegen.tape.operations import ARITY, Kind
+from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape.tape import Port, Tape
 
 Rule = Callable[..., Formula]
@@ -155,6 +155,27 @@ def reads(tape: Tape, argument: str) -> bool:
     return place is not None and bool(
         ((tape.kinds == Kind.INPUT) & (tape.operands[:, 0] == place)).any()
     )
+
+
+def dependencies(tape: Tape) -> list[set[tuple[str, int]]]:
+    """Arguments and elements on which each result of a tape depends."""
+    elements = {
+        (port.name, i): 1 << k
+        for k, (port, i) in enumerate((p, i) for p in tape.inputs for i in range(p.size))
+    }
+    masks: list[int] = []
+    for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
+        mask = 0
+        if kind == Kind.INPUT:
+            mask = elements[tape.inputs[row[0]].name, row[1]]
+        elif kind not in LEAVES:
+            for i in row[: ARITY[Kind(kind)]]:
+                mask |= masks[i]
+        masks.append(mask)
+    return [
+        {element for element, bit in elements.items() if masks[i] & bit}
+        for i in tape.results.tolist()
+    ]
 
 
 def _change(kind: Kind, x: list[Formula], dx: list[Formula | None], r: Formula) -> Formula | None:

@@ -29,15 +29,14 @@ from axode.codegen.tape.operations import ARITY, Kind
 from axode.codegen.tape.tape import Port, Tape
 
 
-
 @dataclass(frozen=True)
 class FusionLimits:
-    """Instructions that are joined at most.
+    """How many instructions are joined at most.
 
     Attributes:
-        part: Of a tape. A longer one gains nothing from its neighbours and would be compiled once
-            for every use.
-        whole: Of all that become one.
+        part: Instructions of one tape. A longer one gains nothing from its neighbours and would be
+            compiled once for every use.
+        whole: Instructions of all tapes that become one.
     """
 
     part: int = 1000
@@ -69,9 +68,7 @@ class _Group:
         return tuple(found)
 
 
-def _join(
-    operations: Sequence[Operation], limits: FusionLimits
-) -> list[Operation | _Group]:
+def _join(operations: Sequence[Operation], limits: FusionLimits) -> list[Operation | _Group]:
     """Operations with every run of small evaluations as a group."""
     made: list[Operation | _Group] = []
     waiting: list[Evaluate] = []

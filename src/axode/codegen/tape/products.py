@@ -13,23 +13,22 @@ import numpy.typing as npt
 
 from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.derivatives import changes_along, forward_tape
+from axode.codegen.tape.derivatives import changes_along, dependencies, forward_tape
 from axode.codegen.tape.formulas import Formula, Vector
 from axode.codegen.tape.fusion import replay
-from axode.codegen.tape.operations import ARITY, Kind
 from axode.codegen.tape.tape import Port, Tape
 
 TANGENTS = "tangents"
 
 
-def direction_port(argument: str) -> str:
-    """Name of the port that holds the change of an argument."""
-    return f"{argument}_direction"
-
-
 def jvp_tape(tape: Tape, along: Sequence[str]) -> Tape:
     """Change of a tape's results along changes of some arguments, `<argument>_direction`."""
     return _at_rest(_forward(tape, along))
+
+
+def second_change_tape(tape: Tape, along: Sequence[str], again: Sequence[str]) -> Tape:
+    """Change of what `jvp_tape` gives along changes of arguments, `<argument>_direction_2`."""
+    return _forward(_forward(tape, along), again, "_2")
 
 
 def vjp_tape(tape: Tape, of: Sequence[str]) -> Tape:
@@ -91,9 +90,9 @@ def _times(builder: TapeBuilder, matrix: Vector, xi: Vector) -> Vector:
     return [sum((a * x for a, x in zip(row, xi, strict=True)), zero) for row in rows]
 
 
-def _forward(tape: Tape, along: Sequence[str]) -> Tape:
+def _forward(tape: Tape, along: Sequence[str], ending: str = "") -> Tape:
     sizes = {port.name: port.size for port in tape.inputs}
-    ports = {argument: direction_port(argument) for argument in along}
+    ports = {argument: f"{argument}_direction{ending}" for argument in along}
     return forward_tape(
         tape,
         {argument: (port, 0) for argument, port in ports.items()},
@@ -174,24 +173,10 @@ def plan_hessian(tape: Tape, of: Sequence[str]) -> HessianPlan:
 
 def _dependence(gradient: Tape, of: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Return which results of a tape depend on which elements of some arguments."""
-    first, place = 0, {}
-    for name in of:
-        k = next(k for k, port in enumerate(gradient.inputs) if port.name == name)
-        place[k] = first
-        first += gradient.inputs[k].size
-    sets: list[int] = []
-    for code, row in zip(gradient.kinds.tolist(), gradient.operands.tolist(), strict=True):
-        found = 0
-        if code == Kind.INPUT:
-            found = 1 << place[row[0]] + row[1] if row[0] in place else 0
-        elif code != Kind.CONSTANT:
-            for operand in row[: ARITY[Kind(code)]]:
-                found |= sets[operand]
-        sets.append(found)
-    rows = [sets[number] for number in gradient.results.tolist()]
-    return np.array([[row >> k & 1 for k in range(first)] for row in rows], dtype=bool).reshape(
-        len(rows), first
-    )
+    sizes = {port.name: port.size for port in gradient.inputs}
+    elements = [(name, i) for name in of for i in range(sizes[name])]
+    rows = [[element in found for element in elements] for found in dependencies(gradient)]
+    return np.array(rows, dtype=bool).reshape(len(rows), len(elements))
 
 
 def _columns(pattern: npt.NDArray[np.bool_]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Evaluations in a row, differentiated together: backwards for gradients, forwards along directions.
+"""Evaluations in a row, differentiated together: backwards for gradients, forwards for changes.
 
 Every buffer is written once. A small row becomes one tape afterwards (`fusion`), in which what the
 evaluations and their derivatives share is computed once.
@@ -6,14 +6,15 @@ evaluations and their derivatives share is computed once.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.adjoints import gradients
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import changes_along, reads
-from axode.codegen.tape.formulas import Formula, Vector
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.tape import Port, Tape
 
 Weights = Mapping[str, tuple[str | float, ...]]  # buffers or numbers that add up, by buffer
@@ -58,6 +59,8 @@ def reverse(
         )
         if not ports or not any(parts):
             continue
+        sums, parts = _add_up(tape, number, parts)
+        made += sums
         kinds = tuple(tuple(p if isinstance(p, float) else None for p in some) for some in parts)
         adjoint = weighted_adjoint(tape, kinds, ports)
         names = {port.name: b for b, port in zip(buffers[:n], tape.inputs, strict=True)}
@@ -67,6 +70,26 @@ def reverse(
         held = [p for some in parts for p in some if isinstance(p, str)]
         made.append(Evaluate(adjoint, (*buffers[:n], *held, *outputs)))
     return made, {name: [p for p in felt.get(name, ()) if isinstance(p, str)] for name in of}
+
+
+def _add_up(
+    tape: Tape, number: int, parts: tuple[tuple[str | float, ...], ...]
+) -> tuple[list[Evaluate], tuple[tuple[str | float, ...], ...]]:
+    """Add up weights that come in several buffers, so that equal tapes have equal adjoints."""
+    made, sums = [], []
+    for port, some in zip(tape.outputs, parts, strict=True):
+        if len(some) < 2 or not all(isinstance(part, str) for part in some):
+            sums.append(some)
+            continue
+        names = {f"part{k}": port.size for k in range(len(some))}
+
+        def add(**v: Vector) -> dict[str, Vector]:
+            return {"sum": [reduce(operator.add, x) for x in zip(*v.values(), strict=True)]}
+
+        total = f"{port.name}~{number}.sum"
+        made.append(Evaluate(formula_tape("sum", names, add), (*map(str, some), total)))
+        sums.append((total,))
+    return made, tuple(sums)
 
 
 @lru_cache(maxsize=KEPT_TAPES)
@@ -160,9 +183,7 @@ def directional_tape(tape: Tape, moving: tuple[str, ...]) -> Tape:
     return Tape.build(f"{tape.name}_along", tuple(ports), tape.outputs, builder, results)
 
 
-def needed_evaluations(
-    evaluations: Sequence[Evaluate], wanted: Collection[str]
-) -> list[Evaluate]:
+def needed_evaluations(evaluations: Sequence[Evaluate], wanted: Collection[str]) -> list[Evaluate]:
     """Evaluations on which some buffers depend."""
     needed, kept = set(wanted), []
     for evaluation in reversed(evaluations):

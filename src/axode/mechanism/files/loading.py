@@ -20,7 +20,7 @@ from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, LeftOut, level_outside, shortened
 from axode.mechanism.files.held_joints import hold_joints
-from axode.mechanism.files.mesh_folders import with_mesh_folders
+from axode.mechanism.files.mesh_folders import with_mesh_addresses, with_mesh_folders
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml.toml_lines import key_lines
 from axode.mechanism.files.wheel_proposals import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions, Extended
     from axode.mechanism.files.toml.toml_schema import ExtendsTable
 
-MOST_BYTES = 32 << 20  # a robot of a thousand links has a hundredth of it
+MAX_TOML = 4 << 20  # bytes; a robot of a thousand links has a tenth of it
 MAX_KEY_PARTS = 16
 MAX_EXTENDED = 8  # files, each of which extends the next
 
@@ -328,6 +328,8 @@ def _check_key_lengths(text: str, place: Path) -> None:
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     """Write a mechanism to a TOML file that `load` reads back exactly.
 
+    Paths of meshes become relative to the file.
+
     Raises:
         MechanismError: if the description is wrong: it could not be read back.
         FileError: if the file cannot be written, or its ending is another's; a file that was
@@ -339,11 +341,11 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     if place.suffix.lower() not in ("", ".toml"):
         raise FileError(
             f"cannot write {place}: mechanisms are written as TOML, not as '{place.suffix}'."
-            f"\n  Name it {place.with_suffix('.toml').name}; a compiled model's export "
-            "writes .c, .axm and .ptx files."
+            f"\n  Name it {place.with_suffix('.toml').name}; to_urdf, to_mjcf and to_sdf write for "
+            "other programs, and a compiled model's export writes .c, .axm and .fmu files."
         )
     mechanism.check()
-    data = text_of(mechanism).encode()
+    data = text_of(with_mesh_addresses(mechanism, place.parent)).encode()
     try:
         replace_file(place, data)
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
@@ -373,10 +375,10 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
     XML may have another encoding than UTF-8; `remarks` gets what was done about bytes that no
     encoding explains.
     """
-    from axode.mechanism.files.xml_tree import decode
+    from axode.mechanism.files.xml_tree import MAX_BYTES, decode
 
     try:
-        data = read_bounded(path, MOST_BYTES, "mechanism's file")
+        data = read_bounded(path, MAX_BYTES, "mechanism's file")
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         raise FileError(_cannot("read", path, error)) from None
     xml = decode(data, remarks)
@@ -387,6 +389,8 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
             f"{path} is not a text file.\n  A mechanism file is TOML, URDF, MJCF or SDF, as UTF-8 "
             "text; mechanism.save(path) writes one."
         )
+    if len(data) > MAX_TOML:
+        raise FileError(f"{path} is larger than {MAX_TOML >> 20} MiB, as no mechanism in TOML is.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

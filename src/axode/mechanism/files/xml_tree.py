@@ -14,6 +14,8 @@ from xml.parsers import expat
 
 from axode.errors import FileError
 
+MAX_BYTES = 16 << 20  # of a description, with all files that it includes
+MAX_ELEMENTS = 200_000  # likewise; a robot of a thousand links has a tenth of it
 _DECLARATION = re.compile(r"<\?xml\s[^>]*\?>")
 
 
@@ -50,14 +52,19 @@ def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Elemen
         remarks: Gets line, message and remedy of what is no XML and could be read all the same.
 
     Raises:
-        FileError: if it is not XML, with the line, or declares entities.
+        FileError: if it is not XML, with the line, declares entities, or has too many elements.
     """
     text = _without_declaration(text, remarks)
     parser = expat.ParserCreate()
     top = Element("", {}, 1)
     open_elements = [top]
+    count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > MAX_ELEMENTS:  # each takes a hundred times the memory of its text
+            raise FileError(f"{source}: more than {MAX_ELEMENTS} elements, as in no robot.")
         element = Element(tag, attributes, parser.CurrentLineNumber)
         open_elements[-1].children.append(element)
         open_elements.append(element)

@@ -43,12 +43,13 @@ class ArrayFunction:
         """Evaluate the function or one of its derivatives.
 
         Args:
-            kind: "value"; "jvp", the change along changes of the arguments `names[0]`; "vjp", the
-                gradients by the arguments `names[0]`, one after the other; "second", the change
-                along `names[1]` of the result, flat, and then of the gradients by `names[0]`.
+            kind: "value"; "jvp", the change along changes of the arguments `names[0]`, and
+                "jvp_jvp", the change of that along `names[1]`; "vjp", the gradients by the
+                arguments `names[0]`, one after the other, and "hvp", the change of those along
+                `names[1]`; "second" has, before these, the change of the result, flat.
             names: See `kind`.
-            arrays: One per argument, then weights of the result, flat, for "vjp" and "second", then
-                changes of arguments for "jvp" and "second".
+            arrays: One per argument, then weights of the result, flat, for "vjp", "hvp" and
+                "second", then changes of arguments in the order of `names`.
             o: Keywords of compiled functions.
         """
         return self._entry(kind, names).call(*arrays, **o)
@@ -62,11 +63,13 @@ class ArrayFunction:
                 return made.jvp(*names)
             case "vjp":
                 return made.vjp(*names)
-        return made.second_order(*names, jvp=True)
+            case "jvp_jvp":
+                return made.second_change(*names)
+        return made.second_order(*names, jvp=kind == "second")
 
     def result_shape(self, kind: str, names: tuple[Names, ...]) -> tuple[int, ...]:
         """Shape of what `call` gives, behind the batch axes."""
-        if kind in ("value", "jvp"):
+        if kind in ("value", "jvp", "jvp_jvp"):
             return self.shape
         return (sum(self.widths(names[0])) + (self.size if kind == "second" else 0),)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,13 @@ class JaxFunction:
     """A function of a model on arrays of JAX.
 
     Call it with the function's arguments: arrays with any leading batch axes, values by name, or
-    None for the default; `t` and `parameters` are keywords. It works under `jit`, `vmap`, `grad`
-    and `jacrev`, once or twice; `jacfwd` is refused by JAX. Compiled programs of JAX call back to
-    the model's functions, on the CPU.
+    None for the default; `t` and `parameters` are keywords. It works under `jit`, `vmap`, `grad`,
+    `jvp`, `jacfwd`, `jacrev` and `hessian`. Compiled programs of JAX call back to the model's
+    functions, on the CPU.
     """
 
     def __init__(self, source: ArrayFunction) -> None:
-        self._jax = import_jax()
+        import_jax()
         self.source = source
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class JaxFunction:
             t: Time, where it is explicit.
             parameters: Free parameters, in order or by name.
         """
-        jnp, source = self._jax.numpy, self.source
+        jnp, source = import_jax().numpy, self.source
 
         def stack(values: list[Any]) -> Any:
             return jnp.stack(jnp.broadcast_arrays(*values), axis=-1)
@@ -60,80 +60,165 @@ class JaxFunction:
             for name, value in zip(source.arguments, given, strict=True)
         ]
         dtype = jnp.result_type(0.0, *arrays)
-        result = self._value(*(array.astype(dtype) for array in arrays))
+        result = _bind(source, "value", (), [array.astype(dtype) for array in arrays])
         if source.name == "contact_forces":
             for wheel, component in source.model.facts.unknown_forces:
                 result = result.at[..., wheel, component].set(np.nan)
         return result
 
-    @cached_property
-    def _value(self) -> Any:
-        """The function with its gradient, as `jax.custom_vjp`."""
-        source, of = self.source, self.source.arguments
 
-        def value(*arrays: Any) -> Any:
-            return self._call("value", (), arrays)
-
-        def forward(*arrays: Any) -> Any:
-            return function(*arrays), arrays
-
-        def backward(arrays: Any, weights: Any) -> Any:
-            packed = self._gradient(*arrays, source.flat(weights))
-            return tuple(_summed(self._split(packed, of), arrays))
-
-        function = self._jax.custom_vjp(value)
-        function.defvjp(forward, backward)
-        return function
-
-    @cached_property
-    def _gradient(self) -> Any:
-        """Gradients by all arguments with their own derivatives, as `jax.custom_vjp`."""
-        source, of = self.source, self.source.arguments
-
-        def gradient(*arrays: Any) -> Any:
-            return self._call("vjp", (of,), arrays)
-
-        def forward(*arrays: Any) -> Any:
-            return function(*arrays), arrays
-
-        def backward(arrays: Any, moves: Any) -> Any:
-            packed = self._call("second", (of, of), [*arrays, *self._split(moves, of)])
-            parts = self._split(packed[..., source.size :], of)
-            return tuple(_summed([*parts, packed[..., : source.size]], arrays))
-
-        function = self._jax.custom_vjp(gradient)
-        function.defvjp(forward, backward)
-        return function
-
-    def _call(self, kind: str, names: tuple[Names, ...], arrays: Sequence[Any]) -> Any:
-        """Call back to the model's function; `vmap` adds an axis in front of all others."""
-        jax, source = self._jax, self.source
-        axes = max(array.ndim for array in arrays)
-        alike = [array.reshape((1,) * (axes - array.ndim) + array.shape) for array in arrays]
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in alike))
-        dtype = alike[0].dtype
-
-        def evaluate(*given: Any) -> Any:
-            found = source.call(kind, names, [np.asarray(x, dtype=float) for x in given])
-            return np.asarray(found, dtype=dtype)
-
-        shape = jax.ShapeDtypeStruct((*batch, *source.result_shape(kind, names)), dtype)
-        return jax.pure_callback(evaluate, shape, *alike, vmap_method="expand_dims")
-
-    def _split(self, packed: Any, of: Names) -> list[Any]:
-        ends = np.cumsum(self.source.widths(of))[:-1]
-        return [*self._jax.numpy.split(packed, ends, axis=-1)]
+def _bind(source: ArrayFunction, kind: str, names: tuple[Names, ...], arrays: Any) -> Any:
+    """A value or a product with derivatives; see `ArrayFunction.call`."""
+    return _primitive().bind(*arrays, source=source, kind=kind, names=names)
 
 
-def _summed(parts: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
-    """Sums of gradients over the samples that share an argument."""
-    made = []
-    for part, array in zip(parts, arrays, strict=True):
-        missing = part.ndim - array.ndim
-        shared = tuple(
-            axis
-            for axis in range(part.ndim)
-            if axis < missing or (array.shape[axis - missing] == 1 and part.shape[axis] != 1)
-        )
-        made.append(part.sum(axis=shared).reshape(array.shape))
+@cache
+def _primitive() -> Any:
+    """The operation that JAX knows all about but how it is computed."""
+    import_jax()
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    made = Primitive("axode")
+    made.def_impl(_impl)
+    made.def_abstract_eval(_abstract)
+    mlir.register_lowering(made, mlir.lower_fun(_call_back, multiple_results=False))
+    batching.primitive_batchers[made] = _batch
+    ad.primitive_jvps[made] = _jvp
+    ad.primitive_transposes[made] = _transpose
     return made
+
+
+def _evaluate(given: Sequence[Any], source: ArrayFunction, kind: str, names: Any) -> Any:
+    arrays = [np.asarray(x) for x in given]
+    found = source.call(kind, names, [x.astype(float, copy=False) for x in arrays])
+    return np.asarray(found, dtype=arrays[0].dtype)
+
+
+def _impl(*arrays: Any, **which: Any) -> Any:
+    return import_jax().numpy.asarray(_evaluate(arrays, **which))
+
+
+def _abstract(*arrays: Any, source: ArrayFunction, kind: str, names: tuple[Names, ...]) -> Any:
+    batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    shape = (*batch, *source.result_shape(kind, names))
+    return import_jax().core.ShapedArray(shape, arrays[0].dtype)
+
+
+def _call_back(*arrays: Any, **which: Any) -> Any:
+    """Let a compiled program call the model's function."""
+    jax, made = import_jax(), _abstract(*arrays, **which)
+    shape = jax.ShapeDtypeStruct(made.shape, made.dtype)
+    return jax.pure_callback(lambda *given: _evaluate(given, **which), shape, *arrays)
+
+
+def _batch(arrays: Any, axes: Any, **which: Any) -> Any:
+    """Put the axis of `vmap` in front of all others, of length one where it is missing."""
+    jnp = import_jax().numpy
+    own = [array.ndim - (axis is not None) for array, axis in zip(arrays, axes, strict=True)]
+    made = []
+    for array, axis, count in zip(arrays, axes, own, strict=True):
+        front = array[None] if axis is None else jnp.moveaxis(array, axis, 0)
+        ones = (1,) * (max(own) - count)
+        made.append(front.reshape(front.shape[0], *ones, *front.shape[1:]))
+    return _primitive().bind(*made, **which), 0
+
+
+def _jvp(primals: Any, tangents: Any, *, source: ArrayFunction, kind: str, names: Any) -> Any:
+    """Change of the result: linear in changes of weights and directions, and by derivatives."""
+    from jax.interpreters import ad
+
+    count = len(source.arguments)
+    moves = [None if type(x) is ad.Zero else x for x in tangents]
+    along = tuple(n for n, m in zip(source.arguments, moves, strict=False) if m is not None)
+    given = [m for m in moves[:count] if m is not None]
+    parts = []
+    if along:
+        higher = {"value": "jvp", "jvp": "jvp_jvp", "vjp": "hvp"}
+        if kind not in higher:
+            raise NotApplicable(
+                f"{source.name} has no third derivatives in JAX; the first two are there"
+            )
+        parts.append(_bind(source, higher[kind], (*names, along), [*primals, *given]))
+    jnp = import_jax().numpy
+    for group in _linear(source, kind, names):
+        changed = [moves[k] for k in group]
+        if any(x is not None for x in changed):
+            arrays = list(primals)
+            for k, x in zip(group, changed, strict=True):
+                arrays[k] = jnp.zeros_like(primals[k]) if x is None else x
+            parts.append(_bind(source, kind, names, arrays))
+    out = _bind(source, kind, names, primals)
+    return out, sum(parts[1:], parts[0])
+
+
+def _linear(source: ArrayFunction, kind: str, names: tuple[Names, ...]) -> list[range]:
+    """Places of operands in each of which, taken together, a product is linear."""
+    first, found = len(source.arguments), []
+    if kind in ("vjp", "hvp"):
+        found.append(range(first, first + 1))
+        first += 1
+    directions = names[1:] if kind in ("vjp", "hvp") else names
+    for group in directions:
+        found.append(range(first, first + len(group)))
+        first += len(group)
+    return found
+
+
+def _transpose(weights: Any, *operands: Any, source: Any, kind: str, names: Any) -> Any:
+    """Pull back through a product that is linear in some of its operands."""
+    from jax.interpreters import ad
+
+    found: list[Any] = [None] * len(operands)
+    if type(weights) is ad.Zero:
+        return found
+    unknown = [k for k, x in enumerate(operands) if ad.is_undefined_primal(x)]
+    group = next(group for group in _linear(source, kind, names) if unknown[0] in group)
+    parts = _pull_back(weights, operands, group, source, kind, names)
+    for k in unknown:
+        found[k] = _summed(parts[group.index(k)], operands[k].aval.shape)
+    return found
+
+
+def _pull_back(
+    weights: Any, operands: Any, group: range, source: ArrayFunction, kind: str, names: Any
+) -> list[Any]:
+    """Cotangents of a group of operands in which a product is linear."""
+    count = len(source.arguments)
+    arguments = operands[:count]
+    match kind:
+        case "jvp":
+            given = [*arguments, source.flat(weights)]
+            return _split(source, _bind(source, "vjp", names, given), names[0])
+        case "vjp":
+            back = _split(source, weights, names[0])
+            return [source.flat(_bind(source, "jvp", names, [*arguments, *back]))]
+        case "jvp_jvp":
+            first = group.start == count
+            (of, along), kept = (names, 1) if first else (names[::-1], 0)
+            known = _linear(source, kind, names)[kept]
+            given = [*arguments, source.flat(weights), *(operands[k] for k in known)]
+            return _split(source, _bind(source, "hvp", (of, along), given), of)
+    of, along = names
+    back = _split(source, weights, of)
+    if group.start == count:  # weights
+        given = [*arguments, *operands[count + 1 :], *back]
+        return [source.flat(_bind(source, "jvp_jvp", (along, of), given))]
+    given = [*arguments, operands[count], *back]
+    return _split(source, _bind(source, "hvp", (along, of), given), along)
+
+
+def _split(source: ArrayFunction, packed: Any, of: Names) -> list[Any]:
+    ends = np.cumsum(source.widths(of))[:-1]
+    return [*import_jax().numpy.split(packed, ends, axis=-1)]
+
+
+def _summed(part: Any, shape: tuple[int, ...]) -> Any:
+    """Sum over the samples that share an argument."""
+    missing = part.ndim - len(shape)
+    shared = tuple(
+        axis
+        for axis in range(part.ndim)
+        if axis < missing or (shape[axis - missing] == 1 and part.shape[axis] != 1)
+    )
+    return part.sum(axis=shared).reshape(shape)

@@ -143,52 +143,62 @@ def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _backward(ctx: Any, weights: Any) -> Any:
     source, kind, tensors = ctx.source, ctx.kind, ctx.saved_tensors
-    wanted = ctx.needs_input_grad[3:]
-    count = len(source.arguments)
+    count, wanted = len(source.arguments), ctx.needs_input_grad[3:]
     by = tuple(name for name, w in zip(source.arguments, wanted, strict=False) if w)
-    if kind == "value":
-        given = [*tensors, source.flat(weights)]
-        parts = iter(_split(source, "vjp", (by,), given, by))
-    elif kind == "vjp":
-        (of,) = ctx.names
-        given = [*tensors, *weights.split(source.widths(of), dim=-1)]
-        change, *parts_ = _split(source, "second", (by, of), given, by)
-        parts = iter([*parts_, change])
-        wanted = (*wanted[:count], True)
-    else:
-        raise NotApplicable(
-            f"{source.name} has no third derivatives in PyTorch; the first two are there"
-        )
-    return (
-        None,
-        None,
-        None,
-        *(
-            next(parts).sum_to_size(x.shape) if w else None
-            for x, w in zip(tensors, wanted, strict=True)
-        ),
-    )
+    arguments, others = tensors[:count], tensors[count:]
+    parts: list[Any] = []
+    match kind:
+        case "value":
+            parts = _split(source, "vjp", (by,), [*arguments, source.flat(weights)], by)
+        case "jvp":
+            (along,) = ctx.names
+            flat = source.flat(weights)
+            if by:
+                given = [*arguments, flat, *others]
+                parts = _split(source, "hvp", (by, along), given, by)
+            if any(wanted[count:]):
+                parts += _split(source, "vjp", (along,), [*arguments, flat], along)
+        case "vjp":
+            (of,) = ctx.names
+            given = [*tensors, *weights.split(source.widths(of), dim=-1)]
+            change, *parts = _split(source, "second", (by, of), given, by)
+            parts.append(change)
+        case _:
+            raise _no_third(source)
+    places = [k for k in range(count) if wanted[k]]
+    places += range(count, len(tensors)) if len(parts) > len(places) else []
+    found: list[Any] = [None] * len(tensors)
+    for k, part in zip(places, parts, strict=True):
+        found[k] = part.sum_to_size(tensors[k].shape)
+    return None, None, None, *found
 
 
 def _jvp(ctx: Any, _: Any, __: Any, ___: Any, *moves: Any) -> Any:
     source, kind, tensors = ctx.source, ctx.kind, ctx.saved_tensors
-    product = _product().apply
+    count, product = len(source.arguments), _product().apply
     pairs = [(n, m) for n, m in zip(source.arguments, moves, strict=False) if m is not None]
     along, given = tuple(name for name, _ in pairs), [move for _, move in pairs]
-    if kind == "value":
-        return product(source, "jvp", (along,), *tensors, *given)
-    if kind != "vjp":
-        raise NotApplicable(
-            f"{source.name} has no third derivatives in PyTorch; the first two are there"
-        )
-    (of,), turn, change = ctx.names, moves[-1], None
+    parts = []
     if along:
-        both = product(source, "second", (of, along), *tensors, *given)
-        change = both[..., source.size :]
-    if turn is not None:
-        turned = product(source, "vjp", (of,), *tensors[:-1], turn)
-        change = turned if change is None else change + turned
-    return change
+        higher = {"value": "jvp", "jvp": "jvp_jvp", "vjp": "hvp"}
+        if kind not in higher:
+            raise _no_third(source)
+        parts.append(product(source, higher[kind], (*ctx.names, along), *tensors, *given))
+    if any(move is not None for move in moves[count:]):  # a product is linear in what follows
+        if kind not in ("jvp", "vjp"):
+            raise _no_third(source)
+        others = [
+            x.new_zeros(x.shape) if move is None else move
+            for x, move in zip(tensors[count:], moves[count:], strict=True)
+        ]
+        parts.append(product(source, kind, ctx.names, *tensors[:count], *others))
+    return sum(parts[1:], parts[0])
+
+
+def _no_third(source: ArrayFunction) -> NotApplicable:
+    return NotApplicable(
+        f"{source.name} has no third derivatives in PyTorch; the first two are there"
+    )
 
 
 def _vmap(

@@ -15,7 +15,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 from axode.model.model import Model
 from axode.problems.gradients.end_costs import pull_back
-from axode.problems.gradients.logged_run import LoggedRun
+from axode.problems.gradients.ended_runs import EndedRuns
 from axode.problems.gradients.reverse_program import LENGTH, reverse_program, value_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
 from axode.problems.session import Session
@@ -39,7 +39,7 @@ class Ends:
     Attributes:
         final: t, q, nu (p) to the cost of the end; None if there is none.
         tapes: What each step adds, and the cost of one measured instant.
-        measured: Measured numbers, (instants, size) or (runs, instants, size).
+        measured: Measured numbers, (..., instants, size), with axes of the batch of runs.
     """
 
     final: Tape | None
@@ -80,7 +80,7 @@ class Backward:
 
     def __init__(
         self,
-        run: LoggedRun,
+        run: EndedRuns,
         costs: Costs,
         of: Mapping[str, tuple[int, ...]] | None,
         session: Session,
@@ -170,11 +170,11 @@ class Backward:
         for name in program.given:
             buffers[name] = self._given(batch, name, counts, runs)
         tables = {"log": rows}
+        measured = self._measured(ends)
         if "samples" in program.tables:
             tables["samples"] = _own(batch.tables["samples"], runs, 2)
-        if "match" in program.tables:
-            assert ends.measured is not None
-            tables["match"] = _own(ends.measured, members, 2)
+        if "match" in program.tables and measured is not None:
+            tables["match"] = _own(measured, members, 2)
         samples = self.totals.samples
         if samples is not None:
             tables["out"] = np.ascontiguousarray(samples[members])
@@ -238,7 +238,8 @@ class Backward:
 
     def _final(self, batch: Batch, ends: Ends, runs: Numbers) -> dict[str, Array]:
         """Add the costs of ends to the value, and those by parameters; returns the others."""
-        known, total = self._states(batch, runs), {}
+        known = self._states(batch, runs)
+        total: dict[str, Array] = {}
         members, one = batch.members[runs], np.ones((len(runs), 1))
         if ends.final is not None:
             value, total = pull_back(ends.final, known, one)
@@ -246,7 +247,7 @@ class Backward:
         if ends.tapes.match is not None:
             value, more = self._match_end(ends, known, members)
             self.totals.value[members] += value
-            total = {n: total.get(n, 0.0) + more.get(n, 0.0) for n in {*total, *more}}
+            total |= {n: total[n] + a if n in total else a for n, a in more.items()}
         self._add_by_parameters(members, total)
         return total
 
@@ -254,25 +255,30 @@ class Backward:
         self, ends: Ends, known: dict[str, Array], members: Numbers
     ) -> tuple[Array, dict[str, Array]]:
         """Cost of an instant that was measured where a run ends."""
-        grid, tape = self.run.log.grid, ends.tapes.match
-        assert grid is not None and tape is not None and ends.measured is not None
+        grid, tape, table = self.run.log.grid, ends.tapes.match, self._measured(ends)
+        assert grid is not None and tape is not None and table is not None
         place = (known["t"][:, 0] - grid.start) / grid.period
         row = np.floor(place + 0.5).astype(np.intp)
         due = (row >= 0) & (row < grid.count) & (np.abs(place - row) < 1e-6)
         row = np.clip(row, 0, grid.count - 1)
-        table = ends.measured
         y = table[row] if table.ndim == 2 else table[members, row]
-        value, found = pull_back(tape, {**known, "y": y}, 1.0 * due[:, np.newaxis])
+        value, found = pull_back(tape, {**known, "y": y}, due[:, np.newaxis].astype(float))
         return value[:, 0] * due, found
+
+    def _measured(self, ends: Ends) -> Array | None:
+        """Measured numbers of all runs, (instants, size), or of each of them."""
+        table, batch = ends.measured, self.run.starts.batch
+        if table is None or table.ndim == 2:
+            return table
+        shape = table.shape[-2:]
+        return np.ascontiguousarray(np.broadcast_to(table, (*batch, *shape)).reshape(-1, *shape))
 
     def _add_by_parameters(self, members: Numbers, found: Mapping[str, Array]) -> None:
         total = self.totals.shared.get("p")
         if total is not None and "p" in found:
             total[members] += found["p"][:, list(self.of["p"])]
 
-    def _stop(
-        self, batch: Batch, ends: Ends, step: StepOfCost, runs: Numbers
-    ) -> dict[str, Array]:
+    def _stop(self, batch: Batch, ends: Ends, step: StepOfCost, runs: Numbers) -> dict[str, Array]:
         """Take gradients back through last steps, whose length an event decided.
 
         The event function vanishes at the end, whatever changes: the length changes by what keeps

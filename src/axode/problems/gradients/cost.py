@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,13 +20,12 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.gradients.backward import Ends
-from axode.problems.gradients.logged_run import as_ends_only, check_input, check_method
+from axode.problems.gradients.ended_runs import as_ends_only, check_input, check_method
 from axode.problems.gradients.steps_of_cost import CostTapes
 from axode.problems.gradients.variables import Variables
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.events import check_events
 from axode.problems.simulate.inputs import Sampled, plan_input
-from axode.problems.simulate.laws import Law
 from axode.problems.simulate.settings import DEFAULT_STEP, ROUNDING, Settings
 from axode.problems.simulate.step_log import Grid
 from axode.problems.state_formulas import name_or_function
@@ -32,6 +33,7 @@ from axode.problems.steps.compiled import Place
 from axode.problems.tracing import traced_tape
 
 if TYPE_CHECKING:
+    from axode.problems.gradients.wrapped_costs import JaxCost, TorchCost
     from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
@@ -40,7 +42,7 @@ EQUAL = 1e-6  # of a period: measured instants are equally spaced, and on the gr
 
 
 class Cost:
-    """One number per run: the integral of a rate, the cost of the end, the distance to measurements.
+    """One number per run: the integral of a rate, a cost of the end, a distance to measurements.
 
     It is evaluated with `cost.value()` and differentiated with `gradient`. The run is that of
     `simulate` with the same arguments; arrays make a batch of runs, each with a cost of its own.
@@ -55,8 +57,9 @@ class Cost:
             over its samples of the sum of squared differences. `run[["pitch", "yaw_rate"]]`
             selects columns.
         scales: By column of `match`, what its differences are divided by; one unless given.
-        start, input, method, step, rtol, atol, events, parameters, t0, threads, target: As for
-            `simulate`; `method` is "rk4" or "dopri5". Steps end at the samples of `match`.
+        start, input, method, step, rtol, atol, events, parameters, t0, threads, target, precision:
+            As for `simulate`; `method` is "rk4" or "dopri5", `precision` "float64". Steps end at
+            the samples of `match`.
 
     Raises:
         InvalidArgument: for a cost of nothing, and for arguments that make no run.
@@ -87,18 +90,14 @@ class Cost:
     ) -> None:
         check_arguments(Cost.__init__, {**locals(), "self": self})
         require_model("Cost", model)
-        self._given = {
-            name: value
-            for name, value in locals().items()
-            if name not in ("self", "model", "duration")
-        }
         place = Place.of(model, target, precision)
         check_method(method, place.precision)
         if running is None and final is None and match is None:
             raise InvalidArgument("Cost: give at least one of running, final and match")
-        self.model, self.duration = model.on_cpu(), duration
-        self.input, self.start = input, start
-        self.grid, self.measured, self._columns = None, None, ()
+        self.model, self.duration, self.input = model.on_cpu(), duration, input
+        self.grid: Grid | None = None
+        self.measured: Array | None = None
+        self._columns: tuple[str, ...] = ()
         if match is not None:
             self.grid, self.measured, self._columns = _measured(self.model, match, t0, duration)
             if method == "rk4":
@@ -110,6 +109,7 @@ class Cost:
         self.events = check_events(self.model, events)
         self.plan = plan_input(self.model, input, gains=True)
         check_input(self.plan)
+        self._parameters = dict(parameters or {})
         self.p = checked_parameters(self.model, parameters)
         self.state: GivenState = read_state(self.model, start, "start")
         self._running = _function(self.model, running, "running", inputs=True)
@@ -121,7 +121,8 @@ class Cost:
         self.ends(self.model)  # faults of functions are reported here
 
     def __repr__(self) -> str:
-        parts = [name for name in ("running", "final", "match") if self._given[name] is not None]
+        has = {"running": self._running, "final": self._final, "match": self.grid}
+        parts = [name for name, part in has.items() if part is not None]
         return f"Cost('{self.model.name}', {self.duration:g} s, {', '.join(parts)})"
 
     @property
@@ -139,6 +140,44 @@ class Cost:
 
         return evaluate_cost(self.changed(at) if at else self)
 
+    def torch_function(self, of: Sequence[str]) -> TorchCost:
+        """Function of tensors of PyTorch, one per name, which differentiates through it.
+
+        Args:
+            of: Names as for `gradient`; tensors are given in this order or by name.
+        """
+        check_arguments(Cost.torch_function, locals())
+        from axode.problems.gradients.wrapped_costs import TorchCost
+
+        return TorchCost(self, of)
+
+    def jax_function(self, of: Sequence[str]) -> JaxCost:
+        """Function of arrays of JAX, one per name, which differentiates through it.
+
+        Args:
+            of: Names as for `gradient`; arrays are given in this order or by name.
+        """
+        check_arguments(Cost.jax_function, locals())
+        from axode.problems.gradients.wrapped_costs import JaxCost
+
+        return JaxCost(self, of)
+
+    def present(self, name: str) -> Array:
+        """Return the present value of a variable, or its samples."""
+        variable = self.variables.resolve(name)
+        if variable.kind == "start":
+            names = self.model.signals.names(*STATE_KINDS)
+            return np.asarray(names.by_full_name(self.state.named)[variable.name])
+        if variable.kind == "parameter":
+            assert self.p is not None
+            return self.p[..., variable.place]
+        if variable.kind == "gain":
+            return np.asarray(self.input.gains[variable.name])
+        plan = self.plan
+        table = plan.constant if plan.sampled is None else plan.sampled.table
+        assert table is not None
+        return table[..., variable.place]
+
     def changed(self, at: Mapping[str, npt.ArrayLike]) -> Cost:
         """Return the same cost with other values of some of its variables.
 
@@ -146,25 +185,25 @@ class Cost:
             UnknownName: for names that there are not.
             InvalidArgument: for values that are not finite numbers.
         """
-        given = dict(self._given)
         changed: dict[str, dict[str, Array]] = {}
         for name, value in at.items():
             variable = self.variables.resolve(name)
             changed.setdefault(variable.kind, {})[variable.name] = _finite(name, value)
+        made = copy.copy(self)  # with the same functions, traced once
         if "start" in changed:
             names = self.model.signals.names(*STATE_KINDS)
-            given["start"] = names.by_full_name(self.state.named) | changed["start"]
+            start = names.by_full_name(self.state.named) | changed["start"]
+            made.state = read_state(self.model, start, "start")
         if "parameter" in changed:
-            given["parameters"] = {**(given["parameters"] or {}), **changed["parameter"]}
+            made._parameters = {**self._parameters, **changed["parameter"]}
+            made.p = checked_parameters(self.model, made._parameters)
         if "gain" in changed:
-            given["input"] = self.input.changed(**changed["gain"])
+            made.input = self.input.changed(**changed["gain"])
+            made.plan = replace(self.plan, gains=made.input.array())
         if "input" in changed:
-            given["input"] = _changed_input(self.model, self.input, changed["input"])
-        return Cost(self._given_model, self.duration, **given)
-
-    @property
-    def _given_model(self) -> Model:
-        return self.model
+            made.input = _changed_input(self.model, self.input, changed["input"])
+            made.plan = plan_input(self.model, made.input)
+        return made
 
     def ends(self, model: Model) -> Ends:
         """What runs cost, for the user's model or one on other independent speeds."""
@@ -175,7 +214,10 @@ class Cost:
             def trace(name: str, function: Callable[[Any], Any] | None, inputs: bool) -> Any:
                 if function is None:
                     return None
-                made = lambda s: [_one(name, function(s))]  # noqa: E731
+
+                def made(state: Any) -> list[Any]:
+                    return [_one(name, function(state))]
+
                 return traced_tape(model, name, made, speeds, inputs=inputs)
 
             tapes = CostTapes(trace("running", self._running, True), self._match(model, speeds))
@@ -256,43 +298,35 @@ def _measured(
     model: Model, run: Any, t0: float, duration: float
 ) -> tuple[Grid, Array, tuple[str, ...]]:
     """Times, numbers and columns of what was measured."""
-    from axode.results.trajectory import Trajectory
-
-    if not isinstance(run, Trajectory):
-        raise InvalidArgument(f"match: expected a Trajectory, got {shortened(run)}")
     known = model.signals.names(*STATE_KINDS)
     columns = [name for name in run.names if known.accepts(name)]
     if not columns:
         raise InvalidArgument(
             f"match: {run!r} has no column of a coordinate, a speed or a measure of '{model.name}'"
         )
-    times = run.time
+    order = slice(None) if run.time[-1] >= run.time[0] else slice(None, None, -1)
+    times = run.time[order]
     period = float(times[1] - times[0]) if len(times) > 1 else abs(duration)
-    if len(times) > 1 and np.abs(np.diff(times) - period).max() > EQUAL * abs(period):
+    if len(times) > 1 and np.abs(np.diff(times) - period).max() > EQUAL * period:
         raise InvalidArgument(
             "match: samples must be equally spaced; resample the run first: run.resample(times)"
         )
     first = (float(times[0]) - t0) / period
-    if period * duration <= 0 or abs(first - round(first)) > EQUAL:
+    if abs(first - round(first)) > EQUAL:
         raise InvalidArgument(
             f"match: samples every {period:g} s from {times[0]:g} s on are not at times of a run "
             f"from {t0:g} s on; start it at one of them, t0={times[0]:g}"
         )
-    table = np.stack([run[name] for name in columns], axis=-1)
-    inside = (times - t0) / duration
-    inside = (inside >= -EQUAL) & (inside <= 1 + EQUAL)
-    table = np.ascontiguousarray(table[..., inside, :].reshape(*run.batch, inside.sum(), -1))
+    table = np.stack([run[name][..., order] for name in columns], axis=-1)
+    part = (times - t0) / duration
+    inside = (part >= -EQUAL) & (part <= 1 + EQUAL)
     if not inside.any():
         raise InvalidArgument(f"match: no sample of {run!r} is inside the run")
+    table = np.ascontiguousarray(table[..., inside, :])
     bad = ~np.isfinite(table).reshape(-1, len(columns)).all(axis=0)
     if bad.any():
         raise InvalidArgument(f"match: column '{columns[int(np.argmax(bad))]}' is not all finite")
-    table = table.reshape(-1, *table.shape[-2:]) if run.batch else table
-    first, count = float(times[inside][0]), int(inside.sum())
-    if period < 0:
-        first, period = float(times[inside][-1]), -period
-        table = np.ascontiguousarray(table[..., ::-1, :])
-    return Grid(first, period, count), table, tuple(columns)
+    return Grid(float(times[inside][0]), period, int(inside.sum())), table, tuple(columns)
 
 
 def _checked_scales(given: Mapping[str, float] | None, columns: Sequence[str]) -> list[float]:

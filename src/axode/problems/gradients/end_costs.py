@@ -41,7 +41,7 @@ def pull_back(
     Args:
         tape: A function of states.
         known: Its arguments by name, (states, size) or (size,).
-        weights: Of the results, (states, results).
+        weights: Weights of the results, (states, results).
         outputs: Which results there are; all of them unless given.
 
     Returns:

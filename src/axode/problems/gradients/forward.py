@@ -11,7 +11,7 @@ import numpy.typing as npt
 from axode.codegen.tape.reversal import directional_tape, part_of_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.gradients.backward import ALL_STEPS, LIMITS
-from axode.problems.gradients.logged_run import LoggedRun
+from axode.problems.gradients.ended_runs import EndedRuns
 from axode.problems.gradients.reverse_program import LENGTH, tangent_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, StepOfCost
 from axode.problems.session import Session
@@ -64,7 +64,7 @@ class Forward:
 
     def __init__(
         self,
-        run: LoggedRun,
+        run: EndedRuns,
         start: Mapping[str, Array],
         shared: Mapping[str, Array],
         session: Session,
@@ -141,12 +141,13 @@ class Forward:
 
     def _keep(self, batch: Batch, rows: Array, counts: Numbers, found: Array) -> None:
         """Keep changes after steps that end at samples, in the user's speeds."""
-        times, n, d = self.settings.times, self.n_q, batch.dynamics
-        ends = rows[..., -2] + rows[..., -1]
-        ends[np.arange(rows.shape[1]) >= counts[:, np.newaxis]] = np.nan
+        times, d = self.settings.times, batch.dynamics
+        done = np.arange(rows.shape[1]) < counts[:, np.newaxis]  # what is beyond is any number
+        ends = np.where(done, rows[..., -2], np.nan) + np.where(done, rows[..., -1], 0.0)
         spacing = abs(times[1] - times[0])
-        nearest = np.clip(np.searchsorted(times * self.settings.direction, ends *
-                          self.settings.direction - SAME_TIME * spacing), 0, len(times) - 1)
+        direction = self.settings.direction
+        after = np.searchsorted(times * direction, ends * direction - SAME_TIME * spacing)
+        nearest = np.clip(after, 0, len(times) - 1)
         run, row = np.nonzero(np.abs(times[nearest] - ends) < SAME_TIME * spacing)
         if not run.size:
             return
@@ -158,7 +159,7 @@ class Forward:
             follow[np.arange(len(rows)), counts, : d.n_q + d.n_nu] = last
             state = follow[run, row + 1]
             changes = self._in_own_speeds(batch, run, state, ends[run, row], changes)
-        self.saved[batch.members[run], nearest[run, row]] = changes[:, : n + changes.shape[1] - n]
+        self.saved[batch.members[run], nearest[run, row]] = changes
 
     def _in_own_speeds(
         self, batch: Batch, run: Numbers, state: Array, t: Array, changes: Array
@@ -187,9 +188,7 @@ class Forward:
         tape = part_of_tape(tape_of(model, "joint_speeds"), chosen)
         return push_forward(tape, known, moved, len(run))
 
-    def _translate(
-        self, parent: Batch, runs: Numbers, names: tuple[str, ...]
-    ) -> dict[str, Array]:
+    def _translate(self, parent: Batch, runs: Numbers, names: tuple[str, ...]) -> dict[str, Array]:
         """Changes of runs that left their batch, on other independent speeds."""
         after = {name: array[runs] for name, array in self._after[parent].items()}
         known = {name: parent.buffers[name][runs] for name in ("q", "nu", "t")}
@@ -208,9 +207,7 @@ class Forward:
             changes = self._in_own_speeds(batch, every, last, batch.outcomes.time, changes)
         self.last[members] = changes
 
-    def _stop(
-        self, batch: Batch, moved: dict[str, Array], runs: Numbers
-    ) -> tuple[Array, Array]:
+    def _stop(self, batch: Batch, moved: dict[str, Array], runs: Numbers) -> tuple[Array, Array]:
         """Changes at the end of runs that events stopped, and of its time."""
         d, count, one = batch.dynamics, len(runs), np.ones(len(runs), dtype=np.intp)
         t, end = batch.buffers["t"][runs], batch.outcomes.time[runs, np.newaxis]

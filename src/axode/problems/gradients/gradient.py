@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.model.conditions import Conditions
 from axode.problems.gradients.backward import Backward, Totals
 from axode.problems.gradients.cost import Cost
-from axode.problems.gradients.logged_run import LoggedRun, run_logged
+from axode.problems.gradients.ended_runs import EndedRuns, run_logged
 from axode.problems.gradients.start_derivatives import start_derivatives
 from axode.problems.gradients.variables import Variable, read_variables
 from axode.problems.session import Session
@@ -30,10 +32,21 @@ class Gradient(Mapping[str, Array]):
         value: The cost, of the shape of the batch of runs.
         derivatives: By name as given, of the shape of the batch; samples of an input have one more
             axis at the end. Of a batch, each run has the derivatives of its own cost.
+        by_speeds: Derivatives by the independent speeds at the start, (..., speeds).
     """
 
     value: Array
     derivatives: dict[str, Array]
+    by_speeds: Array
+    _displace: Callable[[], Array]
+
+    @cached_property
+    def by_tangents(self) -> Array:
+        """Derivatives along displacements of the start that keep loops closed, (..., tangents).
+
+        They are those of `model.tangents`; independent speeds and parameters stay as they are.
+        """
+        return self._displace()
 
     def __getitem__(self, name: str) -> Array:
         try:
@@ -52,7 +65,7 @@ class Gradient(Mapping[str, Array]):
         return f"Gradient(by {', '.join(self.derivatives)}{shape})"
 
 
-def gradient(cost: Cost, of: Any, *, progress: bool | None = None) -> Gradient:
+def gradient(cost: Cost, of: Any = (), *, progress: bool | None = None) -> Gradient:
     """Differentiate a cost by parameters, gains, inputs and values of the start.
 
     The derivatives are those of the steps that were computed. Adaptive steps keep the lengths that
@@ -61,7 +74,8 @@ def gradient(cost: Cost, of: Any, *, progress: bool | None = None) -> Gradient:
     Args:
         cost: What to differentiate.
         of: Names, such as `["pole.mass", "start.pitch", "kp", "left.torque"]`, see `cost.names`; or
-            values by name, at which to differentiate.
+            values by name, at which to differentiate. Derivatives by the state at the start come in
+            any case.
         progress: Show a bar; unless given, after a second on a terminal.
 
     Raises:
@@ -96,7 +110,16 @@ def gradient(cost: Cost, of: Any, *, progress: bool | None = None) -> Gradient:
             derivative = derivative + (totals.start[state] * change).sum(axis=-1)
         derivative[~run.ended] = np.nan
         found[name] = derivative.reshape((*batch, *derivative.shape[1:]))
-    return Gradient(totals.value.reshape(batch), found)
+    lost = np.where(run.ended, 0.0, np.nan)[:, np.newaxis]
+    by_q, by_speeds = (totals.start[name] + lost for name in ("q", "nu"))
+
+    def displace() -> Array:
+        there = Conditions(settings.t0, run.starts.p)
+        tangents = cost.model.tangent_map(run.starts.q, **there.options)
+        return np.einsum("rq,rqt->rt", by_q, tangents).reshape(*batch, -1)
+
+    by_speeds = by_speeds.reshape(*batch, -1)
+    return Gradient(totals.value.reshape(batch), found, by_speeds, displace)
 
 
 def evaluate_cost(cost: Cost) -> Array:
@@ -107,7 +130,7 @@ def evaluate_cost(cost: Cost) -> Array:
     return totals.value.reshape(run.starts.batch)
 
 
-def _run(cost: Cost, session: Session) -> LoggedRun:
+def _run(cost: Cost, session: Session) -> EndedRuns:
     return run_logged(
         cost.model,
         cost.state,
@@ -118,6 +141,7 @@ def _run(cost: Cost, session: Session) -> LoggedRun:
         cost.events,
         StepLog(cost.grid, target=cost.settings.place.target),
         session,
+        () if cost.measured is None else cost.measured.shape[:-2],
     )
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from axode.codegen.lowering.program import (
-    Evaluate,
-    Operation,
-    Program,
-    ReadRow,
-    While,
-    WriteRow,
-)
+from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.reversal import forward, needed_evaluations, reverse
 from axode.problems.gradients.steps_of_cost import StepOfCost, add_up
@@ -189,9 +182,7 @@ def _accumulate(
         made = {"cost": [cost[0] + flag.then(dc[0], 0.0)]}
         for name, size in replaced.items():
             new = add_up([v[part] for part in parts[name]], size, zero)
-            made[f"a_{name}"] = [
-                flag.then(b, a) for a, b in zip(v[f"a_{name}"], new, strict=True)
-            ]
+            made[f"a_{name}"] = [flag.then(b, a) for a, b in zip(v[f"a_{name}"], new, strict=True)]
         for name, size in added.items():
             new = add_up([v[part] for part in parts[name]], size, zero)
             old = v[f"g_{name}"]

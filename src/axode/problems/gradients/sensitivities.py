@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.model import Model
-from axode.problems.gradients.forward import Forward, push_forward
 from axode.problems.arguments import GivenState
-from axode.problems.gradients.logged_run import LoggedRun, check_input, check_method
+from axode.problems.gradients.ended_runs import EndedRuns, check_input, check_method
+from axode.problems.gradients.forward import Forward, push_forward
 from axode.problems.gradients.start_derivatives import start_derivatives
 from axode.problems.gradients.variables import Variable, Variables, read_variables
 from axode.problems.session import Session
@@ -34,9 +34,10 @@ class Sensitivities:
     Args:
         model: What moves.
         plan: Its input.
+        variables: What it is differentiated by, by the names given.
+        known: All variables of the run.
         changes: Per variable, changes of coordinates and speeds, (runs, samples, size), and of what
             all samples share: p, gains, u, (runs, size) each.
-        resolve: Finds a variable by its name.
     """
 
     def __init__(
@@ -82,7 +83,8 @@ class Sensitivities:
             return u[:, found.index].reshape(*run.batch, rows)
         tape = tape_of(model, found.function)
         made = push_forward(tape, known, changes, len(flat))[:, found.index]
-        return made.reshape(*run.batch, rows)
+        made = made.reshape(*run.batch, rows)
+        return np.where(np.isnan(run[found.name]), np.nan, made)  # forces that statics cannot tell
 
     def _states(self, run: Trajectory) -> dict[str, Array]:
         """States of all samples, one per row."""
@@ -152,7 +154,7 @@ class FollowedChanges:
             )
         if settings.singular != "stop":
             raise NotApplicable(
-                'sensitivities: runs that pass singular configurations have none; use '
+                "sensitivities: runs that pass singular configurations have none; use "
                 'singular="stop"'
             )
         self._model = model
@@ -163,7 +165,7 @@ class FollowedChanges:
 
     def compute(self, runs: Runs, starts: Starts, session: Session, run: Trajectory) -> None:
         """Compute the sensitivities of runs that have ended, and add them to their trajectory."""
-        logged = LoggedRun(runs, starts, self.log, self._model)
+        logged = EndedRuns(runs, starts, self.log, self._model)
         samples = len(run.time)
         made = compute_sensitivities(
             logged, self._named, self._variables, self._known, session, samples
@@ -182,7 +184,7 @@ def _grid(settings: Settings) -> Grid:
 
 
 def compute_sensitivities(
-    run: LoggedRun,
+    run: EndedRuns,
     named: Mapping[str, Array] | None,
     variables: Mapping[str, Variable],
     known: Variables,

@@ -80,9 +80,9 @@ class StepOfCost:
         """Buffers that hold samples of the input, with those of their rows."""
         if self.d.samples is None:
             return {}
-        if self.d.samples == "hold":
-            return {"u": "row_0"}
         places = range(len(self.nodes))
+        if self.d.samples == "hold":
+            return {f"u_{k}": f"row_{k}" for k in places}
         return {f"u_before_{k}": f"row_{k}" for k in places} | {
             f"u_after_{k}": f"next_row_{k}" for k in places
         }
@@ -90,10 +90,10 @@ class StepOfCost:
     def reading(self) -> list[Operation]:
         """Read what tables hold for the step t, h: samples of the input, measured numbers."""
         made: list[Operation] = []
-        d, held = self.d, self.d.samples == "hold"
+        d = self.d
         if d.samples is not None:
-            inside = d.inside if held else 0.0
-            for k, node in enumerate(self.nodes[: 1 if held else None]):
+            inside = d.inside if d.samples == "hold" else 0.0
+            for k, node in enumerate(self.nodes):
                 place = formula_tape(
                     "place",
                     {"t": 1, "h": 1, "start": 1, "period": 1},
@@ -169,7 +169,7 @@ class StepOfCost:
         u = "u"
         if self.d.input is not None:
             u = f"u_stage_{i}"
-        elif self.d.samples == "linear":
+        elif self.d.samples is not None:
             u = f"u_{node}"
         state = {"q": f"q_{i}", "nu": f"nu_{i}"} if i else {"q": "q", "nu": "nu"}
         return {**state, "t": f"t_{node}", "u": u}

@@ -53,9 +53,7 @@ class Variables:
         self._inputs = model.inputs if _holds_numbers(input) else ()
         self._all_inputs = model.inputs
         self._start = (
-            ()
-            if start is None
-            else tuple(model.signals.names(*STATE_KINDS).by_full_name(start))
+            () if start is None else tuple(model.signals.names(*STATE_KINDS).by_full_name(start))
         )
         twice = set(self._gains) & {*self._parameters, *self._inputs}
         if twice:
@@ -142,7 +140,7 @@ def read_variables(variables: Variables, of: Any) -> dict[str, Variable]:
     """Variables by the names that were given.
 
     Raises:
-        InvalidArgument: if there are none, or one twice.
+        InvalidArgument: if one is given twice.
         UnknownName: for names that there are not.
     """
     if isinstance(of, str):
@@ -158,6 +156,4 @@ def read_variables(variables: Variables, of: Any) -> dict[str, Variable]:
         if variable in found.values():
             raise InvalidArgument(f"of: '{name}' is given twice")
         found[name] = variable
-    if not found:
-        raise InvalidArgument(f"of: give at least one of {', '.join(variables.known)}")
     return found

@@ -68,8 +68,8 @@ def simulate(
             `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
             continue; home at rest unless given.
         input: Numbers or formulas of time and state by name; a function of the state, traced once,
-            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated; `Sampled(...)`;
-            `Callback(...)`. Motor limits are kept.
+            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated;
+            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
         method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
             (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
             or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"

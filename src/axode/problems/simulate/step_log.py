@@ -74,7 +74,7 @@ class Grid:
 
 
 @dataclass
-class Slice:
+class StepSlice:
     """Some steps of all runs of a batch.
 
     Attributes:
@@ -102,7 +102,7 @@ class BatchLog:
     def __init__(self, whole: StepLog, batch: Batch) -> None:
         self._whole, self.batch = whole, batch
         self.parent: tuple[Batch, Numbers] | None = None
-        self.slices: list[Slice] = []
+        self.slices: list[StepSlice] = []
         width = batch.rollout.program.tables["log"]
         size = SLICE_BYTES if batch.settings.place.target == "cpu" else SLICE_BYTES_ON_GPU
         fits = size // (8 * width * max(batch.count, 1))
@@ -116,7 +116,7 @@ class BatchLog:
             budget = min(budget, batch.settings.n_steps)
         state = {name: array.copy() for name, array in batch.buffers.items() if _changes(array)}
         state["logged"][...] = batch.buffers["logged"][...] = 0.0
-        self.slices.append(Slice(budget, state))
+        self.slices.append(StepSlice(budget, state))
         batch.tables["log"] = self._table(budget)
         return budget
 
@@ -131,7 +131,7 @@ class BatchLog:
         else:
             self.release(rows)
 
-    def steps(self, one: Slice) -> Array:
+    def steps(self, one: StepSlice) -> Array:
         """Return the steps of a slice, computed again if they were not kept."""
         if one.rows is not None:
             return one.rows

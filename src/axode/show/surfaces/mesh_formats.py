@@ -55,7 +55,7 @@ def read_parts(data: bytes, suffix: str, neighbour: Neighbour) -> list[Part]:
 
 
 def _longest_text(data: bytes, suffix: str) -> int | None:
-    """How many bytes a file of words may have; None for one of numbers in binary form."""
+    """Size limit of a file of words [bytes]; None for a binary one."""
     if suffix == "ply" and b"format ascii" in data[:1000]:
         return MAX_PLY_TEXT
     return MAX_TEXT if suffix in TEXTS or (suffix == "stl" and _is_ascii_stl(data)) else None

@@ -177,7 +177,8 @@ def force_derivatives(
                 if own.by_q is not None:
                     by_q[at, rows] = inner.S.power(own.by_q)
                 by_v[at, rows] = inner.S.power(own.by_v)
-    return ForceDerivatives(force, *map(ca.sparsify, (inertia, by_q, by_v)), gravity)
+    inertia, by_q, by_v = map(ca.sparsify, (inertia, by_q, by_v))
+    return ForceDerivatives(force, inertia, by_q, by_v, gravity)
 
 
 def _entries(tree: Tree, i: int) -> slice:

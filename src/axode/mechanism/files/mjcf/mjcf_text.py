@@ -24,12 +24,12 @@ from axode.mechanism.files.mjcf.mjcf_findings import (
     TERRAIN,
     MjcfFindings,
 )
-from axode.mechanism.files.xml_tree import Element, decode, parse
+from axode.mechanism.files.xml_tree import MAX_BYTES, Element, decode, parse
 
 MAX_DEPTH = 150
-MAX_ELEMENTS = 200_000  # with all copies that <replicate> makes
+MAX_ELEMENTS = 30_000  # with all copies that <replicate> makes; MuJoCo's time grows as the square
 MAX_INCLUDES = 200
-MAX_FILE = 32 << 20
+MAX_FILE = 32 << 20  # of meshes and included files
 
 _SECTIONS = {  # whose elements are left out one by one
     "sensor": SENSORS,
@@ -178,6 +178,7 @@ class _Expansion:
         self.included: set[str] = set()
         self.materials: set[str] = set()
         self.count = 0
+        self.bytes_read = 0
         self.kept: list[Element] = []  # alive: identities must stay theirs
         self.model = ModelText(Element("mujoco", {}, 1), findings)
 
@@ -312,6 +313,9 @@ class _Expansion:
             raise FileError(f"{place}{error}") from None
         if data is None:
             raise FileError(f"{place}there is no file {name} to include.")
+        self.bytes_read += len(data)
+        if self.bytes_read > MAX_BYTES:
+            raise FileError(f"{place}the included files have more than {MAX_BYTES >> 20} MiB.")
         remarks: list[tuple[int, str, str]] = []
         text = decode(data, remarks)
         if text is None:

@@ -21,11 +21,10 @@ from axode.mechanism.files.sdf.sdf_findings import (
 )
 from axode.mechanism.files.sdf.sdf_scopes import WORLD, ModelScope, SdfFrame
 from axode.mechanism.files.sdf.sdf_values import SdfOwner
-from axode.mechanism.files.xml_tree import Element, decode, parse
+from axode.mechanism.files.xml_tree import MAX_BYTES, MAX_ELEMENTS, Element, decode, parse
 
 MAX_DEPTH = 150  # of elements
 MAX_NESTED = 30  # models in models, with includes
-MAX_ELEMENTS = 200_000
 MAX_INCLUDES = 1000
 OLDEST, NEWEST = (1, 3), (1, 12)
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(\.\d+)?")
@@ -50,6 +49,7 @@ class ModelFiles:
     findings: SdfFindings
     count: int = 0
     includes: int = 0
+    bytes_read: int = 0
     read: dict[Path, tuple[Element, tuple[int, int], int]] = field(default_factory=dict)
     under_way: list[Path] = field(default_factory=list)
 
@@ -270,6 +270,9 @@ class ModelFiles:
 
     def _parse(self, path: Path, data: bytes) -> tuple[Path, Element, tuple[int, int], int]:
         if path not in self.read:
+            self.bytes_read += len(data)
+            if self.bytes_read > MAX_BYTES:
+                raise FileError(f"the included files have more than {MAX_BYTES >> 20} MiB")
             remarks: list[tuple[int, str, str]] = []
             text = decode(data, remarks)
             if text is None:

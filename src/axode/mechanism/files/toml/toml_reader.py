@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from axode.errors import Fault, InvalidArgument, MechanismError, plural, suggest
+from axode.errors import MAX_LISTED, Fault, InvalidArgument, MechanismError, plural, suggest
 from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
@@ -161,8 +161,13 @@ class Findings:
             try:
                 return Document.model_validate(data, context=context)
             except ValidationError as error:
-                for item in error.errors(include_url=False):
+                found = error.errors(include_url=False)
+                for item in found[:MAX_LISTED]:
                     self._schema_fault(item, data)
+                if len(found) > MAX_LISTED:
+                    message = f"{len(found) - MAX_LISTED} further problems are not listed"
+                    self.faults.append(Fault("", "", "", message))
+                    break
         self.tables_known = False
         return Document.model_validate({})
 

@@ -20,7 +20,7 @@ from axode.problems.simulate.inputs import InputPlan
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.simulate import raise_if_failed
-from axode.problems.simulate.starts import Starts, find_starts
+from axode.problems.simulate.starts import Starts, find_starts, shared_batch
 from axode.problems.simulate.step_log import StepLog
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
 
@@ -77,7 +77,7 @@ def check_input(plan: InputPlan) -> None:
 
 
 @dataclass(frozen=True)
-class LoggedRun:
+class EndedRuns:
     """Runs that have ended, and the log of their steps.
 
     Attributes:
@@ -108,7 +108,8 @@ def run_logged(
     events: Sequence[Event],
     log: StepLog,
     session: Session,
-) -> LoggedRun:
+    others: tuple[int, ...] = (),
+) -> EndedRuns:
     """Run to the end and keep the steps.
 
     Args:
@@ -121,12 +122,14 @@ def run_logged(
         events: Zero crossings to locate.
         log: Where the steps go.
         session: The call that this is part of.
+        others: Shape of the batch that measurements make.
 
     Raises:
         SimulationFailed, SingularConfiguration: for a single run that fails.
     """
     target = settings.place.target
-    begun = find_starts(model, start, settings.t0, p, plan.batch, target=target)
+    batch = shared_batch(plan.batch, [others])
+    begun = find_starts(model, start, settings.t0, p, batch, target=target)
     begun.require_some()
     session.begin(len(begun.q), 0.0, 1.0)
     task = Task(model, plan.spread(begun.batch), settings, tuple(events), log=log)
@@ -134,7 +137,7 @@ def run_logged(
     if len(begun.failed):
         runs.end_unassembled(begun.failed)
     runs.advance(session)
-    made = LoggedRun(runs, begun, log, model)
+    made = EndedRuns(runs, begun, log, model)
     if not begun.batch:
         raise_if_failed(runs, None)
     elif not made.ended.all():
@@ -150,5 +153,3 @@ def run_logged(
 def as_ends_only(settings: Settings) -> EndsOnly:
     """Return the same settings for runs of which only the end is saved."""
     return EndsOnly(**{name: getattr(settings, name) for name in Settings.__dataclass_fields__})
-
-
