@@ -218,6 +218,27 @@ def test_derivatives_in_batches_and_files(tmp_path):
         again.derivatives("inverse_dynamics", state.q, nu, nu_dot=nu)
 
 
+@pytest.mark.parametrize("name", ["four_bar", "balancer", "parametric_loop"])
+def test_derivatives_by_one_argument_alone(name: str):
+    """A column does not depend on which others are asked for; `jacobian` takes it from there."""
+    case = case_of(name)
+    model, state = case.equations.compile("interpreter"), case.states[0]
+    at = {"forward_dynamics": state.u, "inverse_dynamics": 0.3 * state.nu}
+    for function, last in at.items():
+        key = "u" if function == "forward_dynamics" else "nu_dot"
+        whole = model.derivatives(function, state.q, state.nu, **{key: last})
+        for argument in DIFFERENTIATED[function]:
+            expected = getattr(whole, f"by_{argument}")
+            if expected is None:
+                continue
+            one = model.derivatives(function, state.q, state.nu, by=[argument], **{key: last})
+            found = getattr(one, f"by_{argument}")
+            assert np.allclose(found, expected, rtol=SOLVED, atol=SOLVED), argument
+            if argument in ("nu", "nu_dot", "u"):
+                plain = model.jacobian(function, argument, state.q, state.nu, last)
+                assert np.allclose(plain, expected, rtol=SOLVED, atol=SOLVED), argument
+
+
 def test_derivatives_refuse_what_there_is_not():
     model = case_of("parametric_loop").equations.compile(parameters="fixed")
     q = model.home

@@ -320,3 +320,39 @@ def test_command_line_writes_all_three(tmp_path):
         assert result.exit_code == 0, result.output
         assert re.search("wrote .*bytes", result.output)
         assert ElementTree.parse(path).getroot().tag == root
+
+
+def test_paths_of_meshes_are_relative_to_the_new_file(tmp_path, monkeypatch):
+    home, new = tmp_path / "home", tmp_path / "new"
+    (home / "meshes").mkdir(parents=True)
+    new.mkdir()
+    (home / "meshes" / "arm.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\n")
+    monkeypatch.chdir(home)
+    bot = ax.Mechanism("bot")
+    shapes = ax.Mesh("meshes/arm.obj"), ax.Mesh("none.obj"), ax.Mesh("package://bot/arm.obj")
+    bot.add_body("arm", mass=1.0, inertia=(1, 1, 1), shape=shapes)
+    bot.add_joint("arm", ax.Revolute("z"), parent=bot.ground, child="arm")
+    files = [shape.file for shape in shapes]
+    moved = ["../home/meshes/arm.obj", *files[1:]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for write, suffix in ((bot.to_urdf, "urdf"), (bot.to_sdf, "sdf")):
+            write(new / f"bot.{suffix}")
+            read = ax.load(new / f"bot.{suffix}", base="fixed")
+            assert [shape.file for shape in read.bodies[-1].shapes] == moved
+            assert all(file in str(write()) for file in files)
+        assert 'file="../home/meshes/arm.obj"' in str(bot.to_mjcf(new / "bot.xml"))
+        bot.save(new / "bot.toml")
+        assert [shape.file for shape in ax.load(new / "bot.toml").bodies[0].shapes] == moved
+    assert [shape.file for shape in bot.bodies[0].shapes] == files
+
+
+def test_long_lists_say_where_the_rest_is(monkeypatch):
+    monkeypatch.setattr("axode.mechanism.files.written.mechanism_text.MOST_SENTENCES", 1)
+    bot = ax.Mechanism("bot")
+    bot.add_body("arm", mass=1.0, inertia=(1, 1, 1))
+    bot.add_joint("arm", ax.Revolute("z"), parent=bot.ground, child="arm")
+    bot.add_spring("a", "arm", stiffness=1.0)
+    bot.set_home({"arm": 0.1})
+    with pytest.warns(LeftOut, match=r"\.\.\. \(2 in all; the text's \.left_out has them\)"):
+        bot.to_urdf()

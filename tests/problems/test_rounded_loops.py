@@ -355,3 +355,27 @@ def test_sweeps_of_rounded_linkages_end_where_runs_do():
     exact = ax.simulate(linkage().derive().compile(), 1.5, start={"j1.rate": 4.0})
     # rows change once where they contradict each other by four hundred times their errors
     assert swept["j1"] == pytest.approx(exact.final["j1"], abs=4e-4)
+
+
+@pytest.mark.parametrize("links", [1, 4])
+def test_a_stiff_triangle_is_as_stiff_at_the_end_of_an_arm(links):
+    """Two hinges and a slide across them: it could move next to home, and nowhere else.
+
+    With four links before it, rows that follow or not changed places in every round, and the loop
+    was refused as open by 1e-16.
+    """
+    arm = ax.Mechanism("arm")
+    last = arm.ground
+    for k in range(links):
+        link = arm.add_body(f"link{k}", mass=1.0, com=(0.05, 0, 0), inertia=(0.01, 0.01, 0.01))
+        at = (0.1, 0.02 * k, 0.03)
+        arm.add_joint(f"link{k}", ax.Revolute("xyz"[k % 3]), parent=last, child=link, at=at)
+        last = link
+    for name, y in (("spring", 0.082), ("shin", 0.047)):
+        arm.add_body(name, mass=1.0, com=(0.05, 0, 0), inertia=(0.01, 0.01, 0.01))
+        arm.add_joint(name, ax.Revolute("z"), parent=last, child=name, at=(0.06, y, 0))
+    slide = {"at": (0.13, 0.04, 0), "child_at": (0.13, 0.005, 0)}
+    arm.add_loop("slide", ax.Prismatic("x"), parent="shin", child="spring", **slide)
+    equations = arm.derive()
+    assert len(equations.mobility.independent) == links
+    assert all(name.startswith("link") for name in equations.mobility.independent)

@@ -301,6 +301,30 @@ def test_keys_steer_by_an_angle_that_returns_to_the_centre() -> None:
     assert drive.q[fork] == pytest.approx(-0.2, rel=SETTLED)
 
 
+def test_steering_returns_when_its_key_comes_up() -> None:
+    """A page that reports releases: the angle grows while the key is down, and returns at once."""
+    tricycle = model("tricycle")
+    drive = RealTimeRun(tricycle, 1.0)
+    keys = KeyCommands(drive)
+    drive.running = True
+    keys.let_go()  # of some key before
+    keys.press("turn", -1)
+    assert not drive.wanted.any()
+    keys.advance(0.1)
+    assert -STEERING_ANGLE < drive.wanted[0] < -0.2 * STEERING_ANGLE
+    for _ in range(10):
+        keys.press("turn", -1)  # repeated by the keyboard
+        keys.advance(0.1)
+    assert drive.wanted[0] == -STEERING_ANGLE
+    keys.let_go()
+    keys.advance(0.35)
+    assert not drive.wanted.any()
+    keys.press("turn", 1)
+    for _ in range(20):  # a page that was closed reports nothing
+        keys.advance(0.1)
+    assert not drive.wanted.any()
+
+
 def test_a_fork_behind_the_axle_turns_the_other_way() -> None:
     tricycle = model("tricycle")
     signs = []

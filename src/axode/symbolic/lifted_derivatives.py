@@ -201,8 +201,9 @@ class LiftedDynamics:
             directions: That they belong to.
         """
         found = dict(changes)
-        taken = ("nu_dot", "nu") if "nu_dot" in found else ("nu",)
-        for name in taken:
+        for name in ("nu_dot", "nu"):
+            if name not in found:
+                continue
             found[name] = own = self.by_asked(found[name], self.complement)
             if self.complement.is_direct:
                 continue

@@ -131,12 +131,10 @@ def plan_with_columns(tape: Tape) -> Plan:
 def _depending(tape: Tape, values: set[int]) -> set[int]:
     """Values that some values lead to."""
     found: set[int] = set()
-    for number, (kind, row) in enumerate(
-        zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True)
-    ):
-        if kind in LEAVES:
-            continue
-        if any(v in values or v in found for v in row if v >= 0):
+    leaves = set(map(int, LEAVES))
+    rows = zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True)
+    for number, (kind, row) in enumerate(rows):
+        if kind not in leaves and not (values.isdisjoint(row) and found.isdisjoint(row)):
             found.add(number)
     return found - values
 
@@ -216,12 +214,14 @@ def _order(tape: Tape) -> tuple[list[int], list[int]]:
     order: list[int] = []
     lines: list[int] = []
     placed: set[int] = set()
+    lengths = {kind: 0 if kind in LEAVES else _lines(Kind(kind)) for kind in set(kinds)}
+    turning = {int(kind) for kind in _PARTNER}
     for number, kind in enumerate(kinds):
-        if kind in LEAVES or number in placed:
+        if not lengths[kind] or number in placed:
             continue
         order.append(number)
-        lines.append(_lines(Kind(kind)))
-        if kind in _PARTNER:
+        lines.append(lengths[kind])
+        if kind in turning:
             partner = turns.get((_PARTNER[Kind(kind)], operands[number]))
             if partner is not None:
                 order.append(partner)

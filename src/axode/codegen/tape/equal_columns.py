@@ -20,6 +20,8 @@ DEPTH = 3  # operations, from a result downward, that columns alike have in comm
 
 Group = tuple[int, ...]
 _SUMS = (Kind.ADD, Kind.SUB)
+_KINDS = {int(kind): kind for kind in Kind}  # much faster than Kind(number)
+_ARITIES = {int(kind): ARITY[kind] for kind in Kind}  # of leaves, nothing
 
 
 @dataclass(frozen=True)
@@ -69,35 +71,31 @@ def last_columns(tape: Tape) -> list[ColumnSet]:
     They begin with values that no column leads to.
     """
     stops: set[int] = set()
+    operands = [
+        row[: _ARITIES[kind]]
+        for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True)
+    ]
     for _ in range(MOST_WALKS):
         sets = column_sets(tape, stops)
         own = set().union(*(columns.values for columns in sets)) if sets else set()
         begins = {v for columns in sets for group in columns.outside for v in group}
-        early = _leading_to(tape, begins)
+        early = _leading_to(operands, begins)
         if not early & own:
             return sets
-        stops |= {
-            v
-            for number in early - own
-            for v in tape.operands[number].tolist()
-            if v in own and tape.kinds[number] not in LEAVES
-        }
+        stops |= {v for number in early - own for v in operands[number] if v in own}
         stops |= begins & own
     return []
 
 
-def _leading_to(tape: Tape, values: set[int]) -> set[int]:
+def _leading_to(operands: list[list[int]], values: set[int]) -> set[int]:
     """These values and all that they are computed from."""
-    kinds, operands = tape.kinds.tolist(), tape.operands.tolist()
-    found: set[int] = set()
+    found = set(values)
     waiting = list(values)
     while waiting:
-        value = waiting.pop()
-        if value not in found:
-            found.add(value)
-            kind = kinds[value]
-            if kind not in LEAVES:
-                waiting += operands[value][: ARITY[Kind(kind)]]
+        for value in operands[waiting.pop()]:
+            if value not in found:
+                found.add(value)
+                waiting.append(value)
     return found
 
 
@@ -133,7 +131,7 @@ class _Walk:
 
     def __init__(self, tape: Tape, stops: Collection[int]) -> None:
         self._stops = stops
-        self._kinds = [Kind(kind) for kind in tape.kinds.tolist()]
+        self._kinds = [_KINDS[kind] for kind in tape.kinds.tolist()]
         self._operands = tape.operands.tolist()
 
     def look(self, value: int, depth: int = DEPTH) -> object:

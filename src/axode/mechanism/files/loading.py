@@ -20,7 +20,7 @@ from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, LeftOut, level_outside, shortened
 from axode.mechanism.files.held_joints import hold_joints
-from axode.mechanism.files.mesh_folders import with_mesh_folders
+from axode.mechanism.files.mesh_folders import with_mesh_addresses, with_mesh_folders
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml.toml_lines import key_lines
 from axode.mechanism.files.wheel_proposals import (
@@ -328,6 +328,8 @@ def _check_key_lengths(text: str, place: Path) -> None:
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     """Write a mechanism to a TOML file that `load` reads back exactly.
 
+    Paths of meshes become relative to the file.
+
     Raises:
         MechanismError: if the description is wrong: it could not be read back.
         FileError: if the file cannot be written, or its ending is another's; a file that was
@@ -339,11 +341,11 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     if place.suffix.lower() not in ("", ".toml"):
         raise FileError(
             f"cannot write {place}: mechanisms are written as TOML, not as '{place.suffix}'."
-            f"\n  Name it {place.with_suffix('.toml').name}; a compiled model's export "
-            "writes .c, .axm and .ptx files."
+            f"\n  Name it {place.with_suffix('.toml').name}; to_urdf, to_mjcf and to_sdf write for "
+            "other programs, and a compiled model's export writes .c, .axm and .fmu files."
         )
     mechanism.check()
-    data = text_of(mechanism).encode()
+    data = text_of(with_mesh_addresses(mechanism, place.parent)).encode()
     try:
         replace_file(place, data)
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it

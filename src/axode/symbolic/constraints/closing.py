@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from axode.errors import Doubtful, level_outside
+from axode.errors import Doubtful, LoopNotClosed, level_outside
 from axode.mechanism.topology import tree_order
 from axode.symbolic.algebra.newton import CLOSED, METRE
 from axode.symbolic.algebra.spatial import SX
@@ -76,10 +76,12 @@ def close_loops(
         assembly.is_exact(assembly.error(assembly.residual(q)))
         for q in (home, *samples[: 0 if assembly.depends_on_time else None])
     )
+    made = ClosedLoops(replace(assembly, tolerance=0.0), home, samples, strict)
     if not (exact and strict.kept == report.kept):
-        made = _close_nearly(assembly, rows, home, report, A)
-    else:
-        made = ClosedLoops(replace(assembly, tolerance=0.0), home, samples, strict)
+        try:
+            made = _close_nearly(assembly, rows, home, report, A)
+        except LoopNotClosed as error:
+            made = _close_exactly(made.assembly, rows, home, A, error)
     warn_of_moved_home(assembly, made.home)
     return made
 
@@ -124,6 +126,27 @@ def _close_nearly(
         hold |= set(far)
         report = analyse(rows, [A(q) for q in samples], assembly.tolerance, hold, report.units)
     raise not_closed(assembly, home)
+
+
+def _close_exactly(
+    exact: Assembly,
+    rows: list[Row],
+    home: np.ndarray,
+    A: Callable[[np.ndarray], np.ndarray],
+    error: LoopNotClosed,
+) -> ClosedLoops:
+    """Keep all rows, where some nearly follow next to home and do not farther away.
+
+    Raises:
+        LoopNotClosed: the error, if the loops do not close exactly at home and around it.
+    """
+    samples = exact.samples(home, SAMPLES)
+    residuals = [exact.residual(q) for q in (home, *samples)]
+    if len(samples) < SAMPLES or not all(exact.is_exact(exact.error(r)) for r in residuals):
+        raise error
+    matrices = [A(q) for q in samples]
+    report = analyse(rows, matrices, units=_units(exact, rows, matrices))
+    return ClosedLoops(exact, home, samples, report)
 
 
 def _loose(

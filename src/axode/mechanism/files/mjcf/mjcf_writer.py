@@ -16,6 +16,7 @@ import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import Connection
+from axode.mechanism.files.mesh_folders import with_mesh_addresses
 from axode.mechanism.files.mjcf.mjcf_inertia import moving_inertias
 from axode.mechanism.files.written.frame_poses import HERE, ROUNDING, FramePose, numbers_of
 from axode.mechanism.files.written.joint_steps import kind_of
@@ -57,13 +58,12 @@ def mjcf_text(
     strict: bool = False,
 ) -> MechanismText:
     """Write a mechanism as MJCF; see `Mechanism.to_mjcf`."""
-    found = with_parameters(mechanism, parameters)
+    folder = Path() if path is None else Path(path).parent
+    found = with_mesh_addresses(with_parameters(mechanism, parameters), folder)
     tied = bool(found.loops or found.contacts or found.couplings or found.prescribed)
     home = home_values(found, closed=tied)
     tree = WrittenTree(found, NATIVE, LOOPS, home, _expanded(found))
-    return MjcfWriter(tree, Path() if path is None else Path(path).parent).write(
-        path, strict=strict
-    )
+    return MjcfWriter(tree, folder).write(path, strict=strict)
 
 
 def _expanded(mechanism: Mechanism) -> frozenset[str]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.files.mesh_folders import with_mesh_addresses
 from axode.mechanism.files.written.frame_poses import Array, FramePose, cleaned_numbers
 from axode.mechanism.files.written.mechanism_text import (
     MechanismText,
@@ -68,6 +70,7 @@ def sdf_text(
 ) -> MechanismText:
     """Write a mechanism as SDF; see `Mechanism.to_sdf`."""
     found = with_parameters(mechanism, parameters)
+    found = with_mesh_addresses(found, None if path is None else Path(path).parent)
     placed = bool(found.loops)
     home = home_values(found, closed=placed)
     # where the model stands, the first axis of a universal joint need not be across its second

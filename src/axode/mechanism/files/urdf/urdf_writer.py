@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.files.mesh_folders import with_mesh_addresses
 from axode.mechanism.files.written.frame_poses import FramePose, numbers_of
 from axode.mechanism.files.written.mechanism_text import (
     MechanismText,
@@ -59,6 +61,7 @@ def urdf_text(
 ) -> MechanismText:
     """Write a mechanism as URDF; see `Mechanism.to_urdf`."""
     found = with_parameters(mechanism, parameters)
+    found = with_mesh_addresses(found, None if path is None else Path(path).parent)
     home = home_values(found, closed=False)
     return UrdfWriter(WrittenTree(found, NATIVE, LOOPS, home)).write(path, strict=strict)
 

@@ -23,7 +23,7 @@ from axode.mechanism.values.parameter_values import at_values
 
 XmlElement = ElementTree.Element
 
-MOST_SENTENCES = 12  # in one warning
+MOST_SENTENCES = 40  # in one warning
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def finish(
     if result.left_out:
         shown = list(result.left_out[:MOST_SENTENCES])
         if len(shown) < len(result.left_out):
-            shown.append(f"... ({len(result.left_out)} in all; strict=True lists them)")
+            shown.append(f"... ({len(result.left_out)} in all; the text's .left_out has them)")
         text = "\n  ".join([head, *shown])
         warnings.warn(LeftOut(text, {kind: result.left_out}), stacklevel=4)
     return result
