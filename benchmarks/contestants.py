@@ -176,7 +176,7 @@ def add_pinocchio(entrants: Entrants, subject: Subject, native: bool) -> None:
         return turn[name]
 
     unused = "rnea" if subject.direct else "aba"
-    names = [name for name in loop.errors if name != unused]
+    names = [n for n in loop.errors if n != unused and not n.endswith("Derivatives")]
     for k, name in enumerate(names):
         entrants.add(
             f"Pinocchio C++, {name}",

@@ -1,7 +1,7 @@
 """`make bench`: is it right, and then how large and how fast.
 
-    python -m benchmarks.run [derive] [machine] [growth] [large] [simulate] [stiff] [sweeps]
-                             [workspace] [--repeat 7] [--native] [--save]
+    python -m benchmarks.run [derive] [machine] [derivatives] [growth] [large] [simulate] [stiff]
+                             [sweeps] [workspace] [--repeat 7] [--native] [--save]
 
 All sections unless some are named. Every mechanism is first compared with a peer at random states;
 a disagreement stops the run. Then come the tables. See benchmarks/README.md for what the numbers
@@ -23,7 +23,17 @@ from benchmarks.timing import QUIET
 
 RESULTS = Path(__file__).parent / "results"
 WIDTH = 160  # of the tables, where the output is not a terminal
-SECTIONS = ("derive", "machine", "growth", "large", "simulate", "stiff", "sweeps", "workspace")
+SECTIONS = (
+    "derive",
+    "machine",
+    "derivatives",
+    "growth",
+    "large",
+    "simulate",
+    "stiff",
+    "sweeps",
+    "workspace",
+)
 
 
 def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[str, object]]:
@@ -36,6 +46,10 @@ def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[
         from benchmarks.machine import machine
 
         return lambda console: machine(console, options.repeat, options.native)
+    if name == "derivatives":
+        from benchmarks.derivatives import derivatives
+
+        return lambda console: derivatives(console, options.repeat, options.native)
     if name == "growth":
         from benchmarks.growth import growth
 

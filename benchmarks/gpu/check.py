@@ -109,6 +109,46 @@ def check_others(folder: Path) -> None:
     told("arrays of JAX", error(made, data["expected"]), 1e-9)
 
 
+def check_derivatives(folder: Path) -> None:
+    """Gradients and Hessians against the CPU's, and tensors that PyTorch differentiates."""
+    for name in ("pendulum", "caster", "arm"):
+        model, data = (
+            ax.load_model(folder / f"{name}.axm", target="cuda"),
+            np.load(folder / f"{name}.npz"),
+        )
+        given = [data[argument][:64] for argument in ("q", "nu", "u")]
+        weights = np.random.default_rng(0).normal(size=data["expected"][:64].shape)
+        expected = model.on_cpu().vjp("forward_dynamics", weights, *given)
+        arrays = [cp.asarray(a) for a in (weights, *given)]
+        for argument, got in model.vjp("forward_dynamics", *arrays).items():
+            if got.size:
+                told(f"{name}, gradient by {argument}", error(got, expected[argument]), 1e-9)
+        of = ("q", "nu")
+        hessian = model.on_cpu().hessian("forward_dynamics", weights, *given, of=of)
+        found = model.hessian("forward_dynamics", *arrays, of=of)
+        told(f"{name}, Hessian", error(found, hessian), 1e-9)
+        try:
+            import torch
+        except ImportError:
+            print("  no PyTorch here")
+            continue
+        function = model.torch_function("forward_dynamics")
+        tensors = [torch.tensor(a, device="cuda", requires_grad=True) for a in given]
+        with torch.cuda.stream(torch.cuda.Stream()):
+            function(*tensors).backward(torch.tensor(weights, device="cuda"))
+        torch.cuda.synchronize()
+        for argument, tensor in zip(("q", "nu", "u"), tensors, strict=True):
+            if tensor.numel():
+                told(
+                    f"{name}, PyTorch {argument}",
+                    error(tensor.grad.cpu(), expected[argument]),
+                    1e-9,
+                )
+        single = [tensor[0].detach().requires_grad_(True) for tensor in tensors]
+        assert torch.autograd.gradcheck(function, tuple(single), check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(function, tuple(single))
+
+
 def check_handing(folder: Path) -> None:
     """Calls captured in a graph, and results in the hands of other libraries."""
     model = ax.load_model(folder / "arm.axm", target="cuda")
@@ -220,7 +260,7 @@ def main() -> None:
     """All checks, one after the other."""
     folder = Path(sys.argv[1])
     print(f"CuPy {cp.__version__}, compute capability {cuda.own_capability()}, {device.chip()}")
-    for check in (check_models, check_others, check_handing, check_errors):
+    for check in (check_models, check_others, check_derivatives, check_handing, check_errors):
         print((check.__doc__ or "").splitlines()[0])
         check(folder)
     print("Whole runs")

@@ -73,8 +73,14 @@ class PinocchioPeer:
         return self.back(v_dot.copy()), np.array(forces)
 
 
-def pinocchio_peer(mechanism: ax.Mechanism) -> PinocchioPeer:
-    """Build the peer of a tree with spherical loops, or of a tree alone."""
+def pinocchio_peer(mechanism: ax.Mechanism, *, split_universals: bool = False) -> PinocchioPeer:
+    """Build the peer of a tree with spherical loops, or of a tree alone.
+
+    Args:
+        mechanism: What is built.
+        split_universals: Make two revolute joints of a universal one. Its own takes less time, but
+            Pinocchio's derivatives leave out that its axes turn against each other.
+    """
     model = pin.Model()
     model.gravity.linear = _numbers(mechanism.gravity)
     bodies = {body.name: body for body in mechanism.bodies}
@@ -85,7 +91,7 @@ def pinocchio_peer(mechanism: ax.Mechanism) -> PinocchioPeer:
         joint, at = joint_of[connection.parent], pose_of[connection.parent] * _at(connection)
         pose = at * _in_child(connection).inverse()
         if not isinstance(connection.joint, ax.Fixed):
-            joint = model.addJoint(joint, joint_model(connection.joint), at, connection.name)
+            joint = _add_joint(model, joint, connection, at, split_universals)
             pose = _in_child(connection).inverse()
             q0, v0 = len(coordinates), len(speeds)
             coordinates += [q0 + k for k in _coordinate_order(connection.joint)]
@@ -94,6 +100,17 @@ def pinocchio_peer(mechanism: ax.Mechanism) -> PinocchioPeer:
         joint_of[connection.child], pose_of[connection.child] = joint, pose
     loops = [_point_loop(model, loop, joint_of, pose_of) for loop in mechanism.loops]
     return PinocchioPeer(model, np.array(coordinates), np.array(speeds), loops)
+
+
+def _add_joint(
+    model: pin.Model, parent: int, connection: Connection, at: pin.SE3, split_universals: bool
+) -> int:
+    joint = connection.joint
+    if not (split_universals and isinstance(joint, ax.Universal)):
+        return model.addJoint(parent, joint_model(joint), at, connection.name)
+    first, second = (joint_model(ax.Revolute(axis)) for axis in (joint.axis, joint.second))
+    middle = model.addJoint(parent, first, at, f"{connection.name} first")
+    return model.addJoint(middle, second, pin.SE3.Identity(), connection.name)
 
 
 def joint_model(joint: object) -> pin.JointModel:

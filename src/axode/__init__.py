@@ -75,6 +75,8 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.compare import compare as compare
     from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
+    from axode.problems.gradients.cost import Cost as Cost
+    from axode.problems.gradients.gradient import gradient as gradient
     from axode.problems.inverse.inverse import inverse as inverse
     from axode.problems.inverse_kinematics.goals import Target as Target
     from axode.problems.inverse_kinematics.inverse_kinematics import (
@@ -91,6 +93,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.paths.paths import Path as Path
     from axode.problems.simulate.inputs import Callback as Callback
     from axode.problems.simulate.inputs import Sampled as Sampled
+    from axode.problems.simulate.laws import Law as Law
     from axode.problems.simulate.simulate import simulate as simulate
     from axode.problems.sweep.distributions import LogUniform as LogUniform
     from axode.problems.sweep.distributions import Normal as Normal
@@ -141,6 +144,9 @@ _LAZY = {
     "simulate": "axode.problems.simulate.simulate",
     "Sampled": "axode.problems.simulate.inputs",
     "Callback": "axode.problems.simulate.inputs",
+    "Law": "axode.problems.simulate.laws",
+    "Cost": "axode.problems.gradients.cost",
+    "gradient": "axode.problems.gradients.gradient",
     "Event": "axode.results.event",
     "Trajectory": "axode.results.trajectory",
     "Cooperation": "axode.problems.cooperation.cooperation",
@@ -175,6 +181,7 @@ __all__ = [
     "Box",
     "Callback",
     "Cooperation",
+    "Cost",
     "Cylinder",
     "Cylindrical",
     "Equations",
@@ -183,6 +190,7 @@ __all__ = [
     "Floating",
     "Inertia",
     "Kinematics",
+    "Law",
     "Linearization",
     "LogUniform",
     "Mecanum",
@@ -218,6 +226,7 @@ __all__ = [
     "errors",
     "feasible",
     "gallery",
+    "gradient",
     "inverse",
     "inverse_kinematics",
     "linearize",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import os
 import re
@@ -255,12 +256,12 @@ class LeftOut(UserWarning):
 def level_outside() -> int:
     """Count the levels from the caller to the first function outside of this package.
 
-    `warnings.warn` takes it as `stacklevel`, where files that read other files would need more
-    levels than files that do not.
+    `warnings.warn` takes it as `stacklevel`: a warning then shows the user's line, by whichever way
+    it was reached.
     """
-    package = os.path.join(os.path.dirname(__file__), "")
+    own = (os.path.join(os.path.dirname(__file__), ""), functools.__file__)  # cached properties
     level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(package):
+    while frame is not None and frame.f_code.co_filename.startswith(own):
         level, frame = level + 1, frame.f_back
     return level
 

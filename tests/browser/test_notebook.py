@@ -32,5 +32,9 @@ def test_two_players_share_an_exported_notebook(sight, tmp_path):
         frame.locator("#play").click()
         frame.wait_for_function("document.body.dataset.frame > 45", timeout=20_000)
         assert frame.evaluate("document.documentElement.scrollHeight <= innerHeight")
+        # a page that is laid out late changes sizes without telling the frame
+        frame.locator("#scrub").fill("10")
+        frame.evaluate("document.body.style.width = '300px'")
+        frame.wait_for_function("document.getElementById('scene').width <= 300")
     assert len(sight.page.frames) == 3
     assert not sight.complaints and not sight.strangers

@@ -58,6 +58,11 @@ def test_keys_drive_and_steering_returns(sight, tricycle):
     after = page.evaluate("[...axode.robot.q]")
     assert abs(after[3]) < 0.05
     assert np.hypot(after[0], after[1]) > 1.0
+    labels = page.locator("#motors label").all_inner_texts()
+    assert [text.split("\n")[0] for text in labels] == ["delta [rad]", "phi_F_dot [rad/s]"]
+    page.locator("#motor0").fill("0.3")  # the angle itself, and no rate
+    page.evaluate("axode.advance(3.0)")
+    assert page.evaluate("[...axode.robot.q]")[3] == pytest.approx(0.3, abs=1e-3)
     page.keyboard.press("r")
     assert page.evaluate("axode.robot.time") < 2.0  # it still runs
     assert not sight.complaints and not sight.strangers
@@ -104,8 +109,10 @@ def test_sliders_of_a_loop(sight, platform):
     place = page.evaluate("axode.data.motors[0].coordinate")
     goal = page.evaluate("axode.robot.q[axode.data.motors[0].coordinate]") + 0.3
     page.locator("#motor0").fill(str(goal))
+    assert page.inner_text("#run") == "Pause"  # the first touch of a slider starts it
     page.evaluate("axode.advance(2.0)")
     assert page.evaluate("[...axode.robot.q]")[place] == pytest.approx(goal, abs=1e-3)
+    page.locator("#run").click()
     name = page.evaluate("axode.data.parameters.findIndex((p) => p.name === 'l2')")
     length = page.locator(f"#parameter{name}")
     page.evaluate(f"const s = document.getElementById('parameter{name}'); s.min = 0")

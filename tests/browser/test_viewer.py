@@ -136,3 +136,16 @@ def test_a_robot_is_driven(sight: Sight, opened: list[Any]) -> None:
     until(lambda: not viewer.stage.drive.running)
     ours = [said for said in sight.complaints if PASSIVE not in said]
     assert ours == [] and sight.strangers == []
+
+
+def test_steering_returns_when_its_key_comes_up(sight: Sight, opened: list[Any]) -> None:
+    viewer = open_page(sight, opened, gallery.build("tricycle"), drive=True, follow=False)
+    drive = viewer.stage.drive
+    sight.page.mouse.click(120, 300)  # away from the panel
+    sight.page.keyboard.press("j")
+    until(lambda: viewer.stage.keys._reported)
+    sight.page.keyboard.down("j")
+    until(lambda: drive.wanted[0] > 0.1)
+    sight.page.keyboard.up("j")
+    until(lambda: not drive.wanted.any())
+    assert sight.complaints == [] and sight.strangers == []

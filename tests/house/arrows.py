@@ -74,6 +74,8 @@ WHEN_USED = {
     "rerun",
     "pinocchio",
     "mujoco",
+    "torch",
+    "jax",
 }
 
 

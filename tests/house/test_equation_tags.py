@@ -11,7 +11,7 @@ from pathlib import Path
 
 from house.tree import ROOT, relative, sources
 
-TAG = re.compile(r"(?:\\tag\{|\()([SKCNDFH][1-9][0-9]*)[)}]")
+TAG = re.compile(r"(?:\\tag\{|\()([SKCNDFHX][1-9][0-9]*)[)}]")
 HOMES = {
     "S": "spatial",
     "K": "kinematics",
@@ -20,6 +20,7 @@ HOMES = {
     "D": "dynamics",
     "F": "formulations",
     "H": "homotopy",
+    "X": "derivatives",
 }
 NUMBER = re.compile(r"\\tag\{(\w+)\}")
 THEORY = ROOT / "docs" / "theory"
@@ -125,7 +126,7 @@ def test_tags_are_read_strictly():
     source = 'def f():\n    r"""Text.\n\n    \\tag{N2}"""\n    return g(S1)  # (D12), see (F1)\n'
     assert tags_in_code(source) == {"N2": 4, "D12": 5, "F1": 5}
     assert tags_in_code('x = "(K1)"\ny = (N1)\n') == {}
-    assert tags_in_page("(S1) (S0) (X1) (N1a) N2 (n3) \\tag{C4}\n(S1)") == {"S1": 1, "C4": 1}
+    assert tags_in_page("(S1) (S0) (Y1) (N1a) N2 (n3) \\tag{C4}\n(S1)") == {"S1": 1, "C4": 1}
 
 
 def test_a_missing_tag_is_named_with_its_remedy():

@@ -19,6 +19,7 @@ from tests.peers.trees import (
 # Both compute in float64 with condition numbers of the mass matrix around 1e3: rounding leaves
 # about 1e-13, and any wrong term is larger than 1e-3.
 TOLERANCE = 1e-9
+OF_DIFFERENCES = 1e-6  # truncated and rounded at a step of 1e-6
 SEEDS = range(18)
 
 
@@ -178,3 +179,80 @@ def test_platform_inverse_dynamics(platform_case: PlatformCase):
         )
         independent = [model.speed_names.index(name) for name in model.independent]
         assert relative_error(v_dot[independent], nu_dot) < TOLERANCE
+
+
+def has_universal(seed: int) -> bool:
+    return any(link.kind == "universal" for link in random_tree(seed, PINOCCHIO_KINDS))
+
+
+def differences(function, step: float = 1e-6) -> np.ndarray:
+    """Central differences of a function of displacements."""
+    n = function(None).size
+    moves = step * np.eye(n)
+    columns = [(function(d) - function(-d)) / (2 * step) for d in moves]
+    return np.stack(columns, axis=1)
+
+
+def test_derivatives_of_direct_dynamics(case: Case):
+    """Where a joint is universal, against differences: Pinocchio 4 forgets that its axes turn."""
+    model, data = case.theirs
+    order = np.ix_(case.pinocchio.order, case.pinocchio.order)
+    force = case.pinocchio.vector(case.u)
+    pin.computeABADerivatives(model, data, case.their_q, case.their_v, force)
+    by_q, by_v = data.ddq_dq.copy(), data.ddq_dv.copy()
+    Minv = np.triu(data.Minv) + np.triu(data.Minv, 1).T  # it fills the upper triangle
+    tolerance = TOLERANCE
+    if any(link.kind == "universal" for link in case.pinocchio.links):
+        tolerance = OF_DIFFERENCES
+
+        def moved(d: np.ndarray | None) -> np.ndarray:
+            q = case.their_q if d is None else pin.integrate(model, case.their_q, d)
+            return pin.aba(model, data, q, case.their_v, force)
+
+        def sped(d: np.ndarray | None) -> np.ndarray:
+            v = case.their_v if d is None else case.their_v + d
+            return pin.aba(model, data, case.their_q, v, force)
+
+        by_q, by_v = differences(moved), differences(sped)
+    ours = case.model.derivatives("forward_dynamics", case.q, case.v, case.u)
+    for found, wanted in ((ours.by_q, by_q), (ours.by_nu, by_v), (ours.by_u, Minv)):
+        assert relative_error(found, wanted[order]) < tolerance
+
+
+@pytest.mark.parametrize("seed", [s for s in SEEDS if not has_universal(s)])
+def test_derivatives_of_inverse_dynamics(seed: int):
+    case = Case(seed)
+    model, data = case.theirs
+    order = np.ix_(case.pinocchio.order, case.pinocchio.order)
+    v_dot = case.pinocchio.vector(case.v_dot)
+    pin.computeRNEADerivatives(model, data, case.their_q, case.their_v, v_dot)
+    ours = case.model.derivatives("inverse_dynamics", case.q, case.v, nu_dot=case.v_dot)
+    for found, wanted in ((ours.by_q, data.dtau_dq), (ours.by_nu, data.dtau_dv)):
+        assert relative_error(found, wanted[order]) < TOLERANCE
+
+
+def test_derivatives_of_a_closed_platform():
+    """Pinocchio's are by all joints as if loops could open: along what keeps them closed, ours."""
+    mechanism = platform()
+    model = mechanism.derive().compile("interpreter")
+    quaternion = np.array([1.0, 0.05, -0.08, 0.1])
+    pose = np.array([0.03, -0.02, 0.75]), quaternion / np.linalg.norm(quaternion)
+    found = platform_coordinates(6, *pose)
+    q = np.array([found[name] for name in model.coordinates])
+    rng = np.random.default_rng(3)
+    nu, u = rng.normal(size=6), rng.uniform(-50, 50, 6)
+    peer = pinocchio_peer(mechanism, split_universals=True)
+    force = np.zeros(len(model.speed_names))
+    force[[model.speed_names.index(name) for name in model.independent]] = u
+    peer.direct_dynamics(q, model.joint_speeds(q, nu), force)
+    theirs = peer.model, peer.data, peer.loops, peer._loop_data
+    pin.computeConstraintDynamicsDerivatives(*theirs)
+    at = np.ix_(np.argsort(peer.speed_order), np.argsort(peer.speed_order))
+    by_q, by_v, by_force = (x[at] for x in (peer.data.ddq_dq, peer.data.ddq_dv, peer.data.ddq_dtau))
+    Theta = model.speed_map(q)
+    moved = model.jacobian("joint_speeds", "q", q, nu) @ model.tangent_map(q)
+    own = [model.speed_names.index(name) for name in model.independent]
+    ours = model.derivatives("forward_dynamics", q, nu, u)
+    assert relative_error(ours.by_q, (by_q @ Theta + by_v @ moved)[own]) < TOLERANCE
+    assert relative_error(ours.by_nu, (by_v @ Theta)[own]) < TOLERANCE
+    assert relative_error(ours.by_u, by_force[np.ix_(own, own)]) < TOLERANCE

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import casadi
 import numpy as np
 import pytest
 
@@ -194,6 +195,41 @@ def test_a_press_while_starts_of_a_sweep_are_assembled(monkeypatch: pytest.Monke
         ax.sweep(machines.slider(), 1.0, start={"rail": [1.0, 2.0, 3.0]})
     made = caught.value.result
     assert made.statuses == {"interrupted": 3} and np.isnan(made["rail"]).all()
+
+
+def press_in_casadi(monkeypatch: pytest.MonkeyPatch, call: int) -> list:
+    """Press Ctrl-C while CasADi asks a matrix for its size, and ignores what that raises."""
+    size, asked = casadi.SX.shape.fget, []
+
+    def shape(matrix):
+        asked.append(matrix)
+        if len(asked) == call:
+            os.kill(os.getpid(), signal.SIGINT)
+        return size(matrix)
+
+    monkeypatch.setattr(casadi.SX, "shape", property(shape))
+    return asked
+
+
+def test_casadi_does_not_swallow_a_press(monkeypatch: pytest.MonkeyPatch):
+    """It is raised before CasADi is asked for more."""
+    asked = press_in_casadi(monkeypatch, 100)
+    with pytest.raises(KeyboardInterrupt):
+        ax.gallery.build("unicycle").derive()
+    assert 100 <= len(asked) < 110
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("call", range(1, 60, 7))
+def test_a_property_of_equations_is_derived_again(monkeypatch: pytest.MonkeyPatch, call: int):
+    """A press leaves nothing half made behind, and a debugger its tracer."""
+    equations, tracer = ax.gallery.build("unicycle").derive(), sys.gettrace()
+    press_in_casadi(monkeypatch, call)
+    with pytest.raises(KeyboardInterrupt):
+        _ = equations.C
+    monkeypatch.undo()
+    assert str(equations.C) == str(ax.gallery.build("unicycle").derive().C)
+    assert sys.gettrace() is tracer
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, slices: int) -> None:

@@ -6,8 +6,7 @@ import pytest
 import axode as ax
 from axode.codegen.lowering.program import Evaluate, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Vector, formula_tape
-from axode.codegen.tape.fusion import fuse
-from axode.codegen.targets import cpu_rollout as compiled
+from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.targets.cpu_rollout import Rollout
 from tests.problems import machines
 
@@ -112,14 +111,13 @@ def chain() -> Program:
 
 
 @pytest.mark.parametrize("runs", [1, 6])
-def test_joined_tapes_give_the_same(monkeypatch: pytest.MonkeyPatch, runs: int):
+def test_joined_tapes_give_the_same(runs: int):
     """With and without joining; the buffer that outlives a turn is kept."""
     joined = Rollout(chain())
     loop = joined.program.operations[-1]
     assert isinstance(loop, While) and len(loop.body) == 1  # five became one
     assert "a" not in joined.program.local and "memory" in joined.program.local
-    monkeypatch.setattr(compiled, "fuse", lambda program: program)
-    plain = Rollout(chain())
+    plain = Rollout(chain(), limits=FusionLimits(part=0, whole=0))
     found = []
     for rollout in (joined, plain):
         buffers = {"x": 1.0 + np.arange(runs)[:, np.newaxis], "n": np.full((runs, 1), 4.0)}

@@ -144,3 +144,12 @@ def opened_anew() -> Iterator[Any]:
     model = gallery.build("four_bar").derive().compile(target="interpreter")
     with ax.view(model, port=0, open_browser=False, block=False) as opened:
         yield opened
+
+
+def test_only_the_page_reports_keys_that_come_up(viewer: Any) -> None:
+    from axode.show.viewer.guard import RELEASED
+
+    released: list[int] = []
+    viewer._server.axode_guard.on_release = lambda: released.append(1)
+    assert get(viewer, f"/{RELEASED}")[0] == 403 and not released
+    assert get(viewer, f"/{RELEASED}", Cookie=cookie(viewer))[0] == 204 and released == [1]

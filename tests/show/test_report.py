@@ -48,6 +48,8 @@ def test_the_page_tells_mobility_parameters_energy_and_status(text, pendulum, sw
     assert str(pendulum.mobility).splitlines()[0] in text
     assert "<math" in text and "<svg" in text
     assert f"{swing.energy_error:.3g}" in text
+    assert f"<td>Computing time</td><td>{swing.info['seconds']:.3g} s</td>" in text
+    assert "<td>Relative tolerance</td><td>1e-10</td>" in text
     for name, value in pendulum.parameters.items():
         assert f'<td>{name}</td><td class="number">{value:.9g}</td>' in text
 

@@ -301,6 +301,30 @@ def test_keys_steer_by_an_angle_that_returns_to_the_centre() -> None:
     assert drive.q[fork] == pytest.approx(-0.2, rel=SETTLED)
 
 
+def test_steering_returns_when_its_key_comes_up() -> None:
+    """A page that reports releases: the angle grows while the key is down, and returns at once."""
+    tricycle = model("tricycle")
+    drive = RealTimeRun(tricycle, 1.0)
+    keys = KeyCommands(drive)
+    drive.running = True
+    keys.let_go()  # of some key before
+    keys.press("turn", -1)
+    assert not drive.wanted.any()
+    keys.advance(0.1)
+    assert -STEERING_ANGLE < drive.wanted[0] < -0.2 * STEERING_ANGLE
+    for _ in range(10):
+        keys.press("turn", -1)  # repeated by the keyboard
+        keys.advance(0.1)
+    assert drive.wanted[0] == -STEERING_ANGLE
+    keys.let_go()
+    keys.advance(0.35)
+    assert not drive.wanted.any()
+    keys.press("turn", 1)
+    for _ in range(20):  # a page that was closed reports nothing
+        keys.advance(0.1)
+    assert not drive.wanted.any()
+
+
 def test_a_fork_behind_the_axle_turns_the_other_way() -> None:
     tricycle = model("tricycle")
     signs = []
@@ -448,8 +472,14 @@ def test_dragging_holds_the_point_under_the_pointer(opened: list[Any]) -> None:
     pose = drawing.poses[0]
     assert pose[:3, :3] @ pull.point + pose[:3, 3] == pytest.approx(start)
     assert pull.target == pytest.approx(start + 0.3)
+    drawing.show(drawing.poses)
+    spring = drawing._pulled
+    assert spring.visible and spring.points[0, 0] == pytest.approx(start, abs=1e-6)
+    assert spring.points[-1, 1] == pytest.approx(start + 0.3, abs=1e-6)
     asyncio.run(drag(event(phase="end", end_position=(0.0, 0.0, 0.0))))
     assert drawing.pull() is None
+    drawing.show(drawing.poses)
+    assert not spring.visible
 
 
 # recording ---------------------------------------------------------------------------------------

@@ -119,6 +119,13 @@ class Unit:
         assert self.call("GetDirectionalDerivative", *arguments) == 0
         return made
 
+    def adjoint(self, unknowns, knowns, seed) -> np.ndarray:
+        """Gradient of a weighted sum of some variables by others."""
+        seed, made = np.array(seed, dtype=float), np.full(len(knowns), np.nan)
+        of, by = self._many(unknowns, seed), self._many(knowns, made)
+        assert self.call("GetAdjointDerivative", *of[:2], *by[:2], *of[2:], *by[2:]) == 0
+        return made
+
 
 def dependencies(unit: Unit, name: str) -> list[str]:
     """Names of the variables on which an output or a derivative depends."""

@@ -257,7 +257,8 @@ def cut_into(monkeypatch, longest, chunk):
     def shorter(tape, **uncut):
         return plan(tape, **uncut) if uncut else plan(tape, longest, chunk)
 
-    monkeypatch.setattr("axode.codegen.lowering.batch_loop.plan", shorter)
+    monkeypatch.setattr("axode.codegen.lowering.batch_loop.plan_with_columns", shorter)
+    monkeypatch.setattr("axode.codegen.lowering.packed_function.plan_with_columns", shorter)
     monkeypatch.setattr("axode.codegen.lowering.packed_function.plan", shorter)
     monkeypatch.setenv("AXODE_CACHE", "off")
 

@@ -235,6 +235,12 @@ def test_directional_derivatives_are_the_models(files, version):
     found = unit.derivative(rates, parameters, seed)
     assert found == pytest.approx(expected, abs=EXACT * (1 + np.abs(expected).max()))
     assert unit.derivative(["kinetic", "x", "x"], ["x", "M1"], [2.0, 1.0]).tolist() == [0, 2, 2]
+    if version == "3.0":  # against the directions, one by one
+        unknowns, knowns = [*rates, "kinetic", "x"], [*model.coordinates, "M1", *parameters]
+        weights = np.linspace(0.5, 2.0, len(unknowns))
+        columns = [unit.derivative(unknowns, [name], [1.0]) @ weights for name in knowns]
+        found = unit.adjoint(unknowns, knowns, weights)
+        assert found == pytest.approx(columns, rel=EXACT, abs=EXACT * np.abs(columns).max())
     on = dependencies(unit, "kinetic")
     assert {"theta3", "surge", "psi_dot"} <= set(on) and not {"x", "psi", "M1", "time"} & set(on)
     assert "M1" in dependencies(unit, "der(surge)") and dependencies(unit, "x") == ["x"]

@@ -129,7 +129,7 @@ CASES = {
         "line  18  whel: unknown table 'whel'. Tables: extends, name, gravity, loop_tolerance, "
         "parameters, "
         "body, joint, loop, wheel, caster, contact, coupling, mimic, gear, belt, differential, "
-        "rack, screw, motor, damper, spring, wrench, measure, prescribe, home.   "
+        "rack, screw, motor, damper, spring, wrench, measure, repeat, prescribe, home.   "
         "Did you mean 'wheel'?",
     ),
     "name with a dot": (

@@ -3,8 +3,9 @@
     python benchmarks/gpu/peers/parts.py SITE out/peers/mujoco-0 ...
     python benchmarks/gpu/peers/measure.py out/peers/data results.json --site SITE [stage ...]
 
-Stages: jax-pendulum, jax-arm, jax-platform, mjx, warp; all unless named. Numbers of stages that are
-not measured now stay in the file as they are. `--limit` is the seconds that a stage may take.
+Stages: jax-pendulum, jax-arm, jax-platform, mjx, warp, jax-gradient, mjx-gradient; all unless
+named. Numbers of stages that are not measured now stay in the file as they are. `--limit` is the
+seconds that a stage may take.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ STAGES = {
     "jax-platform": ("run_jax.py", "platform"),
     "mjx": ("run_mjx.py",),
     "warp": ("run_warp.py",),
+    "jax-gradient": ("run_gradients.py", "jax"),
+    "mjx-gradient": ("run_gradients.py", "mjx"),
 }
 LAST_WORDS = 1500  # characters of what a peer said before it failed
 

@@ -41,7 +41,15 @@ DEFINITIONS = (
 )
 TOLERANCE = 1e-9  # of results from C++ against results from Python: other instructions, rounding
 ITERATED_TOLERANCE = 1e-5  # with mu > 0
-EXACT = ("rnea", "aba", "constraintDynamics")
+EXACT = (
+    "rnea",
+    "aba",
+    "computeRNEADerivatives",
+    "computeABADerivatives",
+    "constraintDynamics",
+    "constraintDynamicsDerivatives",
+)
+INVERSE = ("rnea", "computeRNEADerivatives")
 State = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, v, and v_dot or forces
 
 
@@ -106,7 +114,8 @@ class NativeLoop:
     """Pinocchio's algorithms from C++ for some states, given and answered in Axode's order.
 
     Trees: `rnea` (the third vector being accelerations) and `aba` (being forces); trees with loops:
-    `constraintDynamics`, its proximal kind, and `lcaba`.
+    `constraintDynamics`, its proximal kind, and `lcaba`. Derivatives of the first three: the value
+    is what is answered.
     """
 
     def __init__(self, peer: PinocchioPeer, states: Sequence[State]) -> None:
@@ -144,7 +153,7 @@ class NativeLoop:
         """The loop computes what the same library computes from Python."""
         errors = []
         for answer, (q, v, x) in zip(answers, self.states, strict=True):
-            if name == "rnea":
+            if name in INVERSE:
                 wanted = self.peer.inverse_dynamics(q, v, x)
             else:
                 wanted, _ = self.peer.direct_dynamics(q, v, x)

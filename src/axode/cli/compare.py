@@ -18,7 +18,11 @@ def compare(
     option: Options = None,
     formulation: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME,NAME", help="Formulations to compare; all by default."),
+        typer.Option(
+            metavar="NAME,NAME",
+            help="Formulations to compare: recursive, complement, multipliers, lagrange, "
+            "virtual_work, spatial_operators, legs; all by default.",
+        ),
     ] = None,
     as_json: AsJson = False,
     out: JsonFile = None,

@@ -14,6 +14,7 @@ from axode.cli.model_sources import ENDINGS
 
 SHELLS = ("bash", "zsh", "fish")
 _CHOICES = re.compile(r"[a-z0-9_.:,]+(\|[a-z0-9_.:,]+)+")
+_LISTED = re.compile(r": (\w+(?:, \w+)+)")
 _ENDING = re.compile(r"(?<![\w.])\.[a-z]\w*")
 
 
@@ -106,6 +107,9 @@ def _values(place: str, about: str) -> dict[str, Any]:
         return {"mechanisms": True}
     if _CHOICES.fullmatch(place):
         return {"words": tuple(place.split("|"))}
+    listed = _LISTED.search(about)
+    if place.startswith("NAME") and listed:
+        return {"words": tuple(listed[1].split(", "))}
     endings = tuple(dict.fromkeys(_ENDING.findall(about))) or (".json",)
     return {"endings": endings if "FILE" in place else (), "folder": "FOLDER" in place}
 
@@ -182,6 +186,10 @@ def fish_script(verbs: Sequence[CompletedVerb], mechanisms: Sequence[str]) -> st
     lines = [
         "# Completion of axode for fish.",
         f"set -g __axode_mechanisms {' '.join(mechanisms)}",
+        "function __axode_files  # files of some endings, and folders on the way to them",
+        "    set -l endings (string join '|' (string escape --style=regex -- $argv))",
+        '    __fish_complete_path (commandline -ct) | string match -er "(?:/|$endings)\\t"',
+        "end",
         "complete -c axode -f",
     ]
     for verb in verbs:
@@ -197,7 +205,7 @@ def fish_script(verbs: Sequence[CompletedVerb], mechanisms: Sequence[str]) -> st
                 taken = " -x" if option.takes_value else ""
                 values = _fish_values(option) if option.takes_value else ""
                 given = f" -a {values}" if values else ""
-                what = _fish_quote(option.about.split(";")[0].split(". ")[0])
+                what = _fish_quote(_brief(option))
                 lines.append(f"complete -c axode {here} {kind}{taken}{given} -d {what}")
     return "\n".join(lines) + "\n"
 
@@ -205,10 +213,17 @@ def fish_script(verbs: Sequence[CompletedVerb], mechanisms: Sequence[str]) -> st
 def _fish_values(place: Completed) -> str:
     """Return what fish offers, as one word of its own; fish expands it when it completes."""
     parts = ["$__axode_mechanisms"] if place.mechanisms else list(place.words)
-    parts += [f"(__fish_complete_suffix {ending})" for ending in place.endings]
+    if place.endings:
+        parts.append(f"(__axode_files {' '.join(place.endings)})")
     if place.folder:
         parts.append("(__fish_complete_directories)")
     return _fish_quote(" ".join(parts)) if parts else ""
+
+
+def _brief(option: Completed) -> str:
+    """Return the beginning of what an option does, without the words that fish lists anyway."""
+    text = option.about.split(";")[0].split(". ")[0]
+    return text.split(": ")[0] if option.words else text
 
 
 def _fish_quote(text: str) -> str:

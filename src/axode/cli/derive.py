@@ -26,7 +26,9 @@ def derive(
     formulation: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Formulation: recursive, complement, multipliers, lagrange, ..."
+            metavar="NAME",
+            help="Formulation: recursive, complement, multipliers, lagrange, virtual_work, "
+            "spatial_operators, legs.",
         ),
     ] = "recursive",
     independent: Annotated[

@@ -28,6 +28,8 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "mcap": (("mcap",), "logs of ROS 2 messages"),
     "rerun": (("rerun",), "recordings of Rerun"),
     "cuda": (("cupy",), "runs on NVIDIA GPUs"),
+    "torch": (("torch",), "functions in PyTorch"),
+    "jax": (("jax",), "functions in JAX"),
 }
 PACKED_AS = {
     "cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy"),

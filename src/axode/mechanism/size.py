@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from axode.errors import NotApplicable
 
@@ -40,6 +40,14 @@ def require_readable(source: str, joints: Iterable[tuple[str, str]]) -> None:
         held[child] = held.get(child, False) or kind == "fixed"
     count = sum(not fixed for fixed in held.values())
     _check_speeds(source, f"{count} bodies that move", count)
+
+
+def joints_of_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Child and type of every joint of a TOML file, as far as it is one."""
+    tables = data.get("joint")
+    for table in tables.values() if isinstance(tables, dict) else ():
+        if isinstance(table, dict):
+            yield str(table.get("child")), str(table.get("type"))
 
 
 def _check_speeds(source: str, what: str, count: int) -> None:

@@ -40,10 +40,12 @@ class Conditions:
         t: Time [s], one number or one per state.
         p: Free parameters in the model's order, (size,) or (*states, size); None where the model
             has none, and for the defaults.
+        gains: Gains of a law in its order, as `p`; None where there is none.
     """
 
     t: Any = 0.0
     p: Array | None = None
+    gains: Array | None = None
 
     @classmethod
     def of(
@@ -70,23 +72,31 @@ class Conditions:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the states that they belong to; () if they serve any."""
-        return np.broadcast_shapes(np.shape(self.t), () if self.p is None else self.p.shape[:-1])
+        own = (a.shape[:-1] for a in (self.p, self.gains) if a is not None)
+        return np.broadcast_shapes(np.shape(self.t), *own)
 
     def spread(self, shape: tuple[int, ...]) -> Conditions:
         """Conditions for every state of a shape, along one axis."""
         t = np.broadcast_to(self.t, shape).reshape(-1)
-        if self.p is None or self.p.ndim == 1:
-            return Conditions(t, self.p)
-        p = np.broadcast_to(self.p, (*shape, self.p.shape[-1]))
-        return Conditions(t, p.reshape(len(t), self.p.shape[-1]))
+
+        def flat(array: Array | None) -> Array | None:
+            if array is None or array.ndim == 1:
+                return array
+            return np.broadcast_to(array, (*shape, array.shape[-1])).reshape(len(t), -1)
+
+        return Conditions(t, flat(self.p), flat(self.gains))
 
     def at(self, places: Any) -> Conditions:
         """Select the conditions of some states; what all of them share stays shared."""
-        shared_t, shared_p = np.ndim(self.t) == 0, self.p is None or self.p.ndim == 1
-        if shared_t and shared_p:
-            return self
         shape = self.shape
-        t = self.t if shared_t else np.array(np.broadcast_to(self.t, shape)[places])
-        if self.p is None or shared_p:
-            return Conditions(t, self.p)
-        return Conditions(t, np.array(np.broadcast_to(self.p, (*shape, self.p.shape[-1]))[places]))
+        if not shape:
+            return self
+
+        def select(array: Array | None) -> Array | None:
+            if array is None or array.ndim == 1:
+                return array
+            return np.array(np.broadcast_to(array, (*shape, array.shape[-1]))[places])
+
+        shared = np.ndim(self.t) == 0
+        t = self.t if shared else np.array(np.broadcast_to(self.t, shape)[places])
+        return Conditions(t, select(self.p), select(self.gains))

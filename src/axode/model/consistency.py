@@ -10,6 +10,7 @@ from axode.errors import FileError, shortened
 from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND
 from axode.model.metadata import Facts
+from axode.symbolic.derivative_names import TableName, derivative_sizes
 
 if TYPE_CHECKING:
     from axode.mechanism.scene.scene import Scene
@@ -43,6 +44,7 @@ SHAPES: dict[str, tuple[Dimension, ...]] = {
     "measures": ("measures",),
     "measures_jacobian": ("measures", "q_nu"),
     "speed_map": ("speeds", "nu"),
+    "tangent_map": ("q", "tangents"),
     "poses": ("bodies", 4, 4),
     "twists": ("bodies", 6),
 }
@@ -74,7 +76,10 @@ def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
                     f"function {name} takes {port.shape} for '{port.name}', the names are "
                     f"{sizes[port.name]}"
                 )
-        expected = _shape(name, sizes)
+        table = TableName.read(name)
+        expected = (
+            table.shape(table_sizes(facts, table.function), sizes) if table else _shape(name, sizes)
+        )
         found = [port.shape for port in tape.outputs]
         if len(found) != 1 or (expected is not None and found[0] != expected):
             given = ", ".join(map(str, found))
@@ -107,7 +112,15 @@ def _sizes(facts: Facts) -> dict[str, int]:
         "legs": len(facts.legs),
         "freedoms": sum(len(leg) - 1 for leg in facts.legs),
         "nu_6": n_nu + 6,
+        "tangents": len(facts.tangents),
     }
+
+
+def table_sizes(facts: Facts, function: str) -> dict[str, int]:
+    """Number of derivatives by each argument of a function."""
+    n, tangents = len(facts.independent), len(facts.tangents)
+    free = 0 if facts.fixed else len(facts.parameters)
+    return derivative_sizes(function, tangents, n, len(facts.inputs), facts.motors, free)
 
 
 def _arguments(facts: Facts) -> tuple[str, ...]:
@@ -138,9 +151,9 @@ def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
     for name, (length, dimension) in lengths.items():
         if length != sizes[dimension]:
             yield f"{length} {name} for {sizes[dimension]} names"
-    unknown = set(facts.independent) - set(facts.speeds)
+    unknown = {*facts.independent, *facts.tangents} - set(facts.speeds)
     if unknown:
-        yield f"independent speeds that are no speeds: {', '.join(sorted(unknown))}"
+        yield f"independent speeds or tangents that are no speeds: {', '.join(sorted(unknown))}"
     if not 0 <= facts.motors <= sizes["u"]:
         yield f"{facts.motors} motors among {sizes['u']} inputs"
     if any(len(four) != 4 for four in facts.quaternions):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import NotApplicable, UnknownName
+from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.derivative_names import TableName
 
 if TYPE_CHECKING:
     import casadi
@@ -67,6 +69,10 @@ class AbstractLibrary(ABC):
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         """Hybrid dynamics for one choice of what is known."""
 
+    def tape_entry(self, tape: Tape) -> Entry:
+        """Function of any tape, for the target of these functions."""
+        return tape_entry(tape, self.target, self.precision)
+
     @abstractmethod
     def scene(self) -> Scene:
         """What pictures of the model show."""
@@ -113,17 +119,21 @@ class SymbolicLibrary(AbstractLibrary):
 
         return tuple(RECIPES)
 
+    @stoppable
     def tape(self, name: str) -> Tape:
         return graph_tape(self._graph(name))
 
+    @stoppable
     def entry(self, name: str) -> Entry:
         return self._entry(self._graph(name))
 
+    @stoppable
     def jacobian(self, name: str, wrt: str) -> Entry:
         from axode.symbolic.functions import jacobian_graph
 
         return self._entry(jacobian_graph(self.equations, name, wrt, fixed=self._fixed))
 
+    @stoppable
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         from axode.symbolic.functions import hybrid_graph
 
@@ -133,6 +143,11 @@ class SymbolicLibrary(AbstractLibrary):
     def _graph(self, name: str) -> FunctionGraph:
         from axode.symbolic.functions import function_graph, jacobian_graph
 
+        table = TableName.read(name)
+        if table is not None:
+            from axode.symbolic.derivative_tables import derivative_graph
+
+            return derivative_graph(self.equations, table, fixed=self._fixed)
         function, by, wrt = name.partition("_by_")
         if by:
             return jacobian_graph(self.equations, function, wrt, fixed=self._fixed)
@@ -184,7 +199,8 @@ class TapeLibrary(AbstractLibrary):
         return tuple(self._tapes)
 
     def tape(self, name: str) -> Tape:
-        if name not in self._tapes and name in ON_DEMAND:
+        on_demand = name in ON_DEMAND or TableName.read(name) is not None
+        if name not in self._tapes and on_demand:
             raise NotApplicable(
                 f"this file has no {name}; save it along: "
                 f'model.save(path, [*model.functions, "{name}"])'
@@ -229,6 +245,10 @@ def shaped_tape(
 def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> Entry:
     """Function of a tape, compiled when it is first called."""
     arguments = tuple(port.name for port in tape.inputs)
+    if target == "interpreter":
+        from axode.codegen.targets.interpreter import InterpretedTape
+
+        return Entry(arguments, InterpretedTape(tape))
     if target == "cuda":
         return Entry(arguments, gpu_function(tape, precision))
     from axode.codegen.targets.cpu import CompiledFunction

@@ -55,6 +55,7 @@ class Facts:
     rest_first: tuple[str, ...] = ()
     platform: str = ""  # the body that legs carry
     legs: tuple[tuple[str, ...], ...] = ()  # each its name, then its freedoms
+    tangents: tuple[str, ...] = ()  # speeds along which the configuration is displaced
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
@@ -92,6 +93,7 @@ class Facts:
             length=system.assembly.length,
             **_platform(equations),
             bases=free_bases(system.mechanism),
+            tangents=tuple(equations.speeds[j] for j in system.tangents.asked),
             rest_first=_rest_first(equations),
             dropped=tuple(str(row) for row in system.report.dropped),
             row_parameters=system.row_parameters,

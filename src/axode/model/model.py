@@ -16,6 +16,8 @@ from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
+from axode.model.derivative_products import DerivativeProducts
+from axode.model.function_products import product_tape
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
@@ -24,6 +26,7 @@ from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
 from axode.model.state import State
 from axode.names import NamedValues
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
@@ -36,7 +39,7 @@ Array = npt.NDArray[np.float64]
 Values = npt.ArrayLike | Mapping[str, npt.ArrayLike] | State
 
 
-class Model(ModelDisplay):
+class Model(DerivativeProducts, ModelDisplay):
     """Functions of a mechanism for numbers.
 
     Vectors are given by position, in the order of `coordinates`, `independent` and `inputs`, or by
@@ -323,30 +326,6 @@ class Model(ModelDisplay):
 
         return NewtonEuler(self)
 
-    def jacobian(
-        self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]
-    ) -> Array:
-        """Derivative of a function by one of its arguments.
-
-        Coordinates are taken as free of each other; along a motion multiply by admissible rates.
-
-        Args:
-            function: Its name, such as "forward_dynamics".
-            wrt: "q", "nu", "nu_dot", "u", or "p" for free parameters.
-            arguments: Those of the function, in its own order; the last ones may be left out.
-            options: See `Options`.
-        """
-        check_arguments(Model.jacobian, locals())
-        key = ("jacobian", function, wrt)
-        if key not in self._entries:
-            self._entries[key] = self.library.jacobian(function, wrt)
-        names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
-        if not 1 <= len(arguments) <= len(names):
-            raise InvalidArgument(
-                f"{function} takes {', '.join(names)}; got {len(arguments)} arguments"
-            )
-        return self._evaluate(key, dict(zip(names, arguments, strict=False)), options)
-
     # machine code and files --------------------------------------------------------------------
 
     @property
@@ -355,9 +334,9 @@ class Model(ModelDisplay):
         return self.library.names()
 
     def tape(self, function: str) -> Tape:
-        """Tape of the scalar operations of a function."""
+        """Tape of the scalar operations of a function, or of its `_jvp` or `_vjp`."""
         check_arguments(Model.tape, locals())
-        return self.library.tape(function)
+        return product_tape(self.library, function)
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
         """C99 code of a function: header, source and a self-test; names begin with `prefix`."""
@@ -366,6 +345,7 @@ class Model(ModelDisplay):
 
         return c_code(self.tape(function), prefix)
 
+    @stoppable
     def save(self, path: str | PathLike[str], functions: Iterable[str] | None = None) -> None:
         """Write the model to a file that `axode.load_model` reads without the mechanism.
 
@@ -379,8 +359,9 @@ class Model(ModelDisplay):
         from axode.model.model_file import save_model
 
         names = self.functions if functions is None else tuple(functions)
-        save_model(self.facts, self.scene, {name: self.tape(name) for name in names}, path)
+        save_model(self.facts, self.scene, {name: self.library.tape(name) for name in names}, path)
 
+    @stoppable
     def export(
         self,
         path: str | PathLike[str],

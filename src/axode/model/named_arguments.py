@@ -45,9 +45,11 @@ class NamedArguments:
             "u": signals.names("input"),
             "weights": Names(owner, "motor", motors),
             "p": Names(owner, "parameter", parameters),
+            "tangents": signals.names("speed", "independent"),
         }
         order = {"q": facts.coordinates, "u": facts.inputs, "weights": motors, "p": parameters}
         order |= dict.fromkeys(("nu", "nu_dot"), facts.independent)
+        order |= {"tangents": facts.tangents}
         self._places = {
             argument: {name: k for k, name in enumerate(names)} for argument, names in order.items()
         }
@@ -76,7 +78,38 @@ class NamedArguments:
                 f"{argument} must be numbers in order or by name, got {shortened(value)}"
             ) from None
 
-    def _by_name(self, argument: str, given: Mapping[str, npt.ArrayLike]) -> Array:
+    def direction(self, argument: str, value: Any) -> Any:
+        """Array of a change of an argument; what is not named does not change.
+
+        Raises:
+            InvalidArgument: for anything but numbers, in order or by the argument's own names.
+        """
+        if argument == "t":
+            return as_numbers("t", value)[..., np.newaxis]
+        if not isinstance(value, Mapping):
+            return self.vector(argument, value)
+        self.entries(argument, value)
+        return self._by_name(argument, value, np.zeros_like(self.defaults[argument]))
+
+    def entries(self, argument: str, given: Mapping[str, Any]) -> dict[int, Any]:
+        """Values by their place in an argument.
+
+        Raises:
+            InvalidArgument: for names of anything that would have to be solved for.
+        """
+        places = self._places[argument]
+        named = self._names[argument].by_full_name(given)
+        for name in named:
+            if name not in places:
+                raise InvalidArgument(
+                    f"'{name}' is not one of the entries of {argument} that can be named here: "
+                    f"{', '.join(places)}"
+                )
+        return {places[name]: value for name, value in named.items()}
+
+    def _by_name(
+        self, argument: str, given: Mapping[str, npt.ArrayLike], base: Array | None = None
+    ) -> Array:
         places = self._places[argument]
         if isinstance(given, NamedValues):  # of a sample: it has more than a state
             if argument == "q":
@@ -85,7 +118,7 @@ class NamedArguments:
         named = self._names[argument].by_full_name(given)
         if not named.keys() <= places.keys():
             raise NotDirect
-        vector: Array = self.defaults[argument].copy()
+        vector: Array = self.defaults[argument].copy() if base is None else base
         arrays: dict[str, Array] = {}
         for name, value in named.items():
             array = as_numbers(name, value)

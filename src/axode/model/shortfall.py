@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnderactuatedMotion
+from axode.errors import InvalidArgument, UnderactuatedMotion, level_outside
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -91,9 +91,7 @@ def solve_inverse(
     return solved, missing, whole[..., -1].max(initial=0.0)
 
 
-def warn_of_shortfall(
-    model: Model, missing: Array, size: float, remedy: str, stacklevel: int = 3
-) -> bool:
+def warn_of_shortfall(model: Model, missing: Array, size: float, remedy: str) -> bool:
     """Warn of a force that the motors cannot give; `remedy` says where to find it.
 
     Returns:
@@ -106,6 +104,6 @@ def warn_of_shortfall(
         f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
         f"{found[0]:.3g} is missing on {found[1]}; {remedy}",
         UnderactuatedMotion,
-        stacklevel=stacklevel,
+        stacklevel=level_outside(),
     )
     return True

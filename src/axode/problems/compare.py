@@ -15,6 +15,7 @@ from axode.errors import NotApplicable
 from axode.mechanism.mechanism import Mechanism
 from axode.model.compile import compile_model
 from axode.problems.arguments import require_mechanism
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -78,6 +79,7 @@ class Comparison:
         return "\n".join(lines)
 
 
+@stoppable
 def compare(
     mechanism: Mechanism, formulations: Sequence[str] | None = None, *, seed: int = 0
 ) -> Comparison:

@@ -8,6 +8,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from axode.codegen.targets.compiler_process import CHECKS
+from axode.symbolic.casadi_interrupts import CasadiInterrupt
 
 
 class Interrupt:
@@ -25,10 +26,9 @@ class Interrupt:
         self._before: Any = None
 
     def __enter__(self) -> Interrupt:
-        if (
-            threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        ):
+        before = signal.getsignal(signal.SIGINT)
+        usual = before is signal.default_int_handler or isinstance(before, CasadiInterrupt)
+        if usual and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._handle)
             CHECKS.append(self.check)  # compilations in between need not be waited for
         return self

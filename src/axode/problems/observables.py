@@ -14,7 +14,11 @@ OUTPUT_FUNCTIONS = ("u", "energy", "contact_forces", "multipliers")
 
 
 class Observables:
-    """Signals of a model and small angles of its bodies, as expressions of state and inputs."""
+    """Signals of a model and small angles of its bodies, as expressions of state and inputs.
+
+    Constraint forces are symbols of their own, `forces`: their derivatives are known without
+    differentiating what they are computed by.
+    """
 
     def __init__(self, model: Model) -> None:
         """Collect the observables of a model compiled from equations.
@@ -29,6 +33,7 @@ class Observables:
         self.model, self.equations = model, model.equations
         self.small_angles = small_angles(self.equations)
         self.reference = ca.SX.sym("reference", len(model.coordinates))
+        self.forces = ca.SX.sym("force", len(model.rows))
         self.units = {signal.name: signal.unit for signal in model.signals}
         self.units |= dict.fromkeys(self.small_angles, "rad")
 
@@ -67,7 +72,7 @@ class Observables:
             "joint_speeds": lambda: e.v,
             "u": lambda: e.u,
             "energy": lambda: e.energy,
-            "multipliers": lambda: e.multipliers,
+            "multipliers": lambda: self.forces,
         }
         return vectors[signal.function]()[signal.index]
 
@@ -79,4 +84,4 @@ class Observables:
             raise InvalidArgument(
                 f"output '{signal.name}': the constraints leave this force indeterminate"
             )
-        return contact_forces(self.equations)[place]
+        return contact_forces(self.equations, self.forces)[place]

@@ -19,6 +19,7 @@ from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.problems.simulate.inputs import InputPlan
 from axode.problems.simulate.settings import Settings
+from axode.problems.simulate.step_log import StepLog
 from axode.problems.steps.compiled import dynamics_of
 from axode.problems.steps.rates import Dynamics
 from axode.results.event import Event
@@ -42,6 +43,7 @@ class Task:
         settings: How to integrate.
         events: Zero crossings to locate.
         speeds: What the user's functions call nu, where the model has other independent speeds.
+        log: Keeps the steps of all runs; nothing does unless given.
     """
 
     model: Model
@@ -49,6 +51,7 @@ class Task:
     settings: Settings
     events: tuple[Event, ...] = ()
     speeds: tuple[str, ...] | None = None
+    log: StepLog | None = None
 
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of."""
@@ -61,6 +64,8 @@ class Task:
             single=place.single,
             stiffness=stiffness,
             max_numbers=place.max_numbers,
+            log=self.log is not None,
+            grid=self.settings.adaptive and self.log is not None and self.log.grid is not None,
         )
 
 
@@ -113,8 +118,11 @@ class CompiledRuns:
         self.begun = float(np.mean(state["t"]))
         buffers = self.rollout.new_state(self.count, state, resident=self.resident)
         known: dict[str, Any] = self.settings.numbers() | {"p": self.p, "u": self.plan.constant}
+        known["gains"] = self.plan.gains
         if self.plan.sampled is not None:
             known |= self.plan.sampled.numbers()
+        if self.task.log is not None and self.task.log.grid is not None:
+            known |= self.task.log.grid.numbers()
         known |= {**self.dynamics.numbers, **given}
         for name in program.given:
             value = known[name]
@@ -130,7 +138,18 @@ class CompiledRuns:
     def conditions(self, runs: Any, t: Any = None) -> Conditions:
         """Time and parameters of one run or of several; the present time unless given."""
         now = self.buffers["t"][runs, 0] if t is None else t
-        return Conditions(now, self.p if self.p is None or self.p.ndim == 1 else self.p[runs])
+
+        def own(array: Array | None) -> Array | None:
+            return array if array is None or array.ndim == 1 else array[runs]
+
+        return Conditions(now, own(self.p), own(self.plan.gains))
+
+    def begin_slice(self) -> int:
+        """Prepare the next slice; returns its number of steps, zero if any number will do.
+
+        Tables may have been replaced where it is not zero.
+        """
+        return 0
 
     def first_budget(self, operations: int) -> int:
         """Number of steps in the first slice, for a model of so many operations."""
@@ -241,6 +260,8 @@ class Session:
                 reads the buffers in between, and a GPU keeps them until the end.
             before: Called before every step, for which slices are one step long.
         """
+        first = runs.begin_slice()
+        budget = first or budget
         steps = runs.rollout.bind(runs.buffers, runs.tables, resident=after is None)
         done, begun = self._done, self._share(runs.begun)
         left = True
@@ -260,6 +281,9 @@ class Session:
                 self._interrupt.check()
                 self._done = done + runs.count * (self._share(now) - begun)
                 self._bar.update(self._before + self._part * self._done / self._count)
+                if first and left:
+                    budget = runs.begin_slice()
+                    steps = runs.rollout.bind(runs.buffers, runs.tables)
             if after is None:
                 runs.summary = summary
         finally:

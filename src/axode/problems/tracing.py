@@ -32,7 +32,7 @@ from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.problems.state_formulas import stand_in
 
-Function = Callable[[Any], list[Any]]
+Function = Callable[..., list[Any]]
 
 Array = npt.NDArray[np.float64]
 MAX_NUMBERS = 512  # of a traced function that are arguments: vectors of them fit into the cache
@@ -78,7 +78,8 @@ class TracedFunction:
 
 def call_traced(function: TracedFunction, q: Array, nu: Array, conditions: Conditions) -> Array:
     """Evaluate a traced function at states under conditions."""
-    known = {"t": np.asarray(conditions.t)[..., np.newaxis], "q": q, "nu": nu, "p": conditions.p}
+    known: dict[str, Any] = {"t": np.asarray(conditions.t)[..., np.newaxis], "q": q, "nu": nu}
+    known |= {"p": conditions.p, "gains": conditions.gains}
     arrays = (np.ascontiguousarray(known[port.name]) for port in function.tape.inputs)
     made: Array = function(*arrays)
     return made
@@ -91,6 +92,7 @@ def traced_tape(
     speeds: Sequence[str] | None = None,
     bounds: Sequence[float] | None = None,
     inputs: bool = False,
+    gains: Sequence[str] = (),
 ) -> Tape:
     """Expressions of the state as a tape of t, q, nu and free parameters; also of u if they use it.
 
@@ -101,13 +103,14 @@ def traced_tape(
         speeds: Names of what the function calls nu, where the model has other independent speeds.
         bounds: Largest absolute value of each expression; none unless given.
         inputs: Whether they may depend on inputs.
+        gains: Names of further numbers, by which the function is called; an argument `gains`.
 
     Raises:
         InvalidArgument: for symbols that are not of the model.
     """
     if model.has_equations:
-        return _casadi_tape(model, name, function, speeds, bounds, inputs)
-    return _formula_tape(model, name, function, bounds, inputs)
+        return _casadi_tape(model, name, function, speeds, bounds, inputs, gains)
+    return _formula_tape(model, name, function, bounds, inputs, gains)
 
 
 # models that have their equations ----------------------------------------------------------------
@@ -120,6 +123,7 @@ def _casadi_tape(
     speeds: Sequence[str] | None,
     bounds: Sequence[float] | None,
     inputs: bool,
+    gains: Sequence[str],
 ) -> Tape:
     import casadi as ca
 
@@ -137,7 +141,9 @@ def _casadi_tape(
         def nu(self) -> Any:
             return nu
 
-    made = [_as_expression(name, x) for x in trace(name, function, Symbols(e, inputs=inputs))]
+    named = {gain: ca.SX.sym(gain) for gain in gains}
+    call = (lambda s: function(s, **named)) if gains else function
+    made = [_as_expression(name, x) for x in trace(name, call, Symbols(e, inputs=inputs))]
     if bounds is not None:
         made = [
             x if np.isinf(b) else ca.if_else(x > b, b, ca.if_else(x < -b, -b, x))
@@ -151,6 +157,8 @@ def _casadi_tape(
         symbols["p"] = e.p
     if inputs and ca.depends_on(values, e.u):
         symbols["u"] = e.u
+    if gains:
+        symbols["gains"] = ca.vertcat(*named.values())
     values = _in_own_speeds(values, [s for v in symbols.values() for s in ca.symvar(v)], own, name)
     compiled = ca.Function(name, list(symbols.values()), [values], list(symbols), [name])
     _refuse_nan(compiled, name)
@@ -218,10 +226,12 @@ class StateFormulas:
     Every signal is a parameter of a formula, which the tape of the model's function computes.
     """
 
-    def __init__(self, model: Model, inputs: bool = False) -> None:
+    def __init__(self, model: Model, inputs: bool = False, gains: Sequence[str] = ()) -> None:
         self._model = model
         self._known = model.signals.step_names if inputs else model.signals.state_names
         self._names = {name: stand_in(model, k) for k, name in enumerate(self._known)}
+        words = (stand_in(model, k) for k in range(len(self._names), len(self._names) + len(gains)))
+        self.gains = {gain: Parameter(word, 0.0) for gain, word in zip(gains, words, strict=True)}
         self.t = Time()
         self.q = self._vector(model.coordinates)
         self.nu = self._vector(model.independent)
@@ -254,12 +264,15 @@ class StateFormulas:
         """Values of parameters of a formula on a tape, by name.
 
         Args:
-            ports: Elements of t, q, nu and, if the formula has them, of p and u.
+            ports: Elements of t, q, nu and, if the formula has them, of p, u and gains.
             used: Parameters that the formula has.
         """
         model, builder = self._model, ports["t"][0].builder
         found: dict[str, Any] = dict(model.parameters) | {TIME: ports["t"][0]}
         found |= dict(zip(model.parameters, ports.get("p", []), strict=False))
+        found |= dict(
+            zip((g.name for g in self.gains.values()), ports.get("gains", []), strict=False)
+        )
         made = {name: ports[name] for name in ("q", "nu", "u") if name in ports}
         for full, word in self._names.items():
             if word not in used:
@@ -284,11 +297,16 @@ def _replaced(formula: Scalar, values: Mapping[str, Expression]) -> Scalar:
 
 
 def _formula_tape(
-    model: Model, name: str, function: Function, bounds: Sequence[float] | None, inputs: bool
+    model: Model,
+    name: str,
+    function: Function,
+    bounds: Sequence[float] | None,
+    inputs: bool,
+    gains: Sequence[str],
 ) -> Tape:
-    state = StateFormulas(model, inputs)
+    state = StateFormulas(model, inputs, gains)
     try:
-        made = [as_scalar(x) for x in function(state)]
+        made = [as_scalar(x) for x in function(state, **state.gains)]
     except (TypeError, AttributeError) as error:
         raise InvalidArgument(f"{name}: {error}") from None
     sizes = {"t": 1, "q": len(model.coordinates), "nu": len(model.independent)}
@@ -297,6 +315,8 @@ def _formula_tape(
     used = {parameter.name for x in made for parameter in parameters_in(x)}
     if inputs and any(state[name].name in used for name in model.inputs):
         sizes["u"] = len(model.inputs)
+    if gains:
+        sizes["gains"] = len(gains)
 
     def build(**ports: Vector) -> dict[str, Vector]:
         values, zero = state.values(ports, used), 0.0 * ports["t"][0]

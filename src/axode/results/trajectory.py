@@ -83,6 +83,7 @@ class Trajectory(TrajectoryExports):
     quaternions: tuple[tuple[str, ...], ...] = None  # type: ignore[assignment]
     origin: Origin | None = None
     _columns: TrajectoryColumns = field(init=False)
+    _sensitivities: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         def keep(**values: Any) -> None:
@@ -171,6 +172,27 @@ class Trajectory(TrajectoryExports):
     def _by_name(self, sample: Array, time: Any) -> NamedValues:
         values = {name: number(sample[..., k]) for k, name in enumerate(self.names)}
         return NamedValues(values, self.column_names, time)
+
+    def sensitivity(self, signal: str, of: str) -> Array:
+        """Derivative of a signal at all samples, of the shape of its column.
+
+        A run that an event stopped ends with the derivative of its end, whose time moves.
+
+        Args:
+            signal: Name of a column.
+            of: One of the names given to `simulate(..., sensitivities=[...])`.
+
+        Raises:
+            InvalidArgument: if it was simulated without sensitivities.
+            UnknownName: for names that there are not.
+        """
+        if self._sensitivities is None:
+            raise InvalidArgument(
+                f"{self._owner} has no sensitivities; they come with "
+                "simulate(..., sensitivities=[...]), and parts of a trajectory leave them out"
+            )
+        made: Array = self._sensitivities.evaluate(self, signal, of)
+        return made
 
     @property
     def energy_error(self) -> Any:

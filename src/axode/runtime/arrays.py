@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -126,16 +127,12 @@ def as_array(array: Any, library: str) -> Any:
         NotApplicable: if the library is not installed.
     """
     check_library(library)
+    modules = {"torch": "torch.utils.dlpack", "jax": "jax.dlpack", "cupy": "cupy"}
     try:
-        if library == "torch":
-            from torch.utils.dlpack import from_dlpack
-        elif library == "jax":
-            from jax.dlpack import from_dlpack
-        else:
-            from cupy import from_dlpack
+        module: Any = import_module(modules[library])
     except ImportError:
         raise NotApplicable(f"asarray='{library}' needs the package {library}") from None
-    return from_dlpack(array)
+    return module.from_dlpack(array)
 
 
 def check_library(library: Any) -> None:

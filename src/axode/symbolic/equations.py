@@ -6,7 +6,6 @@ Matrices are derived when they are asked for and kept; asking for I never builds
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
@@ -23,6 +22,7 @@ from axode.symbolic.analysis.actuation import (
     solve_inputs,
 )
 from axode.symbolic.analysis.inertia_rank import check_inertia
+from axode.symbolic.casadi_interrupts import derived_property, stoppable
 from axode.symbolic.constraints.closing import beyond_tolerance
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from axode.symbolic.tree.measure_symbols import SymbolicMeasure
 
 
+@stoppable
 def derive(
     mechanism: Mechanism,
     formulation: str = "recursive",
@@ -165,7 +166,7 @@ class Equations:
         """Parameters."""
         return self.system.tree.parameters
 
-    @cached_property
+    @derived_property
     def v(self) -> SX:
         """All joint speeds as expressions of nu."""
         return self.system.complement.speeds(self.nu)
@@ -173,12 +174,12 @@ class Equations:
     def _reduced(self, expression: SX) -> SX:
         return self.system.at_speeds(expression)
 
-    @cached_property
+    @derived_property
     def q_dot(self) -> SX:
         """Rates of the coordinates."""
         return self._reduced(self.system.tree.q_dot)
 
-    @cached_property
+    @derived_property
     def U(self) -> SX:
         """Twists of all bodies for unit joint speeds, at mass centres, in world axes."""
         return self._book.U
@@ -188,12 +189,12 @@ class Equations:
         """Constraint matrix of the kept rows on the joint speeds: A v = b."""
         return self.system.A
 
-    @cached_property
+    @derived_property
     def Theta(self) -> SX:
         """Joint speeds for unit independent speeds: A Theta = 0."""
         return ca.densify(self.system.complement.Theta)
 
-    @cached_property
+    @derived_property
     def T(self) -> SX:
         """Twists of all bodies for unit independent speeds: T = U Theta."""
         return ca.densify(self._book.T)
@@ -203,127 +204,128 @@ class Equations:
         """T of the bodies alone, without the rows of motors' rotors."""
         return self.T[: 6 * len(self.system.mechanism.bodies), :]
 
-    @cached_property
+    @derived_property
     def twist_map_rate(self) -> SX:
         """Rate of `twist_map` along the motion."""
         rate = self._book.T_dot[: 6 * len(self.system.mechanism.bodies), :]
         return self._reduced(ca.densify(rate))
 
-    @cached_property
+    @derived_property
     def twist_constraints(self) -> TwistConstraints:
         """Constraints A t = 0 on the twists of all bodies, as Saha and Angeles write them."""
         from axode.symbolic.constraints.twist_constraints import TwistConstraints
 
         return TwistConstraints(self)
 
-    @cached_property
+    @derived_property
     def platform(self) -> PlatformMaps:
         """Legs of a platform: their Jacobians, and the rates that unit speeds give them."""
         from axode.symbolic.formulations.platform_maps import PlatformMaps
 
         return PlatformMaps(self.system)
 
-    @cached_property
+    @derived_property
     def legs(self) -> LegsFormulation:
         """Platform leg by leg, as the book models it; legs of six freedoms."""
         by = self._by
         return by if isinstance(by, LegsFormulation) else LegsFormulation(self.system)
 
-    @cached_property
+    @derived_property
     def M(self) -> SX:
         """Inertia of all bodies: diag(I_i, m_i 1), in world axes."""
         return self._book.M
 
-    @cached_property
+    @derived_property
     def W(self) -> SX:
         """Angular velocities of all bodies: diag(w_i^, 0)."""
         return self._reduced(self._book.W)
 
-    @cached_property
+    @derived_property
     def I(self) -> SX:  # noqa: E743
         """Generalized inertia, n x n."""
         return self._by.inertia()
 
-    @cached_property
+    @derived_property
     def C(self) -> SX:
         """Coriolis and centrifugal matrix T^T M Tdot + T^T W M T; Idot - 2 C is skew."""
         return self._reduced(self._by.coriolis())
 
-    @cached_property
+    @derived_property
     def bias(self) -> SX:
         """C nu, and what explicit time adds where there is any."""
         return self._reduced(self._by.bias())
 
-    @cached_property
+    @derived_property
     def tau(self) -> SX:
         """Generalized force of the inputs."""
         return self._by.tau()
 
-    @cached_property
+    @derived_property
     def gamma(self) -> SX:
         """Generalized force of gravity and springs."""
         return self._by.gamma()
 
-    @cached_property
+    @derived_property
     def delta(self) -> SX:
         """Generalized force of dissipation."""
         return self._reduced(self._by.delta())
 
-    @cached_property
+    @derived_property
     def forward_dynamics(self) -> SX:
         """nu_dot for the inputs u."""
-        self._require_inertia()
+        self.require_inertia()
         return self._reduced(self._by.forward_dynamics())
 
-    def _require_inertia(self) -> None:
+    def require_inertia(self) -> None:
         """Refuse what divides by an inertia that is not there."""
         missing = self.system.missing_inertia
         if missing is not None:
             raise MechanismError(missing.source, missing.faults)
 
-    @cached_property
+    @derived_property
     def accelerations(self) -> SX:
         """All joint accelerations for independent ones nu_dot."""
         return self._reduced(self._by.accelerations(self.nu_dot))
 
-    @cached_property
+    @derived_property
     def multipliers(self) -> SX:
         """Constraint force of every kept row, for the inputs u."""
         if self.rows:
-            self._require_inertia()
+            self.require_inertia()
         return self._reduced(self._by.multipliers())
 
-    @cached_property
+    @derived_property
     def weights(self) -> SX:
         """Symbols of the weights of redundant motors in inverse dynamics."""
         names = self.inputs[: self.system.forces.motors]
         return ca.vertcat(*[SX.sym(f"weight({n})") for n in names]) if names else SX.zeros(0)
 
-    @cached_property
+    @derived_property
     def inverse_dynamics(self) -> SX:
         """Inputs that give nu_dot: motors solved for, wrenches as given in u."""
         return self._inverse[0]
 
-    @cached_property
+    @derived_property
     def inverse_residual(self) -> SX:
         """Generalized force on nu that the motors cannot give; zero unless underactuated."""
         return self._inverse[1]
 
-    @cached_property
+    @derived_property
     def _inverse(self) -> tuple[SX, SX]:
         if self.actuation == "underactuated":
-            self._require_inertia()
+            self.require_inertia()
         need, G = self._by.required(self.nu_dot)
         motors = self.system.forces.motors
         given = self.u[motors:, :]
         need = need - ca.densify(G[:, motors:] @ given)
-        u = solve_inputs(G[:, :motors], need, self._by, self.weights, self._independent_motors)
+        u = solve_inputs(G[:, :motors], need, self._by, self.weights, self.independent_motors)
         solved = self._reduced(ca.densify(ca.vertcat(u, given)))
         if self.actuation not in ("underactuated", "unactuated"):
             return solved, SX.zeros(len(self.independent))
         missing = need - ca.densify(G[:, :motors] @ u) if motors else need
         return solved, self._reduced(self._by.on_independent(missing))
 
+    @stoppable
     def hybrid_dynamics(self, accelerations: Sequence[str], inputs: Sequence[str]) -> tuple[SX, SX]:
         """All of nu_dot and u when some accelerations and the other inputs are known.
 
@@ -334,22 +336,22 @@ class Equations:
         """
         from axode.symbolic.tree.hybrid_dynamics import hybrid_dynamics
 
-        self._require_inertia()
+        self.require_inertia()
         return hybrid_dynamics(self, accelerations, inputs)
 
-    @cached_property
+    @derived_property
     def energy(self) -> SX:
         """Kinetic and potential energy [J]."""
         return self._reduced(energies(self.system))
 
-    @cached_property
+    @derived_property
     def measures(self) -> dict[str, SymbolicMeasure]:
         """Named quantities of the state: the user's, and the usual ones of bases and wheels."""
         from axode.symbolic.tree.measure_symbols import measures_of
 
         return measures_of(self)
 
-    @cached_property
+    @derived_property
     def residuals(self) -> dict[str, SX]:
         """Position residual of every holonomic row, dropped ones included.
 
@@ -362,13 +364,13 @@ class Equations:
                 found[row.name] = beyond_tolerance(row.residual, row.unit, report)
         return found
 
-    @cached_property
+    @derived_property
     def poses(self) -> dict[str, Pose]:
         """Orientation R and position p of every body's frame in the world."""
         tree = self.system.tree
         return {body.name: tree.body_world_pose(body.name) for body in self.system.mechanism.bodies}
 
-    @cached_property
+    @derived_property
     def twists(self) -> dict[str, SX]:
         """Twist of every body: angular velocity and velocity of the mass centre, in world axes."""
         tree = self.system.tree
@@ -386,7 +388,7 @@ class Equations:
 
     # what it amounts to ------------------------------------------------------------------------
 
-    @cached_property
+    @derived_property
     def actuation(self) -> str:
         """Under-, fully or redundantly actuated, or not at all."""
         motors = self.system.forces.motors
@@ -395,14 +397,15 @@ class Equations:
     @property
     def shares_effort(self) -> bool:
         """Return whether motors repeat each other, so that weights decide how they share."""
-        fewer = len(self._independent_motors) < self.system.forces.motors
+        fewer = len(self.independent_motors) < self.system.forces.motors
         return bool(self.independent) and fewer
 
-    @cached_property
-    def _independent_motors(self) -> list[int]:
+    @derived_property
+    def independent_motors(self) -> list[int]:
+        """As many motors as possible none of which repeats the others."""
         return independent_motors(self._motor_maps)
 
-    @cached_property
+    @derived_property
     def _motor_maps(self) -> list[np.ndarray]:
         """Generalized force of unit motor inputs, at feasible configurations."""
         system = self.system
@@ -411,13 +414,14 @@ class Equations:
         function = ca.Function("G", [self.q, self.t, self.p], [G])
         return [np.array(function(q, 0.0, system.defaults)) for q in system.samples]
 
-    @cached_property
+    @derived_property
     def mobility(self) -> Mobility:
         """The mobility report."""
         from axode.symbolic.analysis.mobility import mobility_of
 
         return mobility_of(self)
 
+    @stoppable
     def latex(self, parts: Sequence[str] | None = None) -> str:
         """The model as LaTeX: named symbols, repeated terms given names once.
 
@@ -430,12 +434,14 @@ class Equations:
 
         return latex(self, parts)
 
+    @stoppable
     def to_sympy(self) -> Any:
         """The model as SymPy expressions (needs the `sym` extra)."""
         from axode.printing.latex import to_sympy
 
         return to_sympy(self)
 
+    @stoppable
     def casadi_function(
         self, names: str | Sequence[str], parameters: Literal["fixed", "free"] = "fixed"
     ) -> ca.Function:
@@ -460,6 +466,7 @@ class Equations:
         wanted = (names,) if isinstance(names, str) else tuple(names)
         return casadi_function(self, wanted, fixed=are_fixed(parameters))
 
+    @stoppable
     def compile(
         self,
         target: str = "cpu",

@@ -18,6 +18,7 @@ from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.rows import column_of, matrix_of
+from axode.symbolic.derivative_names import DIFFERENTIATED, TableName
 from axode.symbolic.equations import Equations
 from axode.symbolic.self_check import CHECKED
 from axode.symbolic.wheels import symbolic_wheel
@@ -115,6 +116,11 @@ RECIPES: dict[str, FunctionRecipe] = {
     "speed_map": FunctionRecipe(
         ("q",), lambda e: e.Theta, lambda e: (len(e.speeds), len(e.independent))
     ),
+    "tangent_map": FunctionRecipe(
+        ("q",),
+        lambda e: e.system.tree.N @ e.system.tangents.Theta,
+        lambda e: (len(e.coordinates), len(e.system.tangents.asked)),
+    ),
     "poses": FunctionRecipe(
         ("q",), lambda e: poses(e), lambda e: (len(e.system.mechanism.bodies), 4, 4)
     ),
@@ -183,7 +189,7 @@ def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionG
         raise UnknownName(f"model '{equations.name}'", "function", name, known)
     recipe = known[name]
     expression, shape = recipe.expression(equations), recipe.shape(equations)
-    graph = _graph(equations, name, recipe.arguments, expression, shape, fixed)
+    graph = make_graph(equations, name, recipe.arguments, expression, shape, fixed)
     if equations.self_check is not None and name in CHECKED:
         motors_suffice = equations.actuation in ("fully actuated", "redundantly actuated")
         if name != "inverse_dynamics" or motors_suffice:
@@ -192,17 +198,27 @@ def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionG
 
 
 def jacobian_graph(equations: Equations, name: str, wrt: str, *, fixed: bool) -> FunctionGraph:
-    """Derivative of a function by one of its arguments, by sparse automatic differentiation."""
+    """Derivative of a function by one of its arguments, by sparse automatic differentiation.
+
+    Those of the dynamics by speeds, accelerations and inputs come from the table of derivatives;
+    by coordinates and parameters the table has others, which keep loops closed.
+    """
     graph = function_graph(equations, name, fixed=False)
     choices = [a for a in graph.arguments if a != "weights"]
     if wrt not in choices:
         raise UnknownName(f"function '{name}'", "argument", wrt, choices)
-    symbols = [getattr(equations, a) for a in graph.arguments]
-    value = graph.function(*symbols)
-    derivative = ca.jacobian(value, getattr(equations, wrt))
+    if name in DIFFERENTIATED and wrt in ("nu", "nu_dot", "u"):
+        from axode.symbolic.derivative_tables import derivative_graph
+
+        table = derivative_graph(equations, TableName(name, (wrt,)), fixed=False)
+        flat = table.function(*[getattr(equations, a) for a in table.arguments])
+        derivative = ca.reshape(flat, *table.shape[::-1]).T[:, 1:]
+    else:
+        value = graph.function(*[getattr(equations, a) for a in graph.arguments])
+        derivative = ca.jacobian(value, getattr(equations, wrt))
     shape = (*graph.shape, derivative.shape[1])
     arguments = tuple(a for a in graph.arguments if a not in ("t", "p"))
-    return _graph(equations, f"{name}_by_{wrt}", arguments, derivative, shape, fixed)
+    return make_graph(equations, f"{name}_by_{wrt}", arguments, derivative, shape, fixed)
 
 
 def hybrid_graph(
@@ -210,7 +226,7 @@ def hybrid_graph(
 ) -> FunctionGraph:
     """Hybrid dynamics for one choice of what is known: accelerations and inputs in one vector."""
     solved = ca.vertcat(*equations.hybrid_dynamics(accelerations, inputs))
-    return _graph(
+    return make_graph(
         equations, "hybrid_dynamics", ("q", "nu", "nu_dot", "u"), solved, (solved.shape[0],), fixed
     )
 
@@ -253,7 +269,7 @@ def casadi_function(equations: Equations, names: Sequence[str], *, fixed: bool) 
     )
 
 
-def _graph(
+def make_graph(
     equations: Equations,
     name: str,
     arguments: tuple[str, ...],
@@ -261,6 +277,7 @@ def _graph(
     shape: Shape,
     fixed: bool,
 ) -> FunctionGraph:
+    """Graph of an expression of some arguments, parameters folded in if they are fixed."""
     flat = ca.vec(ca.densify(expression).T)  # row by row, as NumPy reads it
     if fixed and equations.p.shape[0]:
         flat = ca.substitute(flat, equations.p, ca.DM(equations.system.defaults))
@@ -377,9 +394,15 @@ def body_inertias(equations: Equations) -> SX:
     return ca.vertcat(*[M[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] for i in range(count)])
 
 
-def contact_forces(equations: Equations) -> SX:
-    """Longitudinal, lateral and normal force of the ground on every wheel, one row each."""
-    forces = dict(zip(equations.rows, ca.vertsplit(equations.multipliers), strict=True))
+def contact_forces(equations: Equations, multipliers: SX | None = None) -> SX:
+    """Longitudinal, lateral and normal force of the ground on every wheel, one row each.
+
+    Args:
+        equations: Equations of the mechanism.
+        multipliers: Forces of the kept rows; those for the inputs u unless given.
+    """
+    given = equations.multipliers if multipliers is None else multipliers
+    forces = dict(zip(equations.rows, ca.vertsplit(given), strict=True))
     rows = [
         _contact_force(equations, contact, forces)
         for contact in equations.system.mechanism.contacts

@@ -120,6 +120,13 @@ class System:
         independent = list(self.independent)
         return Complement.of(self.A, self.b, bias, self.report, independent, self._legs())
 
+    @cached_property
+    def tangents(self) -> Complement:
+        """Displacements that the constraints on positions leave free; its speeds name them."""
+        from axode.symbolic.constraints.tangents import find_tangents
+
+        return find_tangents(self)
+
     def _legs(self) -> tuple[HeldLoop, ...]:
         """Loops that are held at a point, all of whose rows were kept."""
         ports = {id(row.port): row.port for row in self.kept if row.port is not None}

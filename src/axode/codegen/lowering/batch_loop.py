@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from axode.codegen.lowering.instructions import MOST_STORES, Plan, attributes, plan
+from axode.codegen.lowering.instructions import MOST_STORES, Plan, attributes, plan_with_columns
 from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.tape.tape_file import MAX_PORTS
@@ -29,7 +29,7 @@ Element = int | str
 def work_size(tape: Tape, lanes: int) -> int:
     """Bytes of the work array that ``map`` needs."""
     buffers = 0 if lanes == 1 else sum(port.size for port in (*tape.inputs, *tape.outputs))
-    return (plan(tape).n_slots + buffers) * lanes * 8
+    return (plan_with_columns(tape).n_slots + buffers) * lanes * 8
 
 
 def module(tape: Tape, lanes: int) -> str:

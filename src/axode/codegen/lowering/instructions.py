@@ -11,8 +11,8 @@ grows with the square of their number.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from axode.codegen.lowering.ir import DOUBLE, Format, Writer
 from axode.codegen.math.elementary import COMPARISONS, RECIPES
 from axode.codegen.math.trigonometry import sin_cos
+from axode.codegen.tape.equal_columns import ColumnSet, Group, last_columns
 from axode.codegen.tape.operations import ARITY, LEAVES, LOGICAL, Kind
 from axode.codegen.tape.tape import Tape
 
@@ -31,6 +32,9 @@ CHUNK = 1500
 LINES_PER_OPERATION = 3
 UNCUT = 1_000_000_000  # for what has to be one function, however long
 
+# Columns that are computed alike get functions of their own if they are one operation in so many.
+FEWEST_IN_COLUMNS = 5
+
 # More results than this are copied by a loop.
 MOST_STORES = 512
 
@@ -38,6 +42,23 @@ MOST_STORES = 512
 SHARED_DIVISIONS = 3
 
 _PARTNER = {Kind.SIN: Kind.COS, Kind.COS: Kind.SIN}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where columns that are computed alike are kept: values of one group side by side.
+
+    Attributes:
+        sets: Columns alike.
+        chunk: Number of the chunk that they are.
+        seeds: First slot of every seed of every set.
+        seed_slots: Slots of each value that columns begin with.
+    """
+
+    sets: tuple[ColumnSet, ...]
+    chunk: int
+    seeds: tuple[dict[Group, int], ...]
+    seed_slots: dict[int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +71,7 @@ class Plan:
         slots: Slot of each value that is used in a later chunk or copied by the loop.
         n_slots: Size of the work array, in values.
         copied: Whether a loop copies the results from their slots.
+        columns: Columns that are computed alike, by functions of their own.
     """
 
     tape: Tape
@@ -57,6 +79,7 @@ class Plan:
     slots: dict[int, int]
     n_slots: int
     copied: bool = False
+    columns: Columns | None = None
 
     @cached_property
     def rows(self) -> list[tuple[Kind, tuple[int, ...]]]:
@@ -68,11 +91,63 @@ class Plan:
         ]
 
 
+@lru_cache(maxsize=8)
+def plan_with_columns(tape: Tape) -> Plan:
+    """Cut a tape into chunks, columns of its result that are computed alike in one of them."""
+    plain = _cut(tape, LONGEST_FUNCTION, CHUNK)
+    if len(plain) == 1:
+        return plan(tape)
+    sets = last_columns(tape)
+    if sum(len(columns.values) for columns in sets) * FEWEST_IN_COLUMNS < tape.n_operations:
+        return plan(tape)
+    own = set().union(*(columns.values for columns in sets))
+    late = _depending(tape, own)
+    order, counts = _order(tape)
+    lines = dict(zip(order, counts, strict=True))
+    before = [v for v in order if v not in own and v not in late]
+    after = [v for v in order if v in late and v not in own]
+    inside = [v for v in order if v in own]
+    first, last = (_pieces(part, [lines[v] for v in part], CHUNK) for part in (before, after))
+    cut = plan(tape, stores=MOST_STORES, chunks=(*first, tuple(inside), *last))
+    slots, total = dict(cut.slots), cut.n_slots
+    needed = {*slots, *tape.results.tolist()}
+    seeds: list[dict[Group, int]] = []
+    seed_slots: dict[int, list[int]] = {}
+    for columns in sets:
+        seeds.append({})
+        for seed in columns.seeds:
+            seeds[-1][seed] = total
+            for lane, value in enumerate(seed):
+                seed_slots.setdefault(value, []).append(total + lane)
+            total += columns.lanes
+        for step in columns.steps:
+            if any(value in needed for value in step.group):
+                slots |= {value: total + lane for lane, value in enumerate(step.group)}
+                total += columns.lanes
+    kept = Columns(tuple(sets), len(first), tuple(seeds), seed_slots)
+    return replace(cut, slots=slots, n_slots=total, columns=kept)
+
+
+def _depending(tape: Tape, values: set[int]) -> set[int]:
+    """Values that some values lead to."""
+    found: set[int] = set()
+    leaves = set(map(int, LEAVES))
+    rows = zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True)
+    for number, (kind, row) in enumerate(rows):
+        if kind not in leaves and not (values.isdisjoint(row) and found.isdisjoint(row)):
+            found.add(number)
+    return found - values
+
+
 def plan(
-    tape: Tape, longest: int = LONGEST_FUNCTION, chunk: int = CHUNK, stores: int = MOST_STORES
+    tape: Tape,
+    longest: int = LONGEST_FUNCTION,
+    chunk: int = CHUNK,
+    stores: int = MOST_STORES,
+    chunks: tuple[tuple[int, ...], ...] | None = None,
 ) -> Plan:
-    """Cut a tape into chunks and give slots to the values that cross."""
-    chunks = _cut(tape, longest, chunk)
+    """Cut a tape into chunks, unless these are given, and give slots to the values that cross."""
+    chunks = chunks or _cut(tape, longest, chunk)
     count = len(chunks)
     copied = len(tape.results) > stores
     if count == 1 and not copied:
@@ -98,9 +173,16 @@ def plan(
 def _cut(tape: Tape, longest: int, chunk: int) -> tuple[tuple[int, ...], ...]:
     """Operations of each function, bounded in number and in lines of IR."""
     order, counts = _order(tape)
-    lines = np.cumsum(counts)
-    if len(order) <= longest and (not order or lines[-1] <= LINES_PER_OPERATION * longest):
+    if len(order) <= longest and sum(counts) <= LINES_PER_OPERATION * longest:
         return (tuple(order),)
+    return _pieces(order, counts, chunk)
+
+
+def _pieces(order: list[int], counts: list[int], chunk: int) -> tuple[tuple[int, ...], ...]:
+    """Equal parts of some operations, bounded in number and in lines of IR."""
+    if not order:
+        return ()
+    lines = np.cumsum(counts)
     size = -(-len(order) // -(-len(order) // chunk))  # equal parts
     starts = [0]
     while starts[-1] < len(order):
@@ -132,12 +214,14 @@ def _order(tape: Tape) -> tuple[list[int], list[int]]:
     order: list[int] = []
     lines: list[int] = []
     placed: set[int] = set()
+    lengths = {kind: 0 if kind in LEAVES else _lines(Kind(kind)) for kind in set(kinds)}
+    turning = {int(kind) for kind in _PARTNER}
     for number, kind in enumerate(kinds):
-        if kind in LEAVES or number in placed:
+        if not lengths[kind] or number in placed:
             continue
         order.append(number)
-        lines.append(_lines(Kind(kind)))
-        if kind in _PARTNER:
+        lines.append(lengths[kind])
+        if kind in turning:
             partner = turns.get((_PARTNER[Kind(kind)], operands[number]))
             if partner is not None:
                 order.append(partner)
@@ -241,6 +325,9 @@ class ChunkLowering:
             self._lower(value)
             if value in self.plan.slots:
                 self._keep(value)
+            if self.plan.columns is not None:
+                for slot in self.plan.columns.seed_slots.get(value, ()):
+                    self._store(self._slot(slot), self._value(value), "volatile ")
 
     def _keep(self, value: int) -> None:
         """Store a value into its slot."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from axode.codegen.lowering.column_functions import ColumnLowering
 from axode.codegen.lowering.instructions import (
     LONGEST_FUNCTION,
     SHARED_DIVISIONS,
     UNCUT,
     ChunkLowering,
     plan,
+    plan_with_columns,
 )
 from axode.codegen.lowering.ir import Writer
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LEAVES, Kind
-from axode.codegen.tape.packing import LANES_PER_INSTRUCTION, Packing, Vector, best_packing
+from axode.codegen.tape.packing import LANES_PER_INSTRUCTION, MISSING, Packing, Vector, best_packing
 from axode.codegen.tape.tape import Tape
 
 
@@ -50,7 +52,7 @@ class PackedLowering(ChunkLowering):
         node = self.packing.nodes[number]
         if node.kind in LEAVES:
             return  # fetched when used
-        if number in self.packing.home:
+        if self.packing.in_vector(number):
             vector, lane = self.packing.home[number]
             self._values[number] = self.wide.element(self._vectors[vector], lane)
         elif node.kind == Kind.ADD:
@@ -69,8 +71,9 @@ class PackedLowering(ChunkLowering):
             constants = self.plan.tape.constants
             nodes = self.packing.nodes
             return self.wide.constants([float(constants[nodes[v].operands[0]]) for v in vector])
-        if len(set(vector)) == 1 or node.kind == Kind.INPUT:
-            return self.wide.gather([self._value(v) for v in vector])
+        if len(set(vector)) == 1 or vector in self.packing.gathered:
+            there = next(v for v in vector if v != MISSING)
+            return self.wide.gather([self._value(there if v == MISSING else v) for v in vector])
         operands = self.packing.operands(vector)
         names = [self._vectors[operand] for operand in operands]
         if node.kind == Kind.ADD:
@@ -104,7 +107,11 @@ def lower_tape(tape: Tape, lanes: int) -> list[ChunkLowering]:
     # a vector does at most so many operations at once: nothing longer becomes short enough
     short = tape.n_operations <= LANES_PER_INSTRUCTION * LONGEST_FUNCTION
     packing = best_packing(tape) if lanes == 1 and short else None
-    if packing is not None and packing.cost <= LONGEST_FUNCTION:
+    if packing is not None and packing.cost <= 2 * LONGEST_FUNCTION:
         return [PackedLowering(tape, packing)]
-    cut = plan(tape)
-    return [ChunkLowering(cut, number, lanes) for number in range(len(cut.chunks))]
+    cut = plan_with_columns(tape)
+    own = None if cut.columns is None else cut.columns.chunk
+    return [
+        ColumnLowering(cut, number, lanes) if number == own else ChunkLowering(cut, number, lanes)
+        for number in range(len(cut.chunks))
+    ]

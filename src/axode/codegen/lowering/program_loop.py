@@ -10,7 +10,7 @@ from axode.codegen.lowering.derivative_columns import (
     write_largest,
 )
 from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.instructions import Plan, attributes, plan
+from axode.codegen.lowering.instructions import Plan, attributes, plan_with_columns
 from axode.codegen.lowering.ir import DOUBLE, Format
 from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.lowering.program import (
@@ -216,7 +216,7 @@ class ProgramWriter:
             self.wide_places[name] = self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
             offset += size
         self._wide_slots = self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
-        offset += max(plan(tape).n_slots for tape in self.program.along.values())
+        offset += max(plan_with_columns(tape).n_slots for tape in self.program.along.values())
         return self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
 
     def _item(self, position: int, kind: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector
-from axode.codegen.tape.operations import ARITY, Kind
+from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape.tape import Port, Tape
 
 Rule = Callable[..., Formula]
@@ -24,8 +24,8 @@ SLOPES: dict[Kind, Callable[[Formula, Formula], Formula | float]] = {
     Kind.SIN: lambda x, r: x.apply(Kind.COS),
     Kind.COS: lambda x, r: -x.apply(Kind.SIN),
     Kind.TAN: lambda x, r: 1.0 + r * r,
-    Kind.ASIN: lambda x, r: 1.0 / (1.0 - x * x).sqrt(),
-    Kind.ACOS: lambda x, r: -1.0 / (1.0 - x * x).sqrt(),
+    Kind.ASIN: lambda x, r: 1.0 / ((1.0 - x) * (1.0 + x)).sqrt(),
+    Kind.ACOS: lambda x, r: -1.0 / ((1.0 - x) * (1.0 + x)).sqrt(),
     Kind.ATAN: lambda x, r: 1.0 / (1.0 + x * x),
     Kind.EXP: lambda x, r: r,
     Kind.EXPM1: lambda x, r: 1.0 + r,
@@ -35,8 +35,8 @@ SLOPES: dict[Kind, Callable[[Formula, Formula], Formula | float]] = {
     Kind.COSH: lambda x, r: x.apply(Kind.SINH),
     Kind.TANH: lambda x, r: 1.0 - r * r,
     Kind.ASINH: lambda x, r: 1.0 / (1.0 + x * x).sqrt(),
-    Kind.ACOSH: lambda x, r: 1.0 / (x * x - 1.0).sqrt(),
-    Kind.ATANH: lambda x, r: 1.0 / (1.0 - x * x),
+    Kind.ACOSH: lambda x, r: 1.0 / ((x - 1.0) * (x + 1.0)).sqrt(),
+    Kind.ATANH: lambda x, r: 1.0 / ((1.0 - x) * (1.0 + x)),
     Kind.ERF: lambda x, r: (2.0 / math.sqrt(math.pi)) * (-(x * x)).apply(Kind.EXP),
     Kind.FABS: lambda x, r: x.apply(Kind.SIGN),
 }
@@ -50,7 +50,10 @@ PARTIALS: dict[Kind, tuple[Rule, Rule]] = {
         lambda x, y, r: r.equals(0.0).then(0.0, x / r),
         lambda x, y, r: r.equals(0.0).then(0.0, y / r),
     ),
-    Kind.POW: (lambda x, y, r: y * x ** (y - 1.0), lambda x, y, r: r * x.function("log")),
+    Kind.POW: (
+        lambda x, y, r: y.equals(0.0).then(0.0, y * x ** (y - 1.0)),
+        lambda x, y, r: x.equals(0.0).then(0.0, r * x.function("log")),
+    ),
 }
 
 # Steps: between them the value does not change.
@@ -152,6 +155,27 @@ def reads(tape: Tape, argument: str) -> bool:
     return place is not None and bool(
         ((tape.kinds == Kind.INPUT) & (tape.operands[:, 0] == place)).any()
     )
+
+
+def dependencies(tape: Tape) -> list[set[tuple[str, int]]]:
+    """Arguments and elements on which each result of a tape depends."""
+    elements = {
+        (port.name, i): 1 << k
+        for k, (port, i) in enumerate((p, i) for p in tape.inputs for i in range(p.size))
+    }
+    masks: list[int] = []
+    for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
+        mask = 0
+        if kind == Kind.INPUT:
+            mask = elements[tape.inputs[row[0]].name, row[1]]
+        elif kind not in LEAVES:
+            for i in row[: ARITY[Kind(kind)]]:
+                mask |= masks[i]
+        masks.append(mask)
+    return [
+        {element for element, bit in elements.items() if masks[i] & bit}
+        for i in tape.results.tolist()
+    ]
 
 
 def _change(kind: Kind, x: list[Formula], dx: list[Formula | None], r: Formula) -> Formula | None:

@@ -28,14 +28,24 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.operations import ARITY, Kind
 from axode.codegen.tape.tape import Port, Tape
 
-# A longer tape gains nothing from its neighbours and would be compiled once for every use.
-LONGEST_PART = 1000
-LONGEST_WHOLE = 3000
+
+@dataclass(frozen=True)
+class FusionLimits:
+    """How many instructions are joined at most.
+
+    Attributes:
+        part: Instructions of one tape. A longer one gains nothing from its neighbours and would be
+            compiled once for every use.
+        whole: Instructions of all tapes that become one.
+    """
+
+    part: int = 1000
+    whole: int = 3000
 
 
-def fuse(program: Program) -> Program:
+def fuse(program: Program, limits: FusionLimits = FusionLimits()) -> Program:  # noqa: B008
     """Join neighbouring small tapes of a program."""
-    operations = _join(program.operations)
+    operations = _join(program.operations, limits)
     wanted = _Readers(program.state, operations)
     return replace(program, operations=_lowered(operations, wanted))
 
@@ -58,7 +68,7 @@ class _Group:
         return tuple(found)
 
 
-def _join(operations: Sequence[Operation]) -> list[Operation | _Group]:
+def _join(operations: Sequence[Operation], limits: FusionLimits) -> list[Operation | _Group]:
     """Operations with every run of small evaluations as a group."""
     made: list[Operation | _Group] = []
     waiting: list[Evaluate] = []
@@ -69,14 +79,14 @@ def _join(operations: Sequence[Operation]) -> list[Operation | _Group]:
             waiting.clear()
 
     for operation in operations:
-        if isinstance(operation, Evaluate) and len(operation.tape.kinds) <= LONGEST_PART:
-            if sum(len(e.tape.kinds) for e in (*waiting, operation)) > LONGEST_WHOLE:
+        if isinstance(operation, Evaluate) and len(operation.tape.kinds) <= limits.part:
+            if sum(len(e.tape.kinds) for e in (*waiting, operation)) > limits.whole:
                 close()
             waiting.append(operation)
             continue
         close()
         if isinstance(operation, While):
-            body = _join(operation.body)
+            body = _join(operation.body, limits)
             made.append(While(operation.flag, tuple(body), operation.counted))  # type: ignore[arg-type]
         else:
             made.append(operation)

@@ -8,9 +8,10 @@ in every lane; sums over limbs are vectors added up at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 
+from axode.codegen.tape.equal_columns import ColumnSet, column_sets
 from axode.codegen.tape.equal_limbs import Family, families
 from axode.codegen.tape.operations import COMMUTATIVE, LEAVES, LOGICAL, Kind
 from axode.codegen.tape.sums import Graph, Node, graph
@@ -33,6 +34,7 @@ _ARITHMETIC = (Kind.MUL, Kind.DIV, Kind.NEG, Kind.SQRT, Kind.FABS, *LOGICAL, Kin
 LANES_PER_INSTRUCTION = 4  # wider ones take as long as two
 
 FAMILIES_TRIED = 3
+MOST_PASSES = 64  # to bring the values of vectors to one level
 
 
 class Packing:
@@ -43,9 +45,16 @@ class Packing:
         results: Values that are asked for.
         lanes: How many limbs there are.
         home: The vector and the lane of every value that a limb owns.
+        gathered: Vectors whose values are computed one by one.
     """
 
-    def __init__(self, levels: list[Graph], results: Iterable[int], family: Family) -> None:
+    def __init__(
+        self,
+        levels: list[Graph],
+        results: Iterable[int],
+        family: Family,
+        allowed: Container[int] | None = None,
+    ) -> None:
         self.nodes = {number: node for level in levels for number, node in level.items()}
         self.results = tuple(results)
         self.lanes = len(family[0])
@@ -55,6 +64,8 @@ class Packing:
         self._shapes: dict[object, int] = {}
         for values in family:
             self._pack(values)
+        self.gathered = frozenset(family)
+        self._allowed = allowed  # values that may be packed; all if None
         for level in levels:
             self._grow(level)
 
@@ -69,7 +80,8 @@ class Packing:
             if number in self.home:
                 continue
             lanes = {self.home[v][1] for v in node.values if v in self.home}
-            if node.kind in _UNPACKED or len(lanes) > 1:
+            apart = self._allowed is not None and number not in self._allowed
+            if node.kind in _UNPACKED or len(lanes) > 1 or (lanes and apart):
                 self._shape[number] = self._shape_of(number)
             elif lanes:
                 group = groups.setdefault(self._key(node), [[] for _ in range(self.lanes)])
@@ -129,6 +141,15 @@ class Packing:
             return self.home[first][0]
         return tuple(first if v == MISSING else v for v in column)
 
+    @property
+    def of_columns(self) -> bool:
+        """Return whether lanes are columns of a matrix, not limbs."""
+        return self._allowed is not None
+
+    def in_vector(self, number: int) -> bool:
+        """Return whether a number is computed in a vector."""
+        return number in self.home and self.home[number][0] not in self.gathered
+
     def first(self, vector: Vector) -> Node:
         """The operation of a vector, as its first member has it."""
         return self.nodes[next(v for v in vector if v != MISSING)]
@@ -139,7 +160,7 @@ class Packing:
         terms = list(zip(node.signs, node.operands, strict=True))
         lanes: dict[tuple[int, Vector], list[int]] = {}
         for sign, value in terms:
-            if value in self.home and self.nodes[value].kind != Kind.INPUT:
+            if value in self.home and self.home[value][0] not in self.gathered:
                 vector, lane = self.home[value]
                 lanes.setdefault((sign, vector), []).append(lane)
         every = list(range(self.lanes))
@@ -157,19 +178,22 @@ class Packing:
             node = self.nodes[unit]
             if node.kind in LEAVES:
                 return []
-            if unit in self.home:
+            if self.in_vector(unit):
                 return [self.home[unit][0]]
             if node.kind == Kind.ADD:
                 whole, rest = self.split_sum(unit)
                 return [vector for _, vector in whole] + [value for _, value in rest]
             return list(node.values)
-        if len(set(unit)) == 1 or self.first(unit).kind in LEAVES:
-            return list(unit)
+        if len(set(unit)) == 1 or unit in self.gathered or self.first(unit).kind in LEAVES:
+            return [value for value in unit if value != MISSING]
         return list(self.operands(unit))
 
     @cached_property
     def units(self) -> list[Unit]:
-        """All that the results need, operands before operations, each as late as possible."""
+        """All that the results need, operands before operations, each as late as possible.
+
+        Nothing if a vector waits for its own values.
+        """
         done: dict[Unit, None] = {}
         waiting: list[Unit] = list(reversed(self.results))
         needs: dict[Unit, list[Unit]] = {}
@@ -179,6 +203,8 @@ class Packing:
                 needs[unit] = self.needs(unit)
             missing = [u for u in needs[unit] if u not in done]
             if missing:
+                if any(u in needs for u in missing):
+                    return []  # a vector that its own values wait for
                 waiting += reversed(missing)
             else:
                 done[waiting.pop()] = None
@@ -209,17 +235,21 @@ class Packing:
             node = self.nodes[unit]
             if node.kind in LEAVES:
                 return 0
-            if unit in self.home:
+            if self.in_vector(unit):
                 return _MOVE
             if node.kind != Kind.ADD:
                 return _operations(node)
             whole, rest = self.split_sum(unit)
+            if self.of_columns and not whole:
+                return _operations(node)
             return len(rest) + len(whole) * self._pieces + _REDUCTION * bool(whole)
         if len(set(unit)) == 1:
             return _MOVE
+        if unit in self.gathered:
+            return _MOVE * self.lanes
         node = self.first(unit)
         if node.kind in LEAVES:
-            return _MOVE * self.lanes * (node.kind == Kind.INPUT)
+            return 0
         return _operations(node) * self._pieces
 
 
@@ -229,14 +259,28 @@ def _operations(node: Node) -> int:
     return 1 if node.kind in _ARITHMETIC else _FUNCTION
 
 
-def _levels(nodes: Graph) -> list[Graph]:
-    """Nodes by the longest way from an input or a constant."""
+def _levels(nodes: Graph, together: Sequence[Vector] = ()) -> list[Graph]:
+    """Nodes by the longest way from an input or a constant.
+
+    Args:
+        nodes: All operations.
+        together: Vectors whose values are to be on one level.
+    """
+    place = {v: k for k, vector in enumerate(together) for v in vector if v != MISSING}
+    least = [0] * len(together)
     depth: dict[int, int] = {}
-    levels: list[Graph] = []
+    for _ in range(MOST_PASSES):
+        before = list(least)
+        for number, node in nodes.items():
+            own = max([depth[v] + 1 for v in node.values], default=0)
+            k = place.get(number)
+            if k is not None:
+                own = least[k] = max(own, least[k])
+            depth[number] = own
+        if least == before:
+            break
+    levels: list[Graph] = [{} for _ in range(max(depth.values(), default=-1) + 1)]
     for number, node in nodes.items():
-        depth[number] = max([depth[v] + 1 for v in node.values], default=0)
-        if depth[number] == len(levels):
-            levels.append({})
         levels[depth[number]][number] = node
     return levels
 
@@ -245,10 +289,34 @@ def packings(tape: Tape) -> list[Packing]:
     """Ways to pack a tape, worth it or not."""
     nodes = graph(tape)
     steps, results = _levels(nodes), tape.results.tolist()
-    return [Packing(steps, results, family) for family in families(nodes)[:FAMILIES_TRIED]]
+    found = [Packing(steps, results, family) for family in families(nodes)[:FAMILIES_TRIED]]
+    sets = column_sets(tape)
+    if sets:
+        seeds = _seed_vectors(sets)
+        nodes = graph(tape, whole={value for seed in seeds for value in seed})
+        followed = set().union(*(columns.values for columns in sets))
+        packing = Packing(_levels(nodes, seeds), results, tuple(seeds), followed)
+        found += [packing] if packing.units else []
+    return found
+
+
+def _seed_vectors(sets: list[ColumnSet]) -> list[Vector]:
+    """What columns begin with, in vectors of one length; no value is in two of them."""
+    lanes = max(columns.lanes for columns in sets)
+    found: list[Vector] = []
+    owned: set[int] = set()
+    for seed in (seed for columns in sets for seed in columns.seeds):
+        if len(set(seed)) == len(seed) and not owned & set(seed):
+            owned |= set(seed)
+            found.append(seed + (MISSING,) * (lanes - len(seed)))
+    return found
 
 
 def best_packing(tape: Tape) -> Packing | None:
     """The best packing of a tape; None if there is nothing to gain."""
-    best = max(packings(tape), key=lambda packing: packing.saved, default=None)
-    return best if best is not None and best.cost < best.plain_cost else None
+    found = packings(tape)
+    limbs = [packing for packing in found if not packing.of_columns]
+    chosen = [packing for packing in found if packing.of_columns]
+    chosen += [max(limbs, key=lambda packing: packing.saved)] if limbs else []
+    worth = [packing for packing in chosen if packing.cost < packing.plain_cost]
+    return min(worth, key=lambda packing: packing.cost, default=None)

@@ -6,6 +6,7 @@ Sums over equal limbs are then the same for every limb, whatever the order they 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import NamedTuple
 
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
@@ -37,8 +38,13 @@ class Node(NamedTuple):
 Graph = dict[int, Node]
 
 
-def graph(tape: Tape) -> Graph:
-    """The nodes of a tape in its order; sums that only serve another sum are part of it."""
+def graph(tape: Tape, whole: Collection[int] = ()) -> Graph:
+    """The nodes of a tape in its order; sums that only serve another sum are part of it.
+
+    Args:
+        tape: What they are on.
+        whole: Values that stay nodes of their own.
+    """
     kinds = [_KINDS[number] for number in tape.kinds.tolist()]
     rows = [
         (kind, tuple(row[: ARITY[kind] or 2]))
@@ -53,7 +59,8 @@ def graph(tape: Tape) -> Graph:
             nodes[number] = Node(kind, operands)
             continue
         first, second = (
-            sums.pop(v) if uses[v] == 1 and v in sums else ([v], [1]) for v in operands
+            sums.pop(v) if uses[v] == 1 and v in sums and v not in whole else ([v], [1])
+            for v in operands
         )
         sign = 1 if kind == Kind.ADD else -1
         sums[number] = (first[0] + second[0], first[1] + [sign * s for s in second[1]])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from axode.codegen.lowering.batch_loop import WORK_ALIGNMENT
 from axode.codegen.lowering.program import ENTRY, Program
 from axode.codegen.lowering.program_loop import program_module
-from axode.codegen.tape.fusion import fuse
+from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import cpu_count, pool
 from axode.runtime.launch import STATUSES, Summary
@@ -29,10 +29,18 @@ class Rollout:
         program: What every run does.
         lanes: Runs per vector; as the machine has it unless given.
         alike: Compute a single run as one of a vector too: code for single runs rounds differently.
+        limits: How much of it is joined.
     """
 
-    def __init__(self, program: Program, *, lanes: int | None = None, alike: bool = False) -> None:
-        self.program, self.alike = fuse(program), alike
+    def __init__(
+        self,
+        program: Program,
+        *,
+        lanes: int | None = None,
+        alike: bool = False,
+        limits: FusionLimits | None = None,
+    ) -> None:
+        self.program, self.alike = fuse(program, limits or FusionLimits()), alike
         self.lanes = lanes or jit.host().lanes
         self._native: dict[int, jit.Native] = {}
         self._work_sizes: dict[int, int] = {}

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.lowering.program import Program
 from axode.codegen.targets.cpu_rollout import new_state
+from axode.runtime import device
 from axode.runtime.cuda import GpuKernel, KernelFile
 from axode.runtime.device import assembled, assembler_version, own_capability
 from axode.runtime.host_arrays import BoundKernel
@@ -100,6 +101,14 @@ class KernelRollout:
         if resident and ResidentBuffers.fit(self.kernel, runs):
             return ResidentBuffers(self.kernel, runs, start)
         return new_state(self.program, runs, start)
+
+    def new_table(self, shape: tuple[int, int, int]) -> Any:
+        """Make a table of any numbers on the GPU, (runs, rows, width); runs are side by side."""
+        runs, rows, width = shape
+        with device.MemoryGuard(f"{runs} runs"):
+            return self.kernel.cupy.empty((rows, width, runs), dtype=self.kernel.dtype).transpose(
+                2, 0, 1
+            )
 
     def bind(
         self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False

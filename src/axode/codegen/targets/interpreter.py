@@ -1,4 +1,4 @@
-"""CasADi's own evaluator as a target: nothing to compile, so a first answer comes at once."""
+"""CasADi's and NumPy's evaluators as a target: nothing to compile, the first answer is there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,27 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from axode.codegen.tape.tape import Tape
     from axode.symbolic.functions import FunctionGraph
 
 Array = npt.NDArray[np.float64]
+
+
+class InterpretedTape:
+    """A tape evaluated by NumPy, with leading batch axes."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+
+    def __call__(
+        self, *arrays: npt.ArrayLike, out: Array | None = None, threads: int | None = None
+    ) -> Array:
+        """Evaluate the only result of the tape; `threads` is for other targets."""
+        (result,) = self._tape.evaluate(*arrays)
+        if out is None:
+            return result
+        out[...] = result
+        return out
 
 
 class InterpretedFunction:

@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,7 +31,7 @@ from axode.mechanism.files.wheel_proposals import (
     propose_wheels,
 )
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.size import require_readable
+from axode.mechanism.size import joints_of_tables, require_readable
 
 if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions, Extended
@@ -295,7 +295,7 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     _check_key_lengths(text, place)
     try:
         data = tomllib.loads(text)
-        require_readable(str(place), _children(data))
+        require_readable(str(place), joints_of_tables(data))
         return data, key_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise FileError(_syntax(place, text, str(error))) from None
@@ -303,14 +303,6 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         raise FileError(f"{place}: arrays or tables are nested too deeply.") from None
     except ValueError:  # of Python, which limits the digits of whole numbers
         raise FileError(f"{place}: a whole number has thousands of digits.") from None
-
-
-def _children(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Child and type of every joint of a TOML file, as far as it is one."""
-    tables = data.get("joint")
-    for table in tables.values() if isinstance(tables, dict) else ():
-        if isinstance(table, dict):
-            yield str(table.get("child")), str(table.get("type"))
 
 
 # Dotted keys, and what could be taken for one: strings, comments, single words.

@@ -11,7 +11,7 @@ import numpy as np
 
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.rounding_bounds import RoundedSamples, evaluate_rounded, rounding_bounds
-from axode.codegen.tape.tape import Tape
+from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.targets.c import c_identifier, c_library, check_prefix, check_stem
 from axode.codegen.targets.c_numbers import NUMBERS
 from axode.codegen.targets.c_self_test import FunctionCheck, check_samples, check_tape, self_test
@@ -152,7 +152,7 @@ def _checks(
     """Rounding errors of all functions, and what the self-test checks."""
     arguments = sample_arguments(model, STATES)
     few = {name: array[:STEP_STATES] for name, array in arguments.items()}
-    every = [(tape, [arguments[port.name] for port in tape.inputs], ()) for tape in tapes]
+    every = [(tape, [_values(port, arguments) for port in tape.inputs], ()) for tape in tapes]
     rounding: dict[str, Rounding] = {}
     checks: list[FunctionCheck] = []
     taken: set[str] = set()
@@ -170,6 +170,13 @@ def _checks(
             )
         )
     return rounding, checks
+
+
+def _values(port: Port, known: Mapping[str, Array]) -> Array:
+    """Values of an argument at the sampled states; any for weights and directions."""
+    if port.name in known:
+        return known[port.name]
+    return np.random.default_rng(port.size).normal(size=(STATES, *port.shape))
 
 
 def _stack_bytes(tape: Tape, precision: str) -> int:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.derivatives import dependencies
 from axode.codegen.targets.c import c_library
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, LeftOut, UnknownName
@@ -33,7 +34,7 @@ from axode.model.exports.fmu_description import (
     build_description,
     unit_of_rate,
 )
-from axode.model.exports.fmu_functions import FmuFunctions, dependencies, fmu_functions
+from axode.model.exports.fmu_functions import FmuFunctions, fmu_functions
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -274,18 +275,25 @@ def _sources(
     step: float,
 ) -> dict[str, str]:
     """Texts of the C files by name."""
-    tapes = functions.tapes
+    tapes = functions.tapes(adjoint=version == "3.0")
     header, source = c_library("model", tapes, model.name, prefix=f"{identifier}_")
     wrapper = WRAPPERS[version]
     folder = files("axode.model.exports")
     given = {name: (folder / name).read_text("utf-8") for name in (*HEADERS, wrapper)}
-    settings = _settings(model, functions, identifier, start, step)
+    names = [tape.name for tape in tapes]
+    settings = _settings(model, functions, names, identifier, start, step)
     return {"model.h": header, "model.c": source, "settings.h": settings, **given}
 
 
 def _settings(
-    model: Model, functions: FmuFunctions, identifier: str, start: FmuStart, step: float
+    model: Model,
+    functions: FmuFunctions,
+    names: Sequence[str],
+    identifier: str,
+    start: FmuStart,
+    step: float,
 ) -> str:
+    """Text of `settings.h`; `names` are those of all functions."""
     facts = model.facts
     n_residual = len(facts.residual_rows)
     sizes = {
@@ -303,7 +311,6 @@ def _settings(
     values = [0.0, *start.q.tolist(), *start.nu.tolist(), *(0.0 for _ in facts.inputs)]
     values += [*(start.p.tolist() if sizes["N_P"] else ()), step]
     fixed = [int(flag) for flag in _fixed_parameters(model, functions)] or [0]
-    tapes = functions.tapes
     same = functions.indicators is functions.pivots
     return "\n".join(
         [
@@ -312,7 +319,7 @@ def _settings(
             "#define AXODE_FMU_SETTINGS_H\n",
             '#define MODEL_TOKEN "MODEL_TOKEN_TEXT"',
             *(f"#define {name} {size}" for name, size in sizes.items()),
-            *(f"#define model_{tape.name} {identifier}_{tape.name}" for tape in tapes),
+            *(f"#define model_{name} {identifier}_{name}" for name in names),
             *([f"#define model_indicators {identifier}_pivots"] if same else []),
             "\n/* time, states, inputs, parameters, internal step */",
             f"static const double start_values[] = {{{', '.join(map(repr, values))}}};",

@@ -123,6 +123,7 @@ class FmuDescription:
             "canGetAndSetFMUState": True,
             "canSerializeFMUState": True,
             "providesDirectionalDerivatives": True,
+            "providesAdjointDerivatives": True,
         }
         exchange = same | {"needsCompletedIntegratorStep": self._needs_steps}
         steps = same | {"canHandleVariableCommunicationStepSize": True}

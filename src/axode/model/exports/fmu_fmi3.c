@@ -250,14 +250,47 @@ EXPORT int F(fmi3GetDirectionalDerivative)(void *c, const Reference unknowns[], 
     return report(c, differentiate(c, unknowns, n_unknowns, knowns, n_knowns, seed, changes));
 }
 
+/* Gradients by knowns of the weighted sum of unknowns, by reverse derivatives of the functions. */
+static int pull_back(Instance *c, const Reference *unknowns, size_t n_unknowns,
+                     const Reference *knowns, size_t n_knowns, const double *seed, double *changes)
+{
+    double w[N_VALUES], g[STEP], total[STEP];
+    const double *v = c->n.v;
+    int rates = 0, outputs = 0, j;
+    size_t k;
+    const int status = close_start(c);
+    if (status != OK) return status;
+    memset(w, 0, sizeof w);
+    for (k = 0; k < n_unknowns; ++k) {
+        if (unknowns[k] >= Z) return fail(c, ERROR, "an unknown is no derivative and no output");
+        outputs |= unknowns[k] >= Y;
+        rates |= unknowns[k] >= DER && unknowns[k] < Y;
+        w[unknowns[k]] += seed[k];
+    }
+    memcpy(total, w, sizeof total); /* an unknown may be a known */
+    if (rates) {
+        model_rate_adjoint(v + TIME, v + X, v + U, v + P, w + DER, g + TIME, g + X, g + U, g + P);
+        for (j = 0; j < STEP; ++j) total[j] += g[j];
+    }
+    if (outputs) {
+        model_outputs_adjoint(v + TIME, v + X, v + U, v + P, w + Y, g + TIME, g + X, g + U, g + P);
+        for (j = 0; j < STEP; ++j) total[j] += g[j];
+    }
+    for (k = 0; k < n_knowns; ++k) {
+        if (knowns[k] >= STEP) return fail(c, ERROR, "a known is no state, input or parameter");
+        changes[k] = total[knowns[k]];
+    }
+    return OK;
+}
+
 EXPORT int F(fmi3GetAdjointDerivative)(void *c, const Reference unknowns[], size_t n_unknowns,
                                        const Reference knowns[], size_t n_knowns,
                                        const double seed[], size_t n_seed, double changes[],
                                        size_t n_changes)
 {
-    (void)unknowns, (void)n_unknowns, (void)knowns, (void)n_knowns, (void)seed, (void)n_seed;
-    (void)changes, (void)n_changes;
-    return refuse(c);
+    if (n_seed != n_unknowns || n_changes != n_knowns)
+        return report(c, fail(c, ERROR, "all variables are scalar"));
+    return report(c, pull_back(c, unknowns, n_unknowns, knowns, n_knowns, seed, changes));
 }
 
 EXPORT int F(fmi3EnterConfigurationMode)(void *c) { return refuse(c); }

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.derivatives import forward_tape
+from axode.codegen.tape.derivatives import dependencies, forward_tape
 from axode.codegen.tape.fusion import replay
-from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Port, Tape
 
 if TYPE_CHECKING:
@@ -48,12 +49,17 @@ class FmuFunctions:
     pivots: Tape
     indicators: Tape
 
-    @property
-    def tapes(self) -> list[Tape]:
-        """All tapes that are not empty, with the derivatives of rate and outputs."""
+    def tapes(self, *, adjoint: bool) -> list[Tape]:
+        """All tapes that are not empty, with the derivatives of rate and outputs.
+
+        Args:
+            adjoint: Whether derivatives in reverse are among them.
+        """
         along = {name: (f"d{name}", 0) for name in ARGUMENTS}
         sizes = {f"d{port.name}": port.size for port in self.rate.inputs}
-        derivatives = [forward_tape(tape, along, sizes) for tape in (self.rate, self.outputs)]
+        both = (self.rate, self.outputs)
+        derivatives = [forward_tape(tape, along, sizes) for tape in both]
+        derivatives += [adjoint_tape(tape, ARGUMENTS) for tape in both] if adjoint else []
         optional = [self.projection, self.residual, self.pivots]
         optional += [] if self.indicators is self.pivots else [self.indicators]
         return [
@@ -99,27 +105,6 @@ def fmu_functions(model: Model, outputs: Sequence[Signal]) -> FmuFunctions:
         pivots=singular,
         indicators=made.tape("indicators", [*pivots, *jumps]) if jumps else singular,
     )
-
-
-def dependencies(tape: Tape) -> list[set[tuple[str, int]]]:
-    """Arguments and elements on which each result of a tape depends."""
-    elements = {
-        (port.name, i): 1 << k
-        for k, (port, i) in enumerate((p, i) for p in tape.inputs for i in range(p.size))
-    }
-    masks: list[int] = []
-    for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
-        mask = 0
-        if kind == Kind.INPUT:
-            mask = elements[tape.inputs[row[0]].name, row[1]]
-        elif kind not in LEAVES:
-            for i in row[: ARITY[Kind(kind)]]:
-                mask |= masks[i]
-        masks.append(mask)
-    return [
-        {element for element, bit in elements.items() if masks[i] & bit}
-        for i in tape.results.tolist()
-    ]
 
 
 def _parameters(model: Model) -> int:

@@ -22,10 +22,12 @@ from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.assemble.start_speeds import consistent_speeds, find_speeds
 from axode.problems.parameter_arguments import check_parameters
+from axode.symbolic.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
 
 
+@stoppable
 def assemble(
     model: Model,
     start: Any = None,

@@ -7,21 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from axode.errors import NotAsAsked
+from axode.errors import NotAsAsked, level_outside
 
 _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
-def notice(text: str, stacklevel: int) -> None:
-    """Warn of what was not asked for, or keep the text where notices are collected.
-
-    Args:
-        text: What it is.
-        stacklevel: As `warnings.warn` takes it, counted from the caller.
-    """
+def notice(text: str) -> None:
+    """Warn of what was not asked for, or keep the text where notices are collected."""
     collected = _COLLECTED.get()
     if collected is None:
-        warnings.warn(text, NotAsAsked, stacklevel=stacklevel + 1)
+        warnings.warn(text, NotAsAsked, stacklevel=level_outside())
     else:
         collected.append(text)
 

@@ -60,7 +60,7 @@ def warn_of_overruled(
         for k, place in enumerate(places)
         if overruled[first, k]
     ]
-    notice("; ".join(listed), stacklevel=4)
+    notice("; ".join(listed))
 
 
 def _cause(row: str, wanted: Mapping[str, Array], run: int) -> str:

@@ -223,8 +223,7 @@ def _warn_of_moving(
     )
     notice(
         f"{', '.join(names)} can be had in several ways, and this one has {listed}, which "
-        "was not asked for; name these speeds too, to choose another",
-        stacklevel=7,
+        "was not asked for; name these speeds too, to choose another"
     )
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import Doubtful, InvalidArgument, NotApplicable, NotAsAsked
+from axode.errors import Doubtful, InvalidArgument, NotApplicable, NotAsAsked, level_outside
 from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -32,6 +32,7 @@ from axode.names import Names
 from axode.problems.arguments import number, read_states, require_model
 from axode.problems.cooperation.cut_load import CutLoad, LoadAt, find_grasps
 from axode.symbolic.algebra.rank import least_norm, null_space
+from axode.symbolic.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which a direction is not held
@@ -163,6 +164,7 @@ class Cooperation:
             some constraints follow from others. Equally stiff arms are assumed there.
     """
 
+    @stoppable
     def __init__(
         self,
         model: Model | Mechanism,
@@ -273,7 +275,7 @@ class Cooperation:
                 f"'{self.model.name}': constraints that follow from others leave open how "
                 f"{' and '.join(found)} strain '{self.load}'; equally stiff arms are assumed",
                 Doubtful,
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
         return tuple(found)
 
@@ -463,7 +465,7 @@ class Cooperation:
             f"asked for: forces fall short by {worst:.3g} N.  Torques of the motion with the "
             "nearest wrenches are returned",
             NotAsAsked,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 

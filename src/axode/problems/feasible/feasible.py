@@ -15,6 +15,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import require_model
 from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -91,6 +92,7 @@ class Feasibility:
         return f"never; least margin {margin[k]:.3g} at t = {self.time[k]:.4g} s"
 
 
+@stoppable
 def feasible(
     model: Model,
     trajectory: Trajectory,

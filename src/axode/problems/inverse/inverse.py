@@ -33,6 +33,7 @@ from axode.problems.singular.approaches import warn_of_motors
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -42,6 +43,7 @@ SAMPLES = 500  # of a motion given by functions, unless another time is given
 SINGULAR = 1e-9  # pivot of the speeds' solve below which they are not determined
 
 
+@stoppable
 def inverse(
     model: Model,
     motion: Any,
@@ -419,7 +421,7 @@ def _warn_if_short(model: Model, q: Array, nu: Array, u: Array, missing: Array, 
     if not model.is_underactuated:
         return False
     size = force_size(model, q, nu, u, missing, o)
-    return warn_of_shortfall(model, missing, size, "see the columns that end in '.missing'", 5)
+    return warn_of_shortfall(model, missing, size, "see the columns that end in '.missing'")
 
 
 def _work(times: Array, power: Array) -> Array:

@@ -21,6 +21,7 @@ from axode.problems.assemble.closure import in_units
 from axode.problems.inverse_kinematics.goals import read_goals
 from axode.problems.inverse_kinematics.posture_search import PostureProblem, PostureSearch
 from axode.problems.parameter_arguments import check_parameters
+from axode.symbolic.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -86,6 +87,7 @@ class Reached:
         return State(self.q, nu, worst, self.model, self.conditions)
 
 
+@stoppable
 def inverse_kinematics(
     model: Model,
     targets: Mapping[str, Any],

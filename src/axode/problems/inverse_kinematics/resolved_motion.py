@@ -28,6 +28,7 @@ from axode.problems.inverse_kinematics.posture_search import PostureProblem
 from axode.problems.inverse_kinematics.reach_program import ReachTapes
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.steps.compiled import Place, compiled, tape_of
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -54,6 +55,7 @@ class Rates:
     manipulability: Array
 
 
+@stoppable
 def resolved_rates(
     model: Model,
     velocities: Mapping[str, npt.ArrayLike],
@@ -164,6 +166,7 @@ def _by_speed(model: Model, what: str, given: Mapping[str, float] | None, defaul
 # along paths -------------------------------------------------------------------------------------
 
 
+@stoppable
 def resolved_motion(
     model: Model,
     targets: Mapping[str, Any],

@@ -25,6 +25,7 @@ from axode.mechanism.topology import (
     speed_meanings,
 )
 from axode.problems.kinematics.velocity_methods import VelocityMethods
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -60,6 +61,7 @@ class Kinematics(VelocityMethods):
         InvalidArgument: if the output or the driven coordinates must be named.
     """
 
+    @stoppable
     def __init__(
         self,
         mechanism: Mechanism,
@@ -115,6 +117,7 @@ class Kinematics(VelocityMethods):
         """Number of independent motions near home."""
         return len(self.equations.independent)
 
+    @stoppable
     def direct(
         self,
         values: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
@@ -152,6 +155,7 @@ class Kinematics(VelocityMethods):
 
         return direct(self, values, parameters, certify, threads, target)
 
+    @stoppable
     def all_inverse(
         self, pose: Any, *, threads: int | None = None, target: str = "cpu"
     ) -> Postures:
@@ -173,6 +177,7 @@ class Kinematics(VelocityMethods):
 
         return inverse_postures(self, pose, threads, target)
 
+    @stoppable
     def inverse(self, pose: Any, branch: Literal["home", "all"] = "home") -> dict[str, Array]:
         """Driven coordinates of poses of the output.
 
@@ -194,6 +199,7 @@ class Kinematics(VelocityMethods):
 
         return inverse(self, pose, branch)
 
+    @stoppable
     def workspace(
         self,
         kind: Literal[

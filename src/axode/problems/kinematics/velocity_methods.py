@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.problems.kinematics.robot_kinematics import Kinematics
@@ -29,6 +30,7 @@ class VelocityMethods:
     world axes; all unless given. `at` is the reference point in the output's frame [m].
     """
 
+    @stoppable
     def jacobians(
         self,
         state: Any = None,
@@ -54,6 +56,7 @@ class VelocityMethods:
             _robot(self), state, components=components, at=at, t=t, parameters=parameters
         )
 
+    @stoppable
     def singularities(
         self,
         state: Any = None,
@@ -91,6 +94,7 @@ class VelocityMethods:
             parameters=parameters,
         )
 
+    @stoppable
     def dexterity(
         self,
         state: Any = None,
@@ -126,6 +130,7 @@ class VelocityMethods:
             parameters=parameters,
         )
 
+    @stoppable
     def stiffness(
         self,
         state: Any = None,
@@ -155,6 +160,7 @@ class VelocityMethods:
             _robot(self), state, springs, components=components, at=at, t=t, parameters=parameters
         )
 
+    @stoppable
     def clearance(
         self,
         run: Trajectory,
@@ -175,6 +181,7 @@ class VelocityMethods:
 
         return clearance(_robot(self), run, components=components, at=at, length=length)
 
+    @stoppable
     def singularity_map(
         self,
         x: tuple[str, float, float],

@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, NotAnEquilibrium, SingularConfiguration, shortened
+from axode.errors import (
+    InvalidArgument,
+    NotAnEquilibrium,
+    SingularConfiguration,
+    level_outside,
+    shortened,
+)
 from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -37,9 +43,10 @@ from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
 from axode.symbolic.algebra.rank import smallest_singular_value, weakest_rows
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
-    from axode.symbolic.analysis.small_motions import Chart, Derivatives
+    from axode.symbolic.analysis.small_motions import Chart, ChartValues
 
 Array = npt.NDArray[np.float64]
 ALONE = 1e-8  # of a rate's largest derivative: a smaller rest is rounding
@@ -51,6 +58,7 @@ FASTEST = 1e6  # speed that a unit independent speed may cause: beyond, these ar
 _CHARTS: WeakKeyDictionary[Model, dict[Any, Chart]] = WeakKeyDictionary()
 
 
+@stoppable
 def linearize(
     model: Model,
     state: Any = None,
@@ -109,7 +117,7 @@ def linearize(
             'Its .drift holds the rates; input="hold" finds inputs that keep the speeds, '
             "settle=True the equilibrium nearby.",
             NotAnEquilibrium,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     return made
 
@@ -207,14 +215,15 @@ class _Task:
             places += sorted(own, key=[*joint.coordinates, *own].index)
         return (*places, *e.independent)
 
-    def _there(self, states: tuple[str, ...], outputs: tuple[str, ...]) -> Derivatives:
+    def _there(self, states: tuple[str, ...], outputs: tuple[str, ...]) -> ChartValues:
         from axode.symbolic.analysis.small_motions import Chart
 
         key = (states, outputs, tuple(self.axes.weights.tolist()) if self.axes.rates else ())
         if key not in self._charts:
             o = self.observables
             x, y = ([o.expression(n) for n in names] for names in (states, outputs))
-            self._charts[key] = Chart(o.equations, x, y, o.reference, axes_field(o, self.axes))
+            lifted = (o.reference, o.forces)
+            self._charts[key] = Chart(o.equations, x, y, lifted, axes_field(o, self.axes))
         point = self.point
         return self._charts[key].at(point.q, point.nu, self.u, self.t, self.p, self.reference)
 
@@ -311,7 +320,7 @@ class _Task:
     # refusals ----------------------------------------------------------------------------------
 
     def _refuse_undefined(
-        self, d: Derivatives, states: Sequence[str], outputs: Sequence[str]
+        self, d: ChartValues, states: Sequence[str], outputs: Sequence[str]
     ) -> None:
         parts = ((states, (d.x_by_z, d.x_dot_by_z, d.x_dot_by_u)), (outputs, (d.y_by_z, d.y_by_u)))
         for names, matrices in parts:

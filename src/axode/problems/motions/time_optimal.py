@@ -23,6 +23,7 @@ from axode.problems.motions.waypoints import Waypoints, read_waypoints
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.paths.path_motion import PathMotion, path_motion
 from axode.problems.paths.paths import Path, check_jumps
+from axode.symbolic.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
 Limits = float | Mapping[str, Any]
@@ -30,6 +31,7 @@ POINTS = 1001  # of a path
 MAX_POINTS = 100_000  # about a gigabyte
 
 
+@stoppable
 def time_optimal(
     model: Model,
     path: Any,

@@ -21,7 +21,7 @@ SEPTIC = np.polynomial.Polynomial([0, 0, 0, 0, 35, -84, 70, -20])
 
 
 @dataclass(frozen=True)
-class Law:
+class ArcLengthLaw:
     """Arc length over time."""
 
     length: float
@@ -40,7 +40,7 @@ class Law:
         )
 
 
-def law_of(length: float, duration: float | None, speed: float | None, start: str) -> Law:
+def law_of(length: float, duration: float | None, speed: float | None, start: str) -> ArcLengthLaw:
     positive("path: length", length)
     if (duration is None) == (speed is None):
         raise InvalidArgument("path: give either duration or speed")
@@ -51,7 +51,7 @@ def law_of(length: float, duration: float | None, speed: float | None, start: st
         positive("path: speed", speed)
         duration = length / float(speed)
     positive("path: duration", duration)
-    return Law(length, float(duration), start == "smooth")
+    return ArcLengthLaw(length, float(duration), start == "smooth")
 
 
 def positive(what: str, value: float) -> None:

@@ -17,7 +17,14 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.model import Model
 from axode.problems.arguments import GivenState, read_state
-from axode.problems.paths.curves import JoinedLines, Law, formula, law_of, positive, tangent
+from axode.problems.paths.curves import (
+    ArcLengthLaw,
+    JoinedLines,
+    formula,
+    law_of,
+    positive,
+    tangent,
+)
 from axode.problems.paths.path_motion import SAMPLES, misfit_size, path_motion
 from axode.problems.paths.steering import GRID_SAMPLES, JUMP, SMOOTHER, largest_jump
 
@@ -95,7 +102,7 @@ class Path:
         return f"Path('{self.name}', {self.duration:g} s)"
 
 
-def _by_law(pose: Callable[[Array], Array], law: Law, name: str) -> Path:
+def _by_law(pose: Callable[[Array], Array], law: ArcLengthLaw, name: str) -> Path:
     """Make a path of poses for a length with two derivatives (3, T), and a law of time."""
 
     def steady(s: Array) -> Array:

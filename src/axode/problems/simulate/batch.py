@@ -70,7 +70,7 @@ class Batch(CompiledRuns):
         self, task: Task, members: Numbers, start: dict[str, Array], p: Array | None, out: Array
     ) -> None:
         settings = task.settings
-        d = task.dynamics(stiffness=settings.stepper == EXPLICIT)
+        d = task.dynamics(stiffness=settings.stepper == EXPLICIT and task.log is None)
         rollout = rollout_of(task.model, settings.stepper, d, settings.place)
         first = {"index": np.ones((len(members), 1))} | start
         given = self._given(task, len(members), first)
@@ -83,6 +83,7 @@ class Batch(CompiledRuns):
         self._saved: list[tuple[Any, Any, Array]] = []  # states that no compiled step wrote
         self._called = np.full(self.count, np.nan)
         self.tables["out"] = out
+        self.log = None if task.log is None else task.log.add(self)
         if settings.adaptive:
             self.tables["times"] = np.ascontiguousarray(settings.times[:, np.newaxis])
             if "h" not in start:
@@ -142,8 +143,10 @@ class Batch(CompiledRuns):
 
     def _rates(self) -> None:
         """Evaluate the rates of the present state into k1, by a call without steps."""
-        kept = self.buffers["status"].copy()
-        self.rollout(self.buffers, self.tables, budget=0, threads=self.settings.threads)
+        kept, tables = self.buffers["status"].copy(), dict(self.tables)
+        if self.log is not None:
+            tables["log"] = np.zeros((1, self.rollout.program.tables["log"]))
+        self.rollout(self.buffers, tables, budget=0, threads=self.settings.threads)
         self.buffers["status"][...] = kept
 
     @property
@@ -168,6 +171,8 @@ class Batch(CompiledRuns):
         """
 
         def resolve_stopped() -> bool:
+            if self.log is not None:
+                self.log.end()
             status = self.buffers["status"][:, 0]
             self.resolve(np.flatnonzero(self._open & (status == FINISHED)), FINISHED)
             others = np.flatnonzero(self._open & (status != RUNNING))
@@ -185,6 +190,10 @@ class Batch(CompiledRuns):
             running = np.flatnonzero(self._open)  # interrupted
             self.outcomes.time[running] = self.buffers["t"][running, 0]
             self.outcomes.last[running] = self.state(running)
+
+    def begin_slice(self) -> int:
+        """Prepare the next slice of a batch whose steps are logged."""
+        return 0 if self.log is None else self.log.begin()
 
     def resolve(
         self,

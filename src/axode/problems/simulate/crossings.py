@@ -80,6 +80,8 @@ class Probe:
             mine["rtol"][...], mine["atol"][...], mine["rows"][...] = 0.0, 1e300, 0.0
         self._start, self.now = mine, {name: array.copy() for name, array in mine.items()}
         tables = {"out": np.zeros((len(padded), 1, batch.dynamics.n_k)), "times": np.zeros((1, 1))}
+        if batch.dynamics.log:
+            tables["log"] = np.zeros((len(padded), 1, batch.rollout.program.tables["log"]))
         if "samples" in batch.tables:
             table = batch.tables["samples"]
             tables["samples"] = table if table.ndim == 2 else table[padded]

@@ -21,6 +21,7 @@ from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
 from axode.names import NamedValues
 from axode.problems.arguments import number
+from axode.problems.simulate.laws import Law
 from axode.problems.state_formulas import parse_formula
 from axode.problems.tracing import is_symbolic, saturate, traced_tape
 
@@ -144,12 +145,15 @@ class InputPlan:
     tape: Tape | None = None
     sampled: SampleTable | None = None
     callback: Callback | None = None
+    gains: Array | None = None  # of the tape, (gains,) or (runs, gains)
 
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch that it is for; () if it serves any."""
         if self.constant is not None:
             return self.constant.shape[:-1]
+        if self.gains is not None:
+            return self.gains.shape[:-1]
         return () if self.sampled is None else self.sampled.table.shape[:-2]
 
     def spread(self, batch: tuple[int, ...]) -> InputPlan:
@@ -157,8 +161,9 @@ class InputPlan:
         if not self.batch:
             return self
         if self.constant is not None:
-            full = np.broadcast_to(self.constant, (*batch, self.constant.shape[-1]))
-            return replace(self, constant=full.reshape(-1, full.shape[-1]))
+            return replace(self, constant=_spread(self.constant, batch))
+        if self.gains is not None:
+            return replace(self, gains=_spread(self.gains, batch))
         assert self.sampled is not None
         table = self.sampled.table
         full = np.broadcast_to(table, (*batch, *table.shape[-2:])).reshape(-1, *table.shape[-2:])
@@ -170,18 +175,28 @@ class InputPlan:
             return self
         if self.constant is not None:
             return replace(self, constant=self.constant[runs])
+        if self.gains is not None:
+            return replace(self, gains=self.gains[runs])
         assert self.sampled is not None
         table = np.ascontiguousarray(self.sampled.table[runs])
         return replace(self, sampled=replace(self.sampled, table=table))
 
 
-def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) -> InputPlan:
+def _spread(array: Array, batch: tuple[int, ...]) -> Array:
+    """One row per run of a batch."""
+    return np.broadcast_to(array, (*batch, array.shape[-1])).reshape(-1, array.shape[-1])
+
+
+def plan_input(
+    model: Model, given: Any, speeds: Sequence[str] | None = None, *, gains: bool = False
+) -> InputPlan:
     """Make a plan of what the user gave as input.
 
     Args:
         model: Whose input it is.
         given: What the user gave.
         speeds: What the user calls nu, where the model has other independent speeds.
+        gains: Whether gains of a `Law` are arguments, which may differ from run to run.
 
     Raises:
         UnknownName: for an input the model does not have.
@@ -205,6 +220,9 @@ def plan_input(model: Model, given: Any, speeds: Sequence[str] | None = None) ->
         )
     if is_symbolic(given):
         return InputPlan(tape=_traced(model, lambda s: given, speeds))
+    if isinstance(given, Law) and gains and given.gains:
+        tape = _traced(model, given.function, speeds, tuple(given.gains))
+        return InputPlan(tape=tape, gains=given.array())
     if callable(given):
         return InputPlan(tape=_traced(model, given, speeds))
     if isinstance(given, Mapping):
@@ -361,10 +379,18 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
     return formula_tape("input", sizes, inputs)
 
 
-def _traced(model: Model, function: Callable[..., Any], speeds: Sequence[str] | None) -> Tape:
-    """A function of the state's symbols as a tape."""
-    bounds = _limits(model).tolist()
-    return traced_tape(model, "input", lambda s: _as_inputs(model, function(s)), speeds, bounds)
+def _traced(
+    model: Model,
+    function: Callable[..., Any],
+    speeds: Sequence[str] | None,
+    gains: Sequence[str] = (),
+) -> Tape:
+    """A function of the state's symbols, and of gains by name, as a tape."""
+
+    def inputs(state: Any, **named: Any) -> list[Any]:
+        return _as_inputs(model, function(state, **named))
+
+    return traced_tape(model, "input", inputs, speeds, _limits(model).tolist(), gains=gains)
 
 
 def _as_inputs(model: Model, made: Any) -> list[Any]:

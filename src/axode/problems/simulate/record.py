@@ -177,7 +177,7 @@ def _passed_values(runs: Runs, saved: SavedStates) -> tuple[Places, Array]:
     free = release_constraints(runs.model)
     q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
     there = saved.conditions.at((run, row))
-    plan = plan_input(free, runs.given, runs.model.independent)
+    plan = plan_input(free, runs.given, runs.model.independent, gains=True)
     if plan.tape is None:
         u = saved.u[run, row]
     else:
@@ -188,8 +188,12 @@ def _passed_values(runs: Runs, saved: SavedStates) -> tuple[Places, Array]:
 
 def _conditions(runs: Runs, times: Array) -> Conditions:
     """Time and parameters of all saved states, (runs, times)."""
-    p = runs.p if runs.p is None or runs.p.ndim == 1 else runs.p[:, np.newaxis]
-    return Conditions(np.broadcast_to(times, (runs.count, len(times))), p)
+
+    def own(array: Array | None) -> Array | None:
+        return array if array is None or array.ndim == 1 else array[:, np.newaxis]
+
+    t = np.broadcast_to(times, (runs.count, len(times)))
+    return Conditions(t, own(runs.p), own(runs.plan.gains))
 
 
 def _close(model: Model, q: Array, conditions: Conditions) -> None:

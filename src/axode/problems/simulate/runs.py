@@ -197,7 +197,7 @@ class Runs:
             for run, time, q, pivot in self.approaches
             if run not in ended
         ]
-        warn_of_rows(self.model, stops, level=5)
+        warn_of_rows(self.model, stops)
 
     def _note_approach(self, batch: Batch, run: int) -> None:
         """Note a state at which a pivot is small."""
@@ -321,8 +321,17 @@ class Runs:
         if model is not batch.model:
             self.switches += len(members)
         out = np.zeros((len(members), *self.out.shape[1:]))
-        task = Task(model, plan.part(members), settings, self.task.events, self.model.independent)
-        return Batch(task, members, start, conditions.p, out)
+        task = replace(
+            self.task,
+            model=model,
+            plan=plan.part(members),
+            settings=settings,
+            speeds=self.model.independent,
+        )
+        made = Batch(task, members, start, conditions.p, out)
+        if made.log is not None:
+            made.log.parent = (batch, runs)
+        return made
 
     def _deliver(self, batch: Batch) -> None:
         """Keep what a batch has done."""
@@ -346,6 +355,6 @@ class Runs:
         """Plan the input for a model on other speeds, once."""
         if model not in self.models:
             self.models.append(model)
-            plan = plan_input(model, self.given, self.model.independent)
+            plan = plan_input(model, self.given, self.model.independent, gains=True)
             self.plans.append(plan.spread((self.count,)))
         return self.plans[self.models.index(model)]

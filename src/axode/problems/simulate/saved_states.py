@@ -113,12 +113,15 @@ class SavedStates:
 
     def part(self, runs: slice, rows: Rows) -> SavedStates:
         """Select some of the states; none may be described by another model."""
-        t, p = self.conditions.t, self.conditions.p
-        inputs = self.inputs
+        inputs, there = self.inputs, self.conditions
+
+        def own(array: Array | None) -> Array | None:
+            return array if array is None or array.ndim == 1 else array[runs]
+
         return replace(
             self,
             states=pick(self.states, runs, rows),
-            conditions=Conditions(pick(t, runs, rows), p if p is None or p.ndim == 1 else p[runs]),
+            conditions=Conditions(pick(there.t, runs, rows), own(there.p), own(there.gains)),
             inputs=pick(inputs, runs, rows) if isinstance(inputs, np.ndarray) else inputs,
         )
 

@@ -26,7 +26,7 @@ from axode.problems.simulate.starts import check_start_speeds, find_starts
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
-from axode.problems.steps.methods import EXPLICIT
+from axode.problems.steps.methods import AUTOMATIC, EXPLICIT
 from axode.problems.steps.step_acceptance import NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def simulate(
     target: str | None = None,
     precision: str | None = None,
     singular: str = "stop",
+    sensitivities: Sequence[str] = (),
     on_interrupt: str = "raise",
 ) -> Trajectory:
     """Integrate the motion and record it.
@@ -66,9 +67,9 @@ def simulate(
         start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
             `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
             continue; home at rest unless given.
-        input: Numbers or formulas of time and state by name; a function of the state, traced once;
-            a `Trajectory`, such as `inverse` returns, interpolated; `Sampled(...)`;
-            `Callback(...)`. Motor limits are kept.
+        input: Numbers or formulas of time and state by name; a function of the state, traced once,
+            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated;
+            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
         method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
             (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
             or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
@@ -89,6 +90,10 @@ def simulate(
             unless given.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
+        sensitivities: Names of what to differentiate the run by, such as `["pole.mass", "kp",
+            "start.pitch"]`: parameters, gains of a `Law`, constant inputs, values of the start by
+            name; `run.sensitivity(signal, name)` gives the derivatives. The method is rk4 or
+            dopri5, with "auto" the latter.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
             carries the trajectory so far, or "return" that trajectory. While starts are not known,
             the error is raised in either case and carries None.
@@ -106,7 +111,7 @@ def simulate(
     require_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
     settings = Settings(
-        method,
+        EXPLICIT if method == AUTOMATIC and sensitivities else method,
         t0,
         duration,
         step,
@@ -119,9 +124,14 @@ def simulate(
     )
     model = model.on_cpu()  # starts and records are computed there
     watches = check_events(model, events)
-    plan = plan_input(model, input)
+    plan = plan_input(model, input, gains=True)
     p = checked_parameters(model, parameters)
     given, target = read_state(model, start, "start"), settings.place.target
+    followed = None
+    if sensitivities:
+        from axode.problems.gradients.sensitivities import FollowedChanges
+
+        followed = FollowedChanges(model, input, given, plan, settings, sensitivities)
     with Session(model.name, settings, 0, progress) as session:
         begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
         begun.require_some()
@@ -129,13 +139,17 @@ def simulate(
         session.begin(len(q), 0.0, 1.0)
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
-        task = Task(model, plan.spread(batch), settings, watches)
+        log = None if followed is None else followed.log
+        task = Task(model, plan.spread(batch), settings, watches, log=log)
         runs = Runs(task, input, q, begun.nu, p)
         with session.keep_results():
             if len(begun.failed):
                 runs.end_unassembled(begun.failed)
             runs.advance(session)
-    trajectory = record(runs, batch, session.seconds)
+        trajectory = record(runs, batch, session.seconds)
+        if followed is not None and not session.interrupted:
+            with session.keep_results():
+                followed.compute(runs, begun, session, trajectory)
     if session.interrupted:
         return session.deliver(trajectory, on_interrupt)
     if settings.method == EXPLICIT:
@@ -143,7 +157,7 @@ def simulate(
     if not batch:
         if runs.outcomes.status[0] in FAILED and runs.outcomes.time[0] == settings.t0:
             check_start_speeds(model, q, settings.t0, p)
-        _raise_if_failed(runs, trajectory)
+        raise_if_failed(runs, trajectory)
     there = Conditions(settings.t_end, p)
     missed = describe_missed_rows(model, runs.out[:, -1, : q.shape[1]], there)
     if missed:  # a start may be special: straight wheels, links in line
@@ -152,7 +166,8 @@ def simulate(
     return trajectory
 
 
-def _raise_if_failed(runs: Runs, trajectory: Trajectory) -> None:
+def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
+    """Raise the error of a single run that failed; it carries the trajectory."""
     name, ended = runs.model.name, runs.outcomes
     status, t, cause = int(ended.status[0]), float(ended.time[0]), str(ended.cause[0])
     step = ""

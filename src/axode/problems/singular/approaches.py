@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import NearSingularity
+from axode.errors import NearSingularity, level_outside
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.singular.other_models import interpret_few_states
@@ -48,14 +48,11 @@ def warn_of_given_signals(
             f"'{model.name}' comes near a singularity at t = {times[k]:.6g} s (type 1, {near:.2g} "
             f"of the usual margin): {given} hardly determine the motion there, so that speeds and "
             "forces become large.\n  Keep the motion away from it, or give the motion of the "
-            "driven joints instead.",
-            level=7,
+            "driven joints instead."
         )
 
 
-def warn_of_motors(
-    model: Model, q: Array, conditions: Conditions, pivots: Array, level: int = 5
-) -> None:
+def warn_of_motors(model: Model, q: Array, conditions: Conditions, pivots: Array) -> None:
     """Warn if motors nearly lose their hold on the motion, a singularity of type 2.
 
     Args:
@@ -63,7 +60,6 @@ def warn_of_motors(
         q: Coordinates of all samples, (samples, size).
         conditions: Time and parameters of each.
         pivots: Smallest pivot of the solves behind all speeds, per sample.
-        level: Level of the caller in the stack.
     """
     if model.actuation != "fully actuated" or not model.has_equations or not model.rows:
         return
@@ -82,8 +78,7 @@ def warn_of_motors(
             f"'{model.name}' comes near a singularity at t = {t:.6g} s (type 2, {near:.2g} of the "
             "usual margin): it can nearly move with all motors locked, so that forces become "
             "large.\n  Keep the motion away from it: ax.Kinematics(mechanism).clearance(run) shows "
-            "how near it comes.",
-            level,
+            "how near it comes."
         )
 
 
@@ -104,13 +99,12 @@ class Approach:
     pivot: float
 
 
-def warn_of_rows(model: Model, stops: Sequence[Approach], level: int = 4) -> None:
+def warn_of_rows(model: Model, stops: Sequence[Approach]) -> None:
     """Warn if constraints nearly lose rank where runs came near a singular configuration.
 
     Args:
         model: What moves.
         stops: States at which a pivot was small.
-        level: Level of the caller in the stack.
     """
     from axode.symbolic.constraints.row_choice import rows_at
 
@@ -135,13 +129,12 @@ def warn_of_rows(model: Model, stops: Sequence[Approach], level: int = 4) -> Non
             f"'{model.name}' comes near a singular configuration at t = {t:.6g} s (constraints, "
             f"{near:.2g} of the usual margin): they nearly depend on each other, so that forces of "
             "constraints become large and the motion sensitive.\n  Start or drive it differently, "
-            "or stop it before with an event.",
-            level,
+            "or stop it before with an event."
         )
 
 
-def _warn(text: str, level: int = 4) -> None:
-    warnings.warn(text, NearSingularity, stacklevel=level)
+def _warn(text: str) -> None:
+    warnings.warn(text, NearSingularity, stacklevel=level_outside())
 
 
 def _nearest(margins: Array, usual: float) -> tuple[int, float]:

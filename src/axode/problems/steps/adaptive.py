@@ -60,17 +60,17 @@ def adaptive_program(
 
 
 def clip_step(d: Dynamics) -> Evaluate:
-    """Limit the step, with its sign, to the end and to the next sample of the input."""
+    """Limit the step, with its sign, to the end, the next sample of the input and of the grid."""
     names = ["t", "h", "t_end", "time_direction", "longest"]
-    if d.samples is not None:
-        names += ["sample_start", "sample_period", "sample_count"]
+    kinds = ["sample"] * (d.samples is not None) + ["grid"] * d.grid
+    names += [f"{kind}_{part}" for kind in kinds for part in ("start", "period", "count")]
 
     def clip(
         t: Vector, h: Vector, t_end: Vector, time_direction: Vector, longest: Vector, **more: Vector
     ) -> dict[str, Vector]:
         length = h[0].least(longest[0]).least(time_direction[0] * (t_end[0] - t[0]))
-        if more:
-            start, period, count = (v[0] for v in more.values())
+        for kind in kinds:
+            start, period, count = (more[f"{kind}_{p}"][0] for p in ("start", "period", "count"))
             length = length.least(to_next_sample(t[0], time_direction[0], start, period, count))
         return {"h": [time_direction[0] * length]}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from axode.codegen.lowering.program import Program
+from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
@@ -131,6 +132,8 @@ def dynamics_of(
     single: bool = False,
     stiffness: bool = False,
     max_numbers: int = 0,
+    log: bool = False,
+    grid: bool = False,
 ) -> Dynamics:
     """Collect the tapes of a model's steps.
 
@@ -143,6 +146,8 @@ def dynamics_of(
         stiffness: Whether explicit steps at the limit of stability are counted.
         max_numbers: Most numbers of the input and of the events that become arguments; the code
             holds all of them unless given.
+        log: Whether accepted steps are logged.
+        grid: Whether steps end at the times of a grid.
     """
     facts = model.facts
     can_open = bool(facts.residual_rows or facts.quaternions)
@@ -168,11 +173,14 @@ def dynamics_of(
         input=lifted(plan.tape),
         events=lifted(event_tape(model, watches, speeds)),
         directions=tuple(w.direction for w in watches),
-        given={"p": len(facts.parameters)} if free else {},
+        given=({"p": len(facts.parameters)} if free else {})
+        | ({} if plan.gains is None else {"gains": plan.gains.shape[-1]}),
         numbers=numbers,
         samples=None if plan.sampled is None else plan.sampled.between,
         leaning=len(facts.leaning),
         stiffness=stiffness,
+        log=log,
+        grid=grid,
         **more,
     )
 
@@ -186,12 +194,18 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
             "method='dopri5'"
         )
     tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
-    key = (method, d.samples, d.directions, d.stiffness, *tapes)
+    key = (method, d.samples, d.directions, d.stiffness, d.log, d.grid, *tapes)
     return compiled(model, key, place, lambda: METHODS[method](d))
 
 
 def compiled(
-    model: Model, key: Any, place: Place, program: Callable[[], Program], *, alike: bool = False
+    model: Model,
+    key: Any,
+    place: Place,
+    program: Callable[[], Program],
+    *,
+    alike: bool = False,
+    limits: FusionLimits | None = None,
 ) -> Any:
     """Compile a program of a model to a `Rollout` or `KernelRollout`, once for a key.
 
@@ -203,6 +217,7 @@ def compiled(
         place: Where it runs.
         program: Makes it.
         alike: Whether a run must have the same bits whatever others it is computed with.
+        limits: How much of it is joined.
     """
     with _LOCK:
         known = _ROLLOUTS.setdefault(model, {})
@@ -211,9 +226,10 @@ def compiled(
         if made is None and place.target == "cuda":
             from axode.codegen.targets.gpu_rollout import KernelRollout
 
-            made = KernelRollout(program(), place.precision, place.devices)
+            whole = program() if limits is None else fuse(program(), limits)
+            made = KernelRollout(whole, place.precision, place.devices)
         elif made is None:
-            made = Rollout(program(), alike=alike)
+            made = Rollout(program(), alike=alike, limits=limits)
         known[key] = made  # the last one
         for oldest in list(known)[:-MAX_PROGRAMS]:
             known.pop(oldest, None)

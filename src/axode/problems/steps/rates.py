@@ -32,6 +32,8 @@ class Dynamics:
         numbers: Numbers of traced functions, by the buffers from which their tapes read them.
         inside: Part of half a step by which its ends are moved inwards to read held samples.
         stiffness: Whether explicit steps at the limit of stability are counted.
+        log: Whether accepted steps are written to a table `log`: q, nu, t before and the length.
+        grid: Whether steps end at the times of a grid, besides those of samples.
     """
 
     n_q: int
@@ -49,6 +51,8 @@ class Dynamics:
     inside: float = INSIDE
     leaning: int = 0
     stiffness: bool = False
+    log: bool = False
+    grid: bool = False
 
     @property
     def n_k(self) -> int:
@@ -88,7 +92,7 @@ class Dynamics:
         place = formula_tape(
             "place",
             {"t_stage": 1, "t": 1, "h": 1, "start": 1, "period": 1},
-            lambda t_stage, t, h, start, period: _place(
+            lambda t_stage, t, h, start, period: sample_place(
                 t_stage[0],
                 t[0] + 0.5 * h[0],
                 start[0],
@@ -139,7 +143,7 @@ class Dynamics:
 
         `index` counts saved rows, `h_s` is the step that was tried, `seen` says that its crossings
         have been located, `crossed` which they are, `near` how small a pivot gets in it, `flat`
-        how nearly a wheel lies flat in it.
+        how nearly a wheel lies flat in it, `logged` counts rows of the log.
         """
         state = {
             "q": self.n_q,
@@ -159,6 +163,8 @@ class Dynamics:
             state["flat"] = 1
         if self.stiffness:
             state |= {"stiff": 1, "calm": 1}
+        if self.log:
+            state["logged"] = 1
         return state
 
     def givens(self) -> dict[str, int]:
@@ -172,15 +178,19 @@ class Dynamics:
             given["least_pivot"] = 1
         if self.stiffness:
             given |= {"stiff_limit": 1, "stiff_slope": 1}
+        if self.grid:
+            given |= {"grid_start": 1, "grid_period": 1, "grid_count": 1}
         return given
 
     def tables(self) -> dict[str, int]:
         """Tables, by the width of their rows."""
         tables = {"out": self.n_k}
+        if self.log:
+            tables["log"] = self.n_q + self.n_nu + 2
         return tables | {"samples": self.n_u} if self.samples is not None else tables
 
 
-def _place(
+def sample_place(
     t: Formula, middle: Formula, start: Formula, period: Formula, inside: float
 ) -> dict[str, Vector]:
     """Find the row of a table that belongs to a time.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from axode.codegen.lowering.program import Evaluate, Operation
+from axode.codegen.lowering.program import Evaluate, Operation, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.problems.steps.rates import Dynamics
 
@@ -32,11 +32,29 @@ def count_saved_row() -> Evaluate:
     return Evaluate(tape, ("index", "due", "index"))
 
 
+def log_step(d: Dynamics) -> list[Operation]:
+    """Write an accepted step to the log, if there is one: its start, time and length."""
+    if not d.log:
+        return []
+    sizes = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1, "logged": 1, "commit": 1}
+    tape = formula_tape(
+        "log_step",
+        sizes,
+        lambda q, nu, t, h, logged, commit: {
+            "row": [*q, *nu, *t, *h],
+            "place": logged,
+            "logged": [logged[0] + commit[0]],
+        },
+    )
+    buffers = ("q_o", "nu_o", "t_o", "h_s", "logged", "commit", "log_row", "log_place", "logged")
+    return [Evaluate(tape, buffers), WriteRow("log", "log_place", "log_row", "commit")]
+
+
 def accept_step(d: Dynamics, *counts: str) -> list[Operation]:
     """Find the status of the new state, and replace the old one by it if the step is accepted.
 
     A crossing or a small pivot stops the run before the step, so that it can be located. The
-    buffers `counts` are set to those of the same name with _n.
+    buffers `counts` are set to those of the same name with _n; accepted steps are logged.
     """
     sizes = {"status": 1, "accepted": 1, "seen": 1, "q_n": d.n_q, "nu_n": d.n_nu}
     made = ["status", "commit", "seen"]
@@ -83,7 +101,7 @@ def accept_step(d: Dynamics, *counts: str) -> list[Operation]:
         return {"status": [after], "commit": [commit], "seen": [seen], **made}
 
     decide = Evaluate(formula_tape("accept", sizes, accept), (*sizes, *made))
-    return [*d.watched("q_n", "nu_n", "t_n", "_n"), decide, _commit(d, counts)]
+    return [*d.watched("q_n", "nu_n", "t_n", "_n"), decide, _commit(d, counts), *log_step(d)]
 
 
 def _crossed(before: Vector, after: Vector, directions: Sequence[int]) -> Vector:

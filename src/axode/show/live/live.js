@@ -60,18 +60,18 @@ function servo(rates) {
 const held = new Set();
 const way = (axis) => (held.has(`${axis}+`) ? 1 : 0) - (held.has(`${axis}-`) ? 1 : 0);
 const within = (value, most) => Math.max(-most, Math.min(most, value));
+const steers = (k) => mode === "speed" && data.axes.some((axis) => axis.coordinates[k] >= 0); // by an angle
 function commands() { // rates or torques of all motors: sliders, and keys that are held
   const full = data.motors.map((m) => (mode === "torque" ? m.torque : m.rate));
   const toAngle = (k, angle) => within((angle - robot.q[data.motors[k].coordinate]) / STEERING, full[k]);
   const asked = wanted.map((value, k) => (mode === "position" ? toAngle(k, value) : value));
   for (const axis of data.axes) {
     axis.rates.forEach((rate, k) => {
-      const steers = axis.coordinates.length && axis.coordinates[k] >= 0;
-      if (steers && mode === "speed") asked[k] += toAngle(k, way(axis.name) * data.angle * Math.sign(rate));
-      else if (!axis.coordinates.length || steers) asked[k] += way(axis.name) * rate * Math.min(...full) * (axis.name === "turn" ? 0.35 : 0.7);
+      if (steers(k)) asked[k] += way(axis.name) * data.angle * Math.sign(rate) * (axis.coordinates.length ? 1 : 0);
+      else if (!axis.coordinates.length || axis.coordinates[k] >= 0) asked[k] += way(axis.name) * rate * Math.min(...full) * (axis.name === "turn" ? 0.35 : 0.7);
     });
   }
-  return asked;
+  return asked.map((value, k) => (steers(k) ? toAngle(k, data.motors[k].centre + within(value, data.angle)) : value));
 }
 function inputs() {
   robot.u.fill(0);
@@ -178,7 +178,7 @@ function show() {
   look();
   draw();
   if (series.length) drawCurves($("chart"), times, series, kept);
-  series.forEach((s, k) => { $("legend").children[k].children[1].textContent = kept ? s.values[kept - 1].toPrecision(4) : ""; });
+  series.forEach((s, k) => { $("legend").children[k].children[1].textContent = kept ? latest(s.values.subarray(0, kept)) : ""; });
   $("clock").textContent = `${robot.time.toFixed(2)} s`;
   $("pace").textContent = running && Math.abs(real / pace - 1) > 0.1 ? `${real.toFixed(real < 9.95 ? 2 : 0)} × real time` : "";
   $("said").textContent = message;
@@ -199,6 +199,10 @@ function tick(stamp) {
 }
 
 // controls ------------------------------------------------------------------------------------------
+function latest(curve) { // the last of a curve; what is nothing beside the others is zero
+  const now = curve[curve.length - 1], most = curve.reduce((large, v) => Math.max(large, Math.abs(v)), 0);
+  return Math.abs(now) < 1e-6 * most ? "0.000" : now.toPrecision(4);
+}
 const short = (value) => Number(value.toPrecision(3));
 function run(on) { running = on && robot.status === "running"; debt = 0; last = performance.now(); real = Math.min(pace, 1000); show(); }
 function reset() {
@@ -220,10 +224,11 @@ function motorRows() {
   $("motors").replaceChildren();
   wanted = data.motors.map((m) => (mode === "position" ? data.start.q[m.coordinate] : 0));
   data.motors.forEach((m, k) => {
-    const named = robot.model.coordinates[m.coordinate], most = { position: m.reach, speed: m.rate, torque: m.torque }[mode];
-    const text = { position: `${named} [${m.unit === "N" ? "m" : "rad"}]`, speed: `${named ?? m.name} [${m.rate_unit}]`, torque: `${m.name} [${m.unit}]` }[mode];
-    const hint = { position: "wanted place", speed: `wanted speed, by ${m.name}`, torque: m.name }[mode];
-    row($("motors"), `motor${k}`, text, hint, wanted[k] - most, wanted[k] + most, wanted[k], (value) => { wanted[k] = value; });
+    const named = robot.model.coordinates[m.coordinate], kind = steers(k) ? "angle" : mode;
+    const most = { angle: data.angle, position: m.reach, speed: m.rate, torque: m.torque }[kind];
+    const text = { angle: `${named} [rad]`, position: `${named} [${m.unit === "N" ? "m" : "rad"}]`, speed: `${m.rate_name} [${m.rate_unit}]`, torque: `${m.name} [${m.unit}]` }[kind];
+    const hint = { angle: `wanted angle, by ${m.name}`, position: "wanted place", speed: `wanted speed, by ${m.name}`, torque: m.name }[kind];
+    row($("motors"), `motor${k}`, text, hint, wanted[k] - most, wanted[k] + most, wanted[k], (value) => { wanted[k] = value; if (robot.time === 0) run(true); });
   });
 }
 function parameterRows() {
@@ -291,7 +296,8 @@ for (const button of document.querySelectorAll("[data-hold]")) {
   button.onkeyup = () => press(button.dataset.hold, false);
 }
 if (scene) scene.onchange(show);
-addEventListener("resize", show);
+const sizes = new ResizeObserver(show); // also when the page around a frame is laid out late
+[$("scene"), $("chart")].forEach((canvas) => sizes.observe(canvas));
 watch(); sample(); show();
 // For tests and for the curious: `axode.advance(2)` simulates two seconds, as fast as it can.
 function skip(seconds) {

@@ -33,6 +33,7 @@ from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordina
 from axode.show.motion import scene_with
 from axode.show.viewer.servo import Motors
 from axode.show.web.scene_data import body_index, scene_data
+from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -57,6 +58,7 @@ PAD = (  # a button for each place of a field of three by three
 )
 
 
+@stoppable
 def page(
     what: Mechanism | Equations | Model,
     path: str | PathLike[str],
@@ -222,6 +224,7 @@ def _data(
     motors = Motors(model, scene.size)
     torques = motors.most_torques(state.q, options) if motors.count else np.zeros(0)
     limits = model.facts.limits
+    rates = motors.rate_names(state.q, options) if motors.count else []
     places = motor_coordinates(model, state.q, options)
     axes = [asdict(axis) for axis in driving_axes(model, scene, state.q, options)]
     settable = places and not axes and min(places) >= 0
@@ -240,11 +243,13 @@ def _data(
             {
                 "name": name,
                 "unit": motors.units[k],
+                "rate_name": rates[k],
                 "rate_unit": motors.rate_units[k],
                 "rate": float(motors.most_rates[k]),
                 "torque": float(torques[k]),
                 "most": _most(float(torques[k]), limits[k]),
                 "coordinate": places[k],
+                "centre": float(model.home[places[k]]) if places[k] >= 0 else 0.0,
                 "reach": slide if motors.units[k] == "N" else turn,
             }
             for k, name in enumerate(motors.names)

@@ -72,6 +72,7 @@
     if (event.target.tagName === "SELECT") return;
     if (event.key === " ") { event.preventDefault(); play(!playing); }
   });
-  addEventListener("resize", show);
+  const sizes = new ResizeObserver(show); // also when the page around a frame is laid out late
+  [document.getElementById("scene"), chart].forEach((canvas) => sizes.observe(canvas));
   show();
 })();

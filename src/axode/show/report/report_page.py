@@ -75,6 +75,14 @@ def _section(heading: str, content: str) -> str:
 # the run -----------------------------------------------------------------------------------------
 
 
+_LABELS = {
+    "seconds": "Computing time",
+    "rtol": "Relative tolerance",
+    "atol": "Absolute tolerance",
+    "rejected": "Rejected steps",
+}
+
+
 def _audit(run: Trajectory) -> str:
     """How the run ended and how well it kept energy and constraints."""
     rows = [("Ended", run.status or "finished")]
@@ -87,7 +95,7 @@ def _audit(run: Trajectory) -> str:
             worst = float(np.nanmax(np.abs(column)))
             rows.append((f"Largest {name}", f"{worst:.3g} {run.unit(name)}".rstrip()))
     rows += [
-        (key.replace("_", " ").capitalize(), _words(value))
+        (_LABELS.get(key) or key.replace("_", " ").capitalize(), _words(key, value))
         for key, value in run.info.items()
         if not isinstance(value, dict | list)
     ]
@@ -95,7 +103,9 @@ def _audit(run: Trajectory) -> str:
     return html_table(("", ""), rows, numbers=False)
 
 
-def _words(value: Any) -> str:
+def _words(key: str, value: Any) -> str:
+    if key == "seconds":
+        return f"{value:.3g} s"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -17,7 +17,7 @@ from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.viewer.pulling import Pull
 
 PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
-SPRING = (120, 80, 50)
+SPRING, PULL = (120, 80, 50), (208, 60, 40)
 TRAILS = ((26, 71, 186), (208, 95, 22), (19, 143, 97), (170, 75, 150), (102, 77, 31))
 TRAIL: dict[str, Any] = {"thickness": 2.5, "thickness_units": "screen"}
 FORCES = ((26, 71, 186), (208, 95, 22), (19, 143, 97))  # longitudinal, lateral, normal
@@ -42,6 +42,7 @@ class Drawing:
         self._inks: dict[str, int] = {}
         self._tips: Any = None
         self._grip: tuple[int, Array, Array] | None = None
+        self._pulled: Any = None
         self.followed = False
         self._centre = _centre(poses)
         self.poses = poses
@@ -159,6 +160,23 @@ class Drawing:
         centre = np.array(scene.centres[body] if scene.centres else (0.0, 0.0, 0.0))
         return Pull(body, centre, point, self._in_model(pointer), self._reach)
 
+    def _draw_pull(self) -> None:
+        """Draw the spring from the point that is held to the pointer."""
+        pull = self.pull()
+        if self._pulled is not None:
+            self._pulled.visible = pull is not None
+        if pull is None:
+            return
+        pose = self.poses[pull.body]
+        held = pose[:3, :3] @ pull.point + pose[:3, 3]
+        if np.linalg.norm(pull.target - held) < 1e-3 * self.scene.size:
+            return
+        lines = _coil(held, pull.target, 0.02 * self.scene.size).astype(np.float32)
+        if self._pulled is None:
+            name = "/world/pull"
+            self._pulled = self._server.scene.add_line_segments(name, lines, PULL, **TRAIL)
+        self._pulled.points = lines
+
     def _in_model(self, point: Array) -> Array:
         """Return a point of the browser's world in the model's."""
         inside: Array = self.scene.stance[:3, :3].T @ (point - self._world.position)
@@ -180,6 +198,7 @@ class Drawing:
                 node.position, node.wxyz = pose[:3, 3], wxyz
             if self._cords is not None:
                 self._cords.points = self._springs(poses).astype(np.float32)
+            self._draw_pull()
             self._keep_in_view(poses)
 
     def follow(self, on: bool) -> None:

@@ -8,6 +8,7 @@ connection which page began it (`Origin`), and both for a token that only the pr
 from __future__ import annotations
 
 import contextlib
+import gzip
 import http
 import http.cookies
 import logging
@@ -18,6 +19,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+RELEASED = "axode-key-released"  # what the page asks for when a key comes up
+# Viser tells that a key goes down, not that it comes up.
+SCRIPT = f"""<script>
+addEventListener("keyup", (event) => {{ if (/^[jl]$/i.test(event.key)) fetch("{RELEASED}"); }});
+addEventListener("blur", () => fetch("{RELEASED}"));
+</script>""".encode()
 LOCAL = ("127.0.0.1", "localhost", "::1")
 _PATCHING = threading.Lock()
 _WORDS = (
@@ -31,7 +38,10 @@ class Guard:
 
     Attributes:
         token: Secret of this session, for the address that is printed.
+        on_release: Called when a key that steers comes up.
     """
+
+    on_release: Callable[[], None] | None = None
 
     def __init__(self, host: str) -> None:
         self.token = secrets.token_urlsafe(16)
@@ -48,6 +58,7 @@ class Guard:
         if origin is not None and urlsplit(origin).netloc != host:
             return http.HTTPStatus.FORBIDDEN
         protected = headers.get("Upgrade", "").lower() == "websocket" or _is_page(path)
+        protected = protected or _is_release(path)
         if protected and not self.is_known(headers, path):
             return http.HTTPStatus.FORBIDDEN
         return None
@@ -84,6 +95,20 @@ def _is_page(path: str) -> bool:
     return urlsplit(path).path.strip("/.") in ("", "index.html")
 
 
+def _is_release(path: str) -> bool:
+    return urlsplit(path).path.strip("/.") == RELEASED
+
+
+def _add_script(response: Any) -> None:
+    """Let the page report keys that come up; a page that looks otherwise stays as it is."""
+    packed = response.headers.get("Content-Encoding") == "gzip"
+    text = gzip.decompress(response.body) if packed else response.body
+    text = text.replace(b"</head>", SCRIPT + b"</head>", 1)
+    response.body = gzip.compress(text) if packed else text
+    del response.headers["Content-Length"]
+    response.headers["Content-Length"] = str(len(response.body))
+
+
 @contextlib.contextmanager
 def guard_server(guard: Guard) -> Iterator[None]:
     """Let a guard check all requests of the server that is started inside."""
@@ -114,9 +139,14 @@ def _asking(guard: Guard, process_request: Callable[..., Any] | None) -> Callabl
             refusal = http.HTTPStatus.BAD_REQUEST
         if refusal is not None:
             return connection.respond(refusal, _WORDS)
+        if _is_release(request.path):
+            if guard.on_release is not None:
+                guard.on_release()
+            return connection.respond(http.HTTPStatus.NO_CONTENT, "")
         response = process_request(connection, request) if process_request else None
         if response is not None and _is_page(request.path):
             guard.hand_out(response.headers)
+            _add_script(response)
         return response
 
     return asked

@@ -168,6 +168,7 @@ def _driven(
             gui, drawing, driven, own=viewer.own, running=bool(drive), follow=follow, **looks
         )
     )
+    server.axode_guard.on_release = viewer.stage.keys.let_go
     return viewer
 
 

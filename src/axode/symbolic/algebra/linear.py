@@ -74,6 +74,25 @@ class Factor:
         place = {row: i for i, row in enumerate(self.order)}
         return ca.vertcat(*[x[place[row]] for row in range(n)])
 
+    def inverse(self) -> SX:
+        """The inverse, symmetric: each entry is formed once.
+
+        :math:`L^T Z = D^{-1} L^{-1}`, whose right side is known above its diagonal: nothing.
+        """
+        n = len(self.inverse_d)
+        Z: dict[tuple[int, int], SX] = {}
+        for k in reversed(range(n)):
+            for i in reversed(range(k + 1)):
+                terms = [x * Z[max(j, k), min(j, k)] for j, x in self.columns[i].items()]
+                known = sum(terms, SX(0))
+                Z[k, i] = self.inverse_d[k] - known if i == k else -known
+        place = {row: i for i, row in enumerate(self.order)}
+        rows = [
+            [Z[max(place[r], place[c]), min(place[r], place[c])] for c in range(n)]
+            for r in range(n)
+        ]
+        return ca.vertcat(SX(0, n), *[ca.horzcat(*row) for row in rows])
+
 
 def elimination_order(n: int, pattern: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     """The order of rows in which a symmetric matrix is factored with fewest operations.

@@ -192,7 +192,7 @@ class RigidInertia:
     def at_centre(cls, mass: SX, centre: SX, tensor: SX) -> RigidInertia:
         r"""From mass centre and central inertia: I = I_c + m(c^2 1 - c c^T).  (S5)"""
         moment = mass * centre
-        return cls(SX(mass), moment, tensor + symmetric(_spread(moment, centre)))
+        return cls(SX(mass), moment, tensor + symmetric(spread(moment, centre)))
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
         return RigidInertia(
@@ -207,11 +207,11 @@ class RigidInertia:
         """
         h = rotation.outward(self.moment)
         tensor = rotation.outward_symmetric(self.tensor)
-        shift = _spread(p, 2 * h + self.mass * p)
+        shift = spread(p, 2 * h + self.mass * p)
         return RigidInertia(self.mass, h + self.mass * p, symmetric(tensor + shift))  # (S6)
 
 
-def _spread(p: SX, h: SX) -> SX:
+def spread(p: SX, h: SX) -> SX:
     """(p . h) 1 - (p h^T + h p^T) / 2; what cancels on the diagonal is never written."""
     mixed = p @ h.T
     spread = -(mixed + mixed.T) / 2

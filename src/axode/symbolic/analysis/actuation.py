@@ -51,7 +51,7 @@ def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: li
     if m == 0 or n == 0 or rank == 0:  # nothing to drive with, to drive, or that motors move
         return SX.zeros(m)
     if rank == n:
-        return _solve_square(G, need) if m == n else _least_effort(G, need, weights)
+        return solve_square(G, need) if m == n else _least_effort(G, need, weights)
     if rank == m:
         direct = direct_rows(G)
         if len(direct) == m:  # every motor drives a speed of its own
@@ -63,18 +63,18 @@ def solve_inputs(G: SX, need: SX, balance: Balance, weights: SX, independent: li
     return _least_effort(both[:, 1:], both[:, 0], weights)
 
 
-def _solve_square(G: SX, need: SX) -> SX:
-    """Solve G u = need; motors that drive one speed alone follow from the others."""
+def solve_square(G: SX, need: SX) -> SX:
+    """Solve G u = need, column by column; motors that drive one speed alone follow from others."""
     direct = direct_rows(G)
     held = set(direct.values())
     free = [j for j in range(G.shape[0]) if j not in held]
     others = [k for k in range(G.shape[1]) if k not in direct]
-    u = SX.zeros(G.shape[1])
+    u = SX(G.shape[1], need.shape[1])
     if others:
-        u[others] = Block.of(G[free, others]).solve(need[free])
-        need = need - G[:, others] @ u[others]
+        u[others, :] = Block.of(G[free, others]).solve(need[free, :])
+        need = need - G[:, others] @ u[others, :]
     for k, j in direct.items():
-        u[k] = need[j] / G[j, k]
+        u[k, :] = need[j, :] / G[j, k]
     return u
 
 

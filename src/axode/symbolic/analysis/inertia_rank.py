@@ -8,7 +8,7 @@ import warnings
 import casadi as ca
 import numpy as np
 
-from axode.errors import Doubtful, Fault, MechanismError
+from axode.errors import Doubtful, Fault, MechanismError, level_outside
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
@@ -35,7 +35,7 @@ def check_inertia(system: System) -> None:
     missing = system.missing_inertia
     if missing is not None:
         what = "Direct dynamics is not defined; kinematics and inverse dynamics are computed."
-        warnings.warn(f"{missing}\n  {what}", Doubtful, stacklevel=4)
+        warnings.warn(f"{missing}\n  {what}", Doubtful, stacklevel=level_outside())
 
 
 def find_missing_inertia(system: System) -> MechanismError | None:
@@ -129,4 +129,4 @@ def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) 
         )
     else:
         return
-    warnings.warn(message, Doubtful, stacklevel=8)
+    warnings.warn(message, Doubtful, stacklevel=level_outside())

@@ -15,7 +15,7 @@ states are counted in these axes:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from axode.mechanism.topology import tree_order
 from axode.symbolic.algebra.rank import null_space, smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.analysis.local_dynamics import local_dynamics
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.equations import Equations
 from axode.symbolic.system import preference
@@ -99,10 +100,10 @@ def _upended(e: Equations, pitch: str, q: Array, t: float, p: Array) -> bool:
 
 
 @dataclass(frozen=True)
-class Derivatives:
+class ChartValues:
     """A state's functions x, their rates and outputs y at one point, with all derivatives.
 
-    `by_z` means by q and nu, one after the other.
+    `by_z` means by q and nu, one after the other, along changes that keep the constraints.
     """
 
     x: Array
@@ -120,44 +121,67 @@ class Chart:
     """Functions of the state whose values and derivatives are asked for at many points.
 
     Rates are those in axes that move: without the motion of the axes, a field of q and nu.
+    Accelerations and constraint forces are symbols here, whose derivatives `LocalDynamics` has.
+
+    Args:
+        e: Equations of the mechanism.
+        x, y: States and outputs.
+        lifted: Symbols that small angles are counted from, and those of constraint forces in y.
+        axes: Motion of the axes.
     """
 
     def __init__(
-        self, e: Equations, x: Sequence[SX], y: Sequence[SX], reference: SX, axes: SX | None = None
+        self,
+        e: Equations,
+        x: Sequence[SX],
+        y: Sequence[SX],
+        lifted: tuple[SX, SX],
+        axes: SX | None = None,
     ) -> None:
+        reference, forces = lifted
         state, shown = (ca.vertcat(SX(0, 1), *items) for items in (x, y))
+        self._dynamics = local_dynamics(e, forces=bool(ca.depends_on(shown, forces)))
         z = ca.vertcat(e.q, e.nu)
         by_z = ca.jacobian(state, z)
-        rate = by_z @ ca.vertcat(e.q_dot, e.forward_dynamics) + ca.jacobian(state, e.t)  # (D12)
+        rate = by_z @ ca.vertcat(e.q_dot, e.nu_dot) + ca.jacobian(state, e.t)  # (D12)
         carried = SX.zeros(state.shape[0]) if axes is None else by_z @ axes
         rate -= carried  # (D16)
-        values: list[SX] = [
-            state,
-            rate,
-            shown,
-            by_z,
-            ca.jacobian(rate, z),
-            ca.jacobian(shown, z),
-            ca.jacobian(rate, e.u),
-            ca.jacobian(shown, e.u),
-            ca.jacobian(carried, z),
-        ]
-        self._function = ca.Function(
-            "chart", [e.q, e.nu, e.u, e.t, e.p, reference], [ca.densify(v) for v in values]
-        )
+        values = {
+            "x": state,
+            "x_dot": rate,
+            "y": shown,
+            "x_by_z": by_z,
+            "x_dot_by_z": ca.jacobian(rate, z),
+            "y_by_z": ca.jacobian(shown, z),
+            "x_dot_by_nu_dot": ca.jacobian(rate, e.nu_dot),
+            "y_by_u": ca.jacobian(shown, e.u),
+            "y_by_forces": ca.jacobian(shown, forces),
+            "carried_by_z": ca.jacobian(carried, z),
+        }
+        arguments = [e.q, e.nu, e.u, e.t, e.p, reference, e.nu_dot, forces]
+        self._names = list(values)
+        self._function = ca.Function("chart", arguments, [ca.densify(v) for v in values.values()])
+        self._no_forces = np.zeros(forces.shape[0])
 
     def at(
         self, q: Array, nu: Array, u: Array, t: float, p: Array, reference: Array | None = None
-    ) -> Derivatives:
+    ) -> ChartValues:
         """Evaluate everything at one state, small angles counted from there or from a reference."""
         origin = q if reference is None else reference
-        found = [np.array(v.full()) for v in map(ca.DM, self._function(q, nu, u, t, p, origin))]
-        names = [field.name for field in fields(Derivatives)]
-        parts = {
-            n: v.ravel() if n in ("x", "x_dot", "y") else v
-            for n, v in zip(names, found, strict=True)
-        }
-        return Derivatives(**parts)
+        moving = self._dynamics.at(q, nu, u, t, p)
+        forces = moving.forces if moving.forces.size else self._no_forces
+        values = self._function(q, nu, u, t, p, origin, moving.nu_dot, forces)
+        found = dict(
+            zip(self._names, (np.array(v.full()) for v in map(ca.DM, values)), strict=True)
+        )
+        by_nu_dot, by_forces = found.pop("x_dot_by_nu_dot"), found.pop("y_by_forces")
+        found["x_dot_by_z"] += by_nu_dot @ moving.by_z
+        found["x_dot_by_u"] = by_nu_dot @ moving.by_u
+        if moving.forces.size:
+            found["y_by_z"] += by_forces @ moving.forces_by_z
+            found["y_by_u"] += by_forces @ moving.forces_by_u
+        parts = {n: v.ravel() if n in ("x", "x_dot", "y") else v for n, v in found.items()}
+        return ChartValues(**parts)
 
 
 def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | None:

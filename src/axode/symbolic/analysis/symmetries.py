@@ -29,6 +29,7 @@ from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
 from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.analysis.local_dynamics import local_dynamics
 from axode.symbolic.equations import Equations
 from axode.symbolic.joints import symbolic_joint
 from axode.symbolic.joints.base import SymbolicJoint
@@ -152,9 +153,34 @@ class Symmetries:
         """Places of the fields that commute with the dynamics at all of some states.  (D14)"""
         good = np.ones(len(self.found), dtype=bool)
         for q, nu in states:
-            bracket, size = (np.array(ca.DM(x).full()) for x in self._bracket(q, nu, u, t, p))
+            bracket, size = self._bracket(q, nu, u, t, p)
             good &= np.abs(bracket).max(axis=0) <= COMMUTES * np.maximum(1.0, size.max(axis=0))
         return [k for k, ok in enumerate(good.tolist()) if ok]
+
+    def _bracket(self, q: Array, nu: Array, u: Array, t: float, p: Array) -> tuple[Array, Array]:
+        """Brackets of all fields with the dynamics, and the size of their terms.  (D14)
+
+        A field that opens a loop is no symmetry, whatever its bracket.
+        """
+        moving = local_dynamics(self.equations).at(q, nu, u, t, p)
+        values = self._parts(q, nu, u, t, p, moving.nu_dot)
+        X, along, rates_by_z = (np.array(x.full()) for x in map(ca.DM, values))
+        F = np.vstack([rates_by_z, moving.by_z])
+        eta, T = X[: q.size], moving.tangents
+        opened = np.abs(eta - T @ (np.linalg.pinv(T) @ eta)).max(axis=0)
+        bracket = np.vstack([F @ X - along, opened])
+        size = np.vstack([np.abs(F) @ np.abs(X) + np.abs(along), np.zeros_like(opened)])
+        return bracket, size
+
+    @cached_property
+    def _parts(self) -> ca.Function:
+        """Fields, their changes along the motion, and the derivative of the coordinates' rates."""
+        e = self.equations
+        z, X = ca.vertcat(e.q, e.nu), self.fields
+        f = ca.vertcat(e.q_dot, e.nu_dot)
+        along = ca.horzcat(*[ca.jtimes(X[:, k], z, f) for k in range(X.shape[1])])
+        arguments = [e.q, e.nu, e.u, e.t, e.p, e.nu_dot]
+        return ca.Function("parts", arguments, [X, along, ca.jacobian(e.q_dot, z)])
 
     @cached_property
     def fields(self) -> SX:
@@ -169,17 +195,6 @@ class Symmetries:
             lifted = inverse @ (ca.jtimes(eta, tree.q, q_dot) - ca.jtimes(q_dot, tree.q, eta))
             columns.append(ca.vertcat(eta, e.system.chosen(e.system.at_speeds(lifted))))  # (D15)
         return ca.horzcat(SX(e.q.shape[0] + e.nu.shape[0], 0), *columns)
-
-    @cached_property
-    def _bracket(self) -> ca.Function:
-        e = self.equations
-        z, X = ca.vertcat(e.q, e.nu), self.fields
-        f = ca.vertcat(e.q_dot, e.forward_dynamics)
-        F = ca.jacobian(f, z)
-        along = ca.horzcat(*[ca.jtimes(X[:, k], z, f) for k in range(X.shape[1])])
-        moved = F @ X
-        size = ca.fabs(F) @ ca.fabs(X) + ca.fabs(along)
-        return ca.Function("bracket", [e.q, e.nu, e.u, e.t, e.p], [moved - along, size])  # (D14)
 
     @cached_property
     def values(self) -> ca.Function:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from axode.errors import Doubtful, LoopNotClosed
+from axode.errors import Doubtful, LoopNotClosed, level_outside
 from axode.mechanism.topology import tree_order
 from axode.symbolic.algebra.newton import CLOSED, METRE
 from axode.symbolic.algebra.spatial import SX
@@ -202,7 +202,7 @@ def _warn(assembly: Assembly, seen: list[DroppedRow]) -> None:
         f"effect of rounded numbers (loop_tolerance = {assembly.tolerance:g}); if the numbers are "
         "exact, use loop_tolerance=0",
         Doubtful,
-        stacklevel=8,
+        stacklevel=level_outside(),
     )
 
 

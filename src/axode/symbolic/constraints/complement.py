@@ -288,17 +288,18 @@ class Complement:
         return [j for j in range(self.size) if any(self.A.has_nz(r, j) for r in rows)]
 
     def particular(self, right: SX) -> SX:
-        """Solve A x = right with zero independent speeds of the base."""
-        x = SX(self.size, 1)
+        """Solve A x = right, column by column, with zero independent speeds of the base."""
+        x = SX(self.size, right.shape[1])
+        every = list(range(right.shape[1]))
         for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
             others = [j for j in self._mentioned(rows) if j not in columns]
-            rest = _part(right, rows, [0]) - _part(self.A, rows, others) @ _rows(x, others)
+            rest = _part(right, rows, every) - _part(self.A, rows, others) @ _rows(x, others)
             x = _place_rows(x, columns, block.solve(rest))
-        return ca.densify(x)
+        return x
 
     def solve_transposed(self, right: SX) -> SX:
-        """Solve (A^T lambda)_d = right_d on the base's dependent speeds."""
-        lam = SX.zeros(self.A.shape[0])
+        """Solve (A^T lambda)_d = right_d on the base's dependent speeds, column by column."""
+        lam = SX(self.A.shape[0], right.shape[1])
         for block, (rows, columns) in reversed(
             list(zip(self.blocks, self.base.blocks, strict=True))
         ):
@@ -306,20 +307,18 @@ class Complement:
             rest = _rows(right, list(columns)) - _part(self.A, others, columns).T @ _rows(
                 lam, others
             )
-            solved = block.solve_transposed(rest)
-            for i, r in enumerate(rows):
-                lam[r] = solved[i]
+            _place_rows(lam, rows, block.solve_transposed(rest))
         return lam
 
     @cached_property
     def s_0(self) -> SX:
         """Speeds that explicit time forces, with zero base speeds."""
-        return SX.zeros(self.size) if is_zero(self.b) else self.particular(self.b)
+        return SX.zeros(self.size) if is_zero(self.b) else ca.densify(self.particular(self.b))
 
     @cached_property
     def sigma_0(self) -> SX:
         r"""Accelerations with zero base accelerations: A sigma_0 = -bias.  (N4)"""
-        return self.particular(-self.bias)
+        return ca.densify(self.particular(-self.bias))
 
     @cached_property
     def B(self) -> Block:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from axode.errors import LoopNotClosed, NotAsAsked
+from axode.errors import LoopNotClosed, NotAsAsked, level_outside
 from axode.mechanism.elements.joints import JOINTS
 from axode.symbolic.algebra.rank import rank
 from axode.symbolic.constraints.rows import Row
@@ -144,5 +144,5 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     warnings.warn(
         f"'{assembly.tree.mechanism.name}': closing the loops moved home: {listed}. {why}",
         NotAsAsked,
-        stacklevel=6,
+        stacklevel=level_outside(),
     )

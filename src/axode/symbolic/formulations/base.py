@@ -105,7 +105,7 @@ class AbstractFormulation(ABC):
         """
         v_dot = self.accelerations(self.forward_dynamics())
         force = self.tree_forces(v_dot) - _dense(self.system.forces.B @ self.system.u)
-        return self.system.complement.solve_transposed(force)
+        return _dense(self.system.complement.solve_transposed(force))
 
 
 def _dense(x: SX) -> SX:

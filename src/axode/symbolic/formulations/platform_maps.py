@@ -113,7 +113,7 @@ class PlatformMaps:
                 "as a spherical one for a revolute."
             )
         given = ca.densify(system.forces.B @ system.u) if system.u.shape[0] else SX(0)
-        multipliers = system.complement.solve_transposed(force - given)
+        multipliers = ca.densify(system.complement.solve_transposed(force - given))
         names = [row.name for row in system.kept]
         return dict(zip(names, ca.vertsplit(multipliers), strict=True))
 

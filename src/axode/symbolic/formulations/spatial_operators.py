@@ -221,7 +221,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
         """All accelerations, from the independent ones and this closure's own bias."""
         if self.system.is_tree:
             return super().accelerations(nu_dot)
-        some = self.system.complement.particular(-self.closure[1])
+        some = ca.densify(self.system.complement.particular(-self.closure[1]))
         return ca.densify(self.Theta @ (nu_dot - self.system.chosen(some))) + some
 
     def inertia(self) -> SX:

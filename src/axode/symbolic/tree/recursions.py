@@ -14,7 +14,14 @@ from axode.symbolic.tree.kinematics import Link, Motion, Tree
 
 
 def newton_euler(tree: Tree, inertias: list[RigidInertia], motion: Motion) -> SX:
-    r"""Joint forces that the motion needs: I~ v_dot + h~, gravity in it.
+    """Joint forces that the motion needs: I~ v_dot + h~, gravity in it."""
+    return link_wrenches(tree, inertias, motion)[0]
+
+
+def link_wrenches(
+    tree: Tree, inertias: list[RigidInertia], motion: Motion
+) -> tuple[SX, list[tuple[SX, SX]]]:
+    r"""Joint forces, and moment and force that each link with all it carries needs.
 
     With :math:`U = \hat{\dot\omega} + \hat\omega\hat\omega`,
 
@@ -35,7 +42,7 @@ def newton_euler(tree: Tree, inertias: list[RigidInertia], motion: Motion) -> SX
             outward_f = link.rotation.outward(f[i])
             f[link.parent] += outward_f
             n[link.parent] += link.rotation.outward(n[i]) + cross(link.p, outward_f)
-    return forces
+    return forces, list(zip(n, f, strict=True))
 
 
 def _gyroscopic(tensor: SX, U: SX) -> SX:

@@ -23,6 +23,7 @@ from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
 from axode.mechanism.files.held_joints import hold_joints
 from axode.mechanism.files.toml.additions import Extended, start
+from axode.mechanism.files.toml.repeats import FLAT, write_out
 from axode.mechanism.files.toml.toml_lines import Path
 from axode.mechanism.files.toml.toml_parts import (
     COUPLINGS,
@@ -35,11 +36,11 @@ from axode.mechanism.files.toml.toml_schema import TABLES, TABLES_IN_TABLES, Doc
 from axode.mechanism.files.toml.toml_values import Table, describe_value
 from axode.mechanism.files.wheel_proposals import choose_wheels
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.size import joints_of_tables, require_readable
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Parameter
 
 _TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
-_FLAT = ("parameters", "prescribe", "home")  # tables whose keys are names
 _PLACES = ("body", "joint", "parameters", "home")  # what says where links are
 # Keys by which a part names coordinates and speeds of its own.
 _OWN_NAMES = ("coordinates", "speeds", "coordinate", "speed")
@@ -90,7 +91,11 @@ def mechanism_from(
     Raises:
         MechanismError: listing every fault with its line.
     """
-    findings = Findings(lines, extended.file if extended else "")
+    repeats = write_out(data, lines)
+    data, lines = repeats.data, repeats.lines
+    require_readable(source, joints_of_tables(data))
+    findings = Findings(lines, extended.file if extended else "", repeats.faults)
+    findings.tables_known = not repeats.faults
     document = findings.document(data, parameters_of(extended.mechanism) if extended else {})
     builder = Builder(stem, findings.add)
     begun = None
@@ -149,7 +154,7 @@ class Findings:
             known: Parameters that formulas may use besides those of the file.
         """
         data = copy.deepcopy(data)
-        for kind in _FLAT:
+        for kind in FLAT:
             self._flatten_lines(kind)
         context = {"parameters": {**known, **self._parameters(data)}}
         for _ in range(5):
@@ -243,7 +248,7 @@ class Findings:
             named = rest or getattr(value, "on", value)  # of a term, of a ground, or the value
         if not isinstance(named, str):
             return False
-        of_joint = fault.kind in (*_FLAT, "motor", "damper", "spring", "coupling")
+        of_joint = fault.kind in (*FLAT, "motor", "damper", "spring", "coupling")
         return (of_joint and not self.names_known) or any(
             named == name or named.startswith((f"{name}.", f"{name}_bracket")) for name in self.lost
         )
@@ -254,7 +259,7 @@ class Findings:
         first, _, rest = key.partition(".")
         if (*path, first, rest) in self.lines:  # a term's joint may have dots in its name
             return self.lines[*path, first, rest]
-        path += (key,) if kind in _FLAT or not kind else tuple(key.split("."))
+        path += (key,) if kind in FLAT or not kind else tuple(key.split("."))
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines[path] if path else 1
@@ -300,7 +305,7 @@ class Findings:
         message = _message(item, place)
         if place[0] in TABLES and len(place) > 1:
             kind, name, keys = place[0], place[1], place[2:]
-        elif place[0] in _FLAT and len(place) > 1:
+        elif place[0] in FLAT and len(place) > 1:
             kind, name, keys = place[0], "", [".".join(place[1:])]
         else:
             kind, name, keys = "", "", place
@@ -314,7 +319,7 @@ class Findings:
         # a superfluous key in a table within a table leaves the rest of that table readable
         depth = len(keys) if item["type"] == "extra_forbidden" else 1
         self.broken.add((kind, name, ".".join(keys[:depth])))
-        if kind in _FLAT:
+        if kind in FLAT:
             _pop_flat(data[kind], place[1])
         elif kind in TABLES:
             self._repair(data[kind], kind, name, keys[:depth])
@@ -403,7 +408,7 @@ def _unknown_key(place: list[str], value: Any) -> str:
     message = f"unknown key '{place[-1]}'. "
     if len(place) == 3 and isinstance(value, dict):
         message += f'Names with dots stand in quotes: [{place[0]}."{place[1]}.{place[2]}"]. '
-    elif place[-1] in (*_TOP, *_FLAT) and len(place) == 3:
+    elif place[-1] in (*_TOP, *FLAT) and len(place) == 3:
         message += "Keys of the whole file stand above the first [table]. "
     return message + suggest("key", place[-1], list(owner.model_fields) if owner else [])
 

@@ -312,6 +312,20 @@ class MeasureTable(Table):
     other_at: Vector = Field(ORIGIN, description="The point there [m].")
 
 
+Repeat = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": {"anyOf": [{"type": "array"}, {"type": "object"}]},
+            },
+        }
+    ),
+]
+
+
 class Document(Table):
     """A mechanism. Wherever a number may stand, a formula of the parameters may stand too."""
 
@@ -347,6 +361,9 @@ class Document(Table):
     spring: dict[str, SpringTable] = Field({})
     wrench: dict[str, WrenchTable] = Field({})
     measure: dict[str, MeasureTable] = Field({})
+    repeat: Repeat = Field(
+        {}, description="Tables that are copied, and lists of what differs between the copies."
+    )
     prescribe: Annotated[dict[str, Number], BeforeValidator(flatten)] = Field(
         {}, description="Coordinates that follow a formula of the time t."
     )

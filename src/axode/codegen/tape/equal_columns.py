@@ -1,0 +1,196 @@
+"""Columns of a matrix that are computed alike, and what they are computed from.
+
+The right-hand sides of one factorization go through the same operations with other numbers. From
+the results downward, operations of such columns are followed as long as they are the same in every
+column and have an operand in common; what they end at are the values that columns begin with.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from axode.codegen.tape.operations import ARITY, COMMUTATIVE, LEAVES, Kind
+from axode.codegen.tape.tape import Tape
+
+FEWEST, MOST = 4, 16  # columns side by side
+MOST_WALKS = 8  # until columns begin with nothing that columns lead to
+DEPTH = 3  # operations, from a result downward, that columns alike have in common
+
+Group = tuple[int, ...]
+_SUMS = (Kind.ADD, Kind.SUB)
+_KINDS = {int(kind): kind for kind in Kind}  # much faster than Kind(number)
+_ARITIES = {int(kind): ARITY[kind] for kind in Kind}  # of leaves, nothing
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of columns that are computed alike.
+
+    Attributes:
+        group: Its value in every column.
+        kind: What it does.
+        operands: Values of every column; one and the same where columns have it in common.
+    """
+
+    group: Group
+    kind: Kind
+    operands: tuple[Group, ...]
+
+
+@dataclass(frozen=True)
+class ColumnSet:
+    """Columns that are computed alike.
+
+    Attributes:
+        lanes: How many there are.
+        seeds: Values that they begin with.
+        steps: What is done with them, operands first.
+    """
+
+    lanes: int
+    seeds: tuple[Group, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def outside(self) -> set[Group]:
+        """Groups that the steps use and do not compute."""
+        inside = {step.group for step in self.steps}
+        return {group for step in self.steps for group in step.operands} - inside
+
+    @property
+    def values(self) -> set[int]:
+        """Everything that the steps compute."""
+        return {value for step in self.steps for value in step.group}
+
+
+def last_columns(tape: Tape) -> list[ColumnSet]:
+    """Columns of a matrix, the one result of a tape, that are computed alike, and last of all.
+
+    They begin with values that no column leads to.
+    """
+    stops: set[int] = set()
+    operands = [
+        row[: _ARITIES[kind]]
+        for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True)
+    ]
+    for _ in range(MOST_WALKS):
+        sets = column_sets(tape, stops)
+        own = set().union(*(columns.values for columns in sets)) if sets else set()
+        begins = {v for columns in sets for group in columns.outside for v in group}
+        early = _leading_to(operands, begins)
+        if not early & own:
+            return sets
+        stops |= {v for number in early - own for v in operands[number] if v in own}
+        stops |= begins & own
+    return []
+
+
+def _leading_to(operands: list[list[int]], values: set[int]) -> set[int]:
+    """These values and all that they are computed from."""
+    found = set(values)
+    waiting = list(values)
+    while waiting:
+        for value in operands[waiting.pop()]:
+            if value not in found:
+                found.add(value)
+                waiting.append(value)
+    return found
+
+
+def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
+    """Columns of a matrix, the one result of a tape, that are computed alike.
+
+    Args:
+        tape: What computes them.
+        stops: Values that they begin with, whatever these are computed by.
+    """
+    shapes = [port.shape for port in tape.outputs]
+    if len(shapes) != 1 or len(shapes[0]) != 2:
+        return []
+    rows, count = shapes[0]
+    results = tape.results.reshape(rows, count).tolist()
+    walk = _Walk(tape, stops)
+    alike: dict[object, list[int]] = defaultdict(list)
+    for column in range(count):
+        alike[tuple(walk.look(row[column]) for row in results)].append(column)
+    found = []
+    for columns in alike.values():
+        parts = -(-len(columns) // MOST)
+        size = -(-len(columns) // parts)
+        for first in range(0, len(columns), size):
+            some = columns[first : first + size]
+            if len(some) >= FEWEST:
+                found.append(walk.follow([tuple(row[c] for c in some) for row in results]))
+    return [columns for columns in found if columns.steps]
+
+
+class _Walk:
+    """Follows groups of values, one per column, downward from results."""
+
+    def __init__(self, tape: Tape, stops: Collection[int]) -> None:
+        self._stops = stops
+        self._kinds = [_KINDS[kind] for kind in tape.kinds.tolist()]
+        self._operands = tape.operands.tolist()
+
+    def look(self, value: int, depth: int = DEPTH) -> object:
+        """What values of columns alike have in common: their last operations."""
+        kind = self._kinds[value]
+        if not depth or kind in LEAVES:
+            return kind
+        return kind, *(self.look(v, depth - 1) for v in self._operands[value][: ARITY[kind]])
+
+    def follow(self, results: list[Group]) -> ColumnSet:
+        """Follow groups of results as far down as their members are computed alike."""
+        seeds: dict[Group, None] = {}
+        steps: dict[Group, Step] = {}
+        waiting, open_ = list(results), set()
+        while waiting:
+            group = waiting[-1]
+            if len(set(group)) == 1 or group in seeds or group in steps:
+                waiting.pop()
+                continue
+            operands = self._step(group)
+            if operands is None:
+                seeds[group] = None
+            elif group not in open_:
+                open_.add(group)
+                waiting += reversed(operands)
+                continue
+            else:
+                steps[group] = Step(group, self._kinds[group[0]], tuple(operands))
+            waiting.pop()
+        return ColumnSet(len(results[0]), tuple(seeds), tuple(steps.values()))
+
+    def _step(self, group: Group) -> list[Group] | None:
+        """Operands of a group, None where its members are not the same or share nothing."""
+        kind = self._kinds[group[0]]
+        if any(self._kinds[value] != kind or value in self._stops for value in group):
+            return None
+        if kind == Kind.NEG:
+            return self._aligned(group, kind)
+        if kind in _SUMS:
+            operands = self._aligned(group, kind)
+            return operands if any(self._is_scaled(operand) for operand in operands) else None
+        return self._aligned(group, kind) if self._is_scaled(group) else None
+
+    def _is_scaled(self, group: Group) -> bool:
+        """Return whether a group is one number times, or by, others."""
+        kind = self._kinds[group[0]]
+        if kind not in (Kind.MUL, Kind.DIV) or any(self._kinds[v] != kind for v in group):
+            return False
+        return any(len(set(operand)) == 1 for operand in self._aligned(group, kind))
+
+    def _aligned(self, group: Group, kind: Kind) -> list[Group]:
+        """Operands one by one; of a product the common one first."""
+        pairs = [self._operands[value][: ARITY[kind]] for value in group]
+        if kind == Kind.MUL:
+            common = set(pairs[0]).intersection(*pairs[1:])
+            pairs = [sorted(pair, key=lambda v: v not in common) for pair in pairs]
+        elif kind in COMMUTATIVE:
+            scaled = [[self._kinds[v] == Kind.MUL for v in pair] for pair in pairs]
+            pairs = [
+                p[::-1] if s == [True, False] else p for p, s in zip(pairs, scaled, strict=True)
+            ]
+        return [tuple(column) for column in zip(*pairs, strict=True)]

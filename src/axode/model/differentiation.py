@@ -1,0 +1,96 @@
+"""Derivatives of a model's functions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument
+from axode.model.conditions import Options
+from axode.model.function_source import AbstractLibrary, Entry
+from axode.model.metadata import Facts
+
+if TYPE_CHECKING:
+    from axode.model.derivative_table import Derivatives
+    from axode.model.model import Model, Values
+
+Array = npt.NDArray[np.float64]
+
+
+class Differentiation(ABC):
+    """What a model can differentiate; part of `Model`."""
+
+    facts: Facts
+    library: AbstractLibrary
+    _entries: dict[Any, Entry]
+
+    @abstractmethod
+    def _evaluate(self, name: Any, values: Mapping[str, Any], options: Options) -> Array:
+        """Evaluate a function, arguments by name."""
+
+    @property
+    def tangents(self) -> tuple[str, ...]:
+        """Speeds along whose displacements derivatives by the configuration are taken."""
+        return self.facts.tangents
+
+    def tangent_map(self, q: Values, **options: Unpack[Options]) -> Array:
+        """Changes of the coordinates for unit displacements: (..., coordinates, tangents)."""
+        return self._evaluate("tangent_map", {"q": q}, options)
+
+    def jacobian(
+        self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]
+    ) -> Array:
+        """Derivative of a function by one of its arguments.
+
+        Coordinates are taken as free of each other; along a motion multiply by admissible rates.
+
+        Args:
+            function: Its name, such as "forward_dynamics".
+            wrt: "q", "nu", "nu_dot", "u", or "p" for free parameters.
+            arguments: Those of the function, in its own order; the last ones may be left out.
+            options: See `Options`.
+        """
+        check_arguments(Differentiation.jacobian, locals())
+        key = ("jacobian", function, wrt)
+        if key not in self._entries:
+            self._entries[key] = self.library.jacobian(function, wrt)
+        names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
+        if not 1 <= len(arguments) <= len(names):
+            raise InvalidArgument(
+                f"{function} takes {', '.join(names)}; got {len(arguments)} arguments"
+            )
+        return self._evaluate(key, dict(zip(names, arguments, strict=False)), options)
+
+    def derivatives(
+        self,
+        function: Literal["forward_dynamics", "inverse_dynamics"],
+        q: Values,
+        nu: Values | None = None,
+        u: Values | None = None,
+        *,
+        nu_dot: Values | None = None,
+        weights: Values | None = None,
+        by: Sequence[str] | None = None,
+        multipliers: bool = False,
+        **options: Unpack[Options],
+    ) -> Derivatives:
+        """Value and first derivatives of direct or inverse dynamics, all in one call.
+
+        Args:
+            function: "forward_dynamics" or "inverse_dynamics".
+            q, nu, u, nu_dot, weights: Arguments of the function; left out as there.
+            by: Arguments to differentiate by: "q" along the tangents, "nu", "u", "nu_dot", "p";
+                all that the function and the model have unless given.
+            multipliers: Whether constraint forces and their derivatives follow, of direct dynamics.
+            options: See `Options`.
+        """
+        check_arguments(Differentiation.derivatives, locals())
+        from axode.model.derivative_table import evaluate_derivatives
+
+        given = {"q": q, "nu": nu, "u": u, "nu_dot": nu_dot, "weights": weights}
+        return evaluate_derivatives(cast("Model", self), function, given, by, multipliers, options)

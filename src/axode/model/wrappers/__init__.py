@@ -1,0 +1,1 @@
+"""Functions of models for libraries that differentiate: PyTorch and JAX."""

@@ -1,0 +1,224 @@
+"""Functions of models on arrays of JAX, which differentiates through them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from axode.errors import NotApplicable
+from axode.model.wrappers.array_function import ArrayFunction, Names
+
+
+def import_jax() -> Any:
+    """Import JAX.
+
+    Raises:
+        NotApplicable: if it is not installed.
+    """
+    try:
+        import jax
+    except ImportError:
+        raise NotApplicable("arrays of JAX need the package: pip install 'axode[jax]'") from None
+    return jax
+
+
+class JaxFunction:
+    """A function of a model on arrays of JAX.
+
+    Call it with the function's arguments: arrays with any leading batch axes, values by name, or
+    None for the default; `t` and `parameters` are keywords. It works under `jit`, `vmap`, `grad`,
+    `jvp`, `jacfwd`, `jacrev` and `hessian`. Compiled programs of JAX call back to the model's
+    functions, on the CPU.
+    """
+
+    def __init__(self, source: ArrayFunction) -> None:
+        import_jax()
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"JaxFunction {self.source!r}"
+
+    def __call__(self, *arguments: Any, t: Any = None, parameters: Any = None) -> Any:
+        """Evaluate the function.
+
+        Args:
+            arguments: Those of the function, in its own order; the last ones may be left out.
+            t: Time, where it is explicit.
+            parameters: Free parameters, in order or by name.
+        """
+        jnp, source = import_jax().numpy, self.source
+
+        def stack(values: list[Any]) -> Any:
+            return jnp.stack(jnp.broadcast_arrays(*values), axis=-1)
+
+        given = source.ordered(arguments, t, parameters)
+        arrays = [
+            source.vector(name, value, jnp.asarray, stack)
+            for name, value in zip(source.arguments, given, strict=True)
+        ]
+        dtype = jnp.result_type(0.0, *arrays)
+        result = _bind(source, "value", (), [array.astype(dtype) for array in arrays])
+        if source.name == "contact_forces":
+            for wheel, component in source.model.facts.unknown_forces:
+                result = result.at[..., wheel, component].set(np.nan)
+        return result
+
+
+def _bind(source: ArrayFunction, kind: str, names: tuple[Names, ...], arrays: Any) -> Any:
+    """A value or a product with derivatives; see `ArrayFunction.call`."""
+    return _primitive().bind(*arrays, source=source, kind=kind, names=names)
+
+
+@cache
+def _primitive() -> Any:
+    """The operation that JAX knows all about but how it is computed."""
+    import_jax()
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    made = Primitive("axode")
+    made.def_impl(_impl)
+    made.def_abstract_eval(_abstract)
+    mlir.register_lowering(made, mlir.lower_fun(_call_back, multiple_results=False))
+    batching.primitive_batchers[made] = _batch
+    ad.primitive_jvps[made] = _jvp
+    ad.primitive_transposes[made] = _transpose
+    return made
+
+
+def _evaluate(given: Sequence[Any], source: ArrayFunction, kind: str, names: Any) -> Any:
+    arrays = [np.asarray(x) for x in given]
+    found = source.call(kind, names, [x.astype(float, copy=False) for x in arrays])
+    return np.asarray(found, dtype=arrays[0].dtype)
+
+
+def _impl(*arrays: Any, **which: Any) -> Any:
+    return import_jax().numpy.asarray(_evaluate(arrays, **which))
+
+
+def _abstract(*arrays: Any, source: ArrayFunction, kind: str, names: tuple[Names, ...]) -> Any:
+    batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    shape = (*batch, *source.result_shape(kind, names))
+    return import_jax().core.ShapedArray(shape, arrays[0].dtype)
+
+
+def _call_back(*arrays: Any, **which: Any) -> Any:
+    """Let a compiled program call the model's function."""
+    jax, made = import_jax(), _abstract(*arrays, **which)
+    shape = jax.ShapeDtypeStruct(made.shape, made.dtype)
+    return jax.pure_callback(lambda *given: _evaluate(given, **which), shape, *arrays)
+
+
+def _batch(arrays: Any, axes: Any, **which: Any) -> Any:
+    """Put the axis of `vmap` in front of all others, of length one where it is missing."""
+    jnp = import_jax().numpy
+    own = [array.ndim - (axis is not None) for array, axis in zip(arrays, axes, strict=True)]
+    made = []
+    for array, axis, count in zip(arrays, axes, own, strict=True):
+        front = array[None] if axis is None else jnp.moveaxis(array, axis, 0)
+        ones = (1,) * (max(own) - count)
+        made.append(front.reshape(front.shape[0], *ones, *front.shape[1:]))
+    return _primitive().bind(*made, **which), 0
+
+
+def _jvp(primals: Any, tangents: Any, *, source: ArrayFunction, kind: str, names: Any) -> Any:
+    """Change of the result: linear in changes of weights and directions, and by derivatives."""
+    from jax.interpreters import ad
+
+    count = len(source.arguments)
+    moves = [None if type(x) is ad.Zero else x for x in tangents]
+    along = tuple(n for n, m in zip(source.arguments, moves, strict=False) if m is not None)
+    given = [m for m in moves[:count] if m is not None]
+    parts = []
+    if along:
+        higher = {"value": "jvp", "jvp": "jvp_jvp", "vjp": "hvp"}
+        if kind not in higher:
+            raise NotApplicable(
+                f"{source.name} has no third derivatives in JAX; the first two are there"
+            )
+        parts.append(_bind(source, higher[kind], (*names, along), [*primals, *given]))
+    jnp = import_jax().numpy
+    for group in _linear(source, kind, names):
+        changed = [moves[k] for k in group]
+        if any(x is not None for x in changed):
+            arrays = list(primals)
+            for k, x in zip(group, changed, strict=True):
+                arrays[k] = jnp.zeros_like(primals[k]) if x is None else x
+            parts.append(_bind(source, kind, names, arrays))
+    out = _bind(source, kind, names, primals)
+    return out, sum(parts[1:], parts[0])
+
+
+def _linear(source: ArrayFunction, kind: str, names: tuple[Names, ...]) -> list[range]:
+    """Places of operands in each of which, taken together, a product is linear."""
+    first, found = len(source.arguments), []
+    if kind in ("vjp", "hvp"):
+        found.append(range(first, first + 1))
+        first += 1
+    directions = names[1:] if kind in ("vjp", "hvp") else names
+    for group in directions:
+        found.append(range(first, first + len(group)))
+        first += len(group)
+    return found
+
+
+def _transpose(weights: Any, *operands: Any, source: Any, kind: str, names: Any) -> Any:
+    """Pull back through a product that is linear in some of its operands."""
+    from jax.interpreters import ad
+
+    found: list[Any] = [None] * len(operands)
+    if type(weights) is ad.Zero:
+        return found
+    unknown = [k for k, x in enumerate(operands) if ad.is_undefined_primal(x)]
+    group = next(group for group in _linear(source, kind, names) if unknown[0] in group)
+    parts = _pull_back(weights, operands, group, source, kind, names)
+    for k in unknown:
+        found[k] = _summed(parts[group.index(k)], operands[k].aval.shape)
+    return found
+
+
+def _pull_back(
+    weights: Any, operands: Any, group: range, source: ArrayFunction, kind: str, names: Any
+) -> list[Any]:
+    """Cotangents of a group of operands in which a product is linear."""
+    count = len(source.arguments)
+    arguments = operands[:count]
+    match kind:
+        case "jvp":
+            given = [*arguments, source.flat(weights)]
+            return _split(source, _bind(source, "vjp", names, given), names[0])
+        case "vjp":
+            back = _split(source, weights, names[0])
+            return [source.flat(_bind(source, "jvp", names, [*arguments, *back]))]
+        case "jvp_jvp":
+            first = group.start == count
+            (of, along), kept = (names, 1) if first else (names[::-1], 0)
+            known = _linear(source, kind, names)[kept]
+            given = [*arguments, source.flat(weights), *(operands[k] for k in known)]
+            return _split(source, _bind(source, "hvp", (of, along), given), of)
+    of, along = names
+    back = _split(source, weights, of)
+    if group.start == count:  # weights
+        given = [*arguments, *operands[count + 1 :], *back]
+        return [source.flat(_bind(source, "jvp_jvp", (along, of), given))]
+    given = [*arguments, operands[count], *back]
+    return _split(source, _bind(source, "hvp", (along, of), given), along)
+
+
+def _split(source: ArrayFunction, packed: Any, of: Names) -> list[Any]:
+    ends = np.cumsum(source.widths(of))[:-1]
+    return [*import_jax().numpy.split(packed, ends, axis=-1)]
+
+
+def _summed(part: Any, shape: tuple[int, ...]) -> Any:
+    """Sum over the samples that share an argument."""
+    missing = part.ndim - len(shape)
+    shared = tuple(
+        axis
+        for axis in range(part.ndim)
+        if axis < missing or (shape[axis - missing] == 1 and part.shape[axis] != 1)
+    )
+    return part.sum(axis=shared).reshape(shape)

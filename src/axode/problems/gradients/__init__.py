@@ -1,0 +1,1 @@
+"""Gradients of runs: costs, their derivatives in reverse, sensitivities."""

@@ -1,0 +1,188 @@
+"""Gradient: the derivatives of a cost by everything that it depends on, in one pass backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.model.conditions import Conditions
+from axode.problems.gradients.backward import Backward, Totals
+from axode.problems.gradients.cost import Cost
+from axode.problems.gradients.ended_runs import EndedRuns, run_logged
+from axode.problems.gradients.start_derivatives import start_derivatives
+from axode.problems.gradients.variables import Variable, read_variables
+from axode.problems.session import Session
+from axode.problems.simulate.inputs import Sampled
+from axode.problems.simulate.step_log import StepLog
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient(Mapping[str, Array]):
+    """Value and derivatives of a cost; `gradient["kp"]` is the derivative by `kp`.
+
+    Attributes:
+        value: The cost, of the shape of the batch of runs.
+        derivatives: By name as given, of the shape of the batch; samples of an input have one more
+            axis at the end. Of a batch, each run has the derivatives of its own cost.
+        by_speeds: Derivatives by the independent speeds at the start, (..., speeds).
+    """
+
+    value: Array
+    derivatives: dict[str, Array]
+    by_speeds: Array
+    _displace: Callable[[], Array]
+
+    @cached_property
+    def by_tangents(self) -> Array:
+        """Derivatives along displacements of the start that keep loops closed, (..., tangents).
+
+        They are those of `model.tangents`; independent speeds and parameters stay as they are.
+        """
+        return self._displace()
+
+    def __getitem__(self, name: str) -> Array:
+        try:
+            return self.derivatives[name]
+        except (KeyError, TypeError):
+            raise UnknownName("the gradient", "variable", name, tuple(self.derivatives)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.derivatives)
+
+    def __len__(self) -> int:
+        return len(self.derivatives)
+
+    def __repr__(self) -> str:
+        shape = f", {self.value.shape}" if self.value.ndim else f", value {self.value:.6g}"
+        return f"Gradient(by {', '.join(self.derivatives)}{shape})"
+
+
+def gradient(cost: Cost, of: Any = (), *, progress: bool | None = None) -> Gradient:
+    """Differentiate a cost by parameters, gains, inputs and values of the start.
+
+    The derivatives are those of the steps that were computed. Adaptive steps keep the lengths that
+    they had; the end of a run that an event stops moves with everything.
+
+    Args:
+        cost: What to differentiate.
+        of: Names, such as `["pole.mass", "start.pitch", "kp", "left.torque"]`, see `cost.names`; or
+            values by name, at which to differentiate. Derivatives by the state at the start come in
+            any case.
+        progress: Show a bar; unless given, after a second on a terminal.
+
+    Raises:
+        UnknownName: for names that there are not.
+        SimulationFailed, SingularConfiguration: for a single run that fails; of a batch, values and
+            derivatives of such runs are NaN, with a `RunsFailed` warning.
+        Interrupted: after Ctrl-C.
+    """
+    if not isinstance(cost, Cost):
+        raise InvalidArgument(f"gradient: expected a Cost, got {shortened(cost)}")
+    variables = read_variables(cost.variables, of)
+    if isinstance(of, Mapping):
+        cost = cost.changed(of)
+    settings = cost.settings
+    with Session(cost.model.name, settings, 0, progress) as session:
+        run = _run(cost, session)
+        totals = Backward(run, cost.ends, _buffers(variables), session).compute()
+        along = start_derivatives(
+            cost.model,
+            cost.state.named if cost.state.q is None else None,
+            run.starts,
+            settings.t0,
+            [v.name for v in variables.values() if v.kind == "start"],
+            [v.name for v in variables.values() if v.kind == "parameter"],
+        ).along
+    batch, order = run.starts.batch, _buffers(variables)
+    found: dict[str, Array] = {}
+    for name, variable in variables.items():
+        derivative = _derivative(variable, totals, order, cost)
+        key = f"start.{variable.name}" if variable.kind == "start" else variable.name
+        for state, change in along.get(key, {}).items():
+            derivative = derivative + (totals.start[state] * change).sum(axis=-1)
+        derivative[~run.ended] = np.nan
+        found[name] = derivative.reshape((*batch, *derivative.shape[1:]))
+    lost = np.where(run.ended, 0.0, np.nan)[:, np.newaxis]
+    by_q, by_speeds = (totals.start[name] + lost for name in ("q", "nu"))
+
+    def displace() -> Array:
+        there = Conditions(settings.t0, run.starts.p)
+        tangents = cost.model.tangent_map(run.starts.q, **there.options)
+        return np.einsum("rq,rqt->rt", by_q, tangents).reshape(*batch, -1)
+
+    by_speeds = by_speeds.reshape(*batch, -1)
+    return Gradient(totals.value.reshape(batch), found, by_speeds, displace)
+
+
+def evaluate_cost(cost: Cost) -> Array:
+    """Evaluate a cost, of the shape of its batch."""
+    with Session(cost.model.name, cost.settings, 0, None) as session:
+        run = _run(cost, session)
+        totals = Backward(run, cost.ends, None, session).compute()
+    return totals.value.reshape(run.starts.batch)
+
+
+def _run(cost: Cost, session: Session) -> EndedRuns:
+    return run_logged(
+        cost.model,
+        cost.state,
+        cost.plan,
+        cost.input,
+        cost.p,
+        cost.settings,
+        cost.events,
+        StepLog(cost.grid, target=cost.settings.place.target),
+        session,
+        () if cost.measured is None else cost.measured.shape[:-2],
+    )
+
+
+def _buffers(variables: Mapping[str, Variable]) -> dict[str, tuple[int, ...]]:
+    """Buffers of the steps, and the elements by which to differentiate; samples all together."""
+    names = {"parameter": "p", "gain": "gains", "input": "u"}
+    found: dict[str, list[int]] = {}
+    for variable in variables.values():
+        if variable.kind in names:
+            found.setdefault(names[variable.kind], []).append(variable.place)
+    return {name: tuple(sorted(places)) for name, places in found.items()}
+
+
+def _derivative(
+    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], cost: Cost
+) -> Array:
+    """Derivative of every run by a variable, but for what the start has to do with it."""
+    count = len(totals.value)
+    if variable.kind == "start":
+        return np.zeros(count)
+    if variable.kind == "input":
+        return _by_input(variable, totals, order, cost)
+    name = "p" if variable.kind == "parameter" else "gains"
+    return np.array(totals.shared[name][:, order[name].index(variable.place)])
+
+
+def _by_input(
+    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], cost: Cost
+) -> Array:
+    """Derivative by a constant input or by its samples; zero where a motor's limit cuts them."""
+    place, limits = variable.place, cost.model.facts.limits
+    limit = limits[place] if place < len(limits) else None
+    if totals.samples is not None:
+        found = np.array(totals.samples[..., place])
+        given = cost.plan.sampled
+        assert given is not None
+        values = given.table[..., place]
+    else:
+        found = np.array(totals.shared["u"][:, order["u"].index(place)])
+        assert cost.plan.constant is not None
+        values = cost.plan.constant[..., place]
+    if limit is not None and isinstance(cost.input, Sampled | Mapping):
+        found[np.broadcast_to(np.abs(values) >= limit, found.shape)] = 0.0
+    return found

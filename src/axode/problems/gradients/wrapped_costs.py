@@ -1,0 +1,191 @@
+"""Costs of runs inside PyTorch and JAX: functions of named values, differentiable once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument
+from axode.model.wrappers.jax_function import import_jax
+from axode.model.wrappers.torch_function import common_type, import_torch
+from axode.problems.gradients.gradient import gradient
+from axode.problems.gradients.variables import read_variables
+from axode.problems.simulate.inputs import Sampled
+
+if TYPE_CHECKING:
+    from axode.problems.gradients.cost import Cost
+
+Array = npt.NDArray[np.float64]
+SERIAL: Any = {"vmap_method": "sequential"}  # axes of arguments make batches, those of `vmap` none
+
+
+class WrappedCost:
+    """A cost as a function of some of its variables.
+
+    Args:
+        cost: The cost.
+        of: Names of the variables, in the order of the arguments.
+    """
+
+    def __init__(self, cost: Cost, of: Sequence[str]) -> None:
+        self.cost = cost
+        known = read_variables(cost.variables, of)
+        self.names = tuple(known)
+        sampled = isinstance(cost.input, Sampled)
+        # axes of a value behind the batch: samples of an input have one
+        self.axes = tuple(int(sampled and v.kind == "input") for v in known.values())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.names)}) of {self.cost!r}"
+
+    def ordered(self, given: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        """Values in order, from those given by position and by name.
+
+        Raises:
+            InvalidArgument: unless there is one for each name.
+        """
+        known = dict(zip(self.names, given, strict=False)) | named
+        if len(given) + len(named) != len(self.names) or set(known) != set(self.names):
+            raise InvalidArgument(f"the cost takes {', '.join(self.names)}, each of them once")
+        return [known[name] for name in self.names]
+
+    def value(self, arrays: Sequence[Array]) -> Array:
+        """Cost of every run."""
+        return np.asarray(self.cost.value(dict(zip(self.names, arrays, strict=True))))
+
+    def derivatives(self, arrays: Sequence[Array]) -> list[Array]:
+        """Cost of every run, and its derivatives by each of the variables."""
+        found = gradient(self.cost, dict(zip(self.names, arrays, strict=True)), progress=False)
+        return [np.asarray(x) for x in (found.value, *(found[name] for name in self.names))]
+
+
+class TorchCost(WrappedCost):
+    """A cost on tensors, which `backward` and `torch.func.grad` see through.
+
+    Call it with one tensor per name, by position or by name; those with batch axes make a batch of
+    runs, and the result has one cost for each. It is differentiated once.
+    """
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """Evaluate the cost; its derivatives as well where a tensor needs them."""
+        torch = import_torch()
+        given = self.ordered(values, named)
+        like = common_type(torch, given)
+        tensors = [torch.as_tensor(value, **like) for value in given]
+        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+            return _cost_function().apply(self, *tensors)[0]
+        return torch.from_numpy(self.value(_arrays(tensors))).to(**like)
+
+
+def _arrays(tensors: Sequence[Any]) -> list[Array]:
+    return [x.detach().double().numpy(force=True) for x in tensors]
+
+
+@cache
+def _cost_function() -> Any:
+    """`torch.autograd.Function` of a cost and its derivatives."""
+    torch = import_torch()
+
+    class CostFunction(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        """Cost of runs."""
+
+        @staticmethod
+        def forward(source: WrappedCost, *tensors: Any) -> Any:
+            found = source.derivatives(_arrays(tensors))
+            return tuple(torch.from_numpy(x).to(tensors[0]) for x in found)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.source, *tensors = inputs
+            ctx.shapes = [x.shape for x in tensors]
+            ctx.mark_non_differentiable(*output[1:])
+            ctx.save_for_backward(*output[1:])
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+        def backward(ctx: Any, weights: Any, *_: Any) -> Any:
+            parts = zip(ctx.saved_tensors, ctx.source.axes, ctx.shapes, strict=True)
+            return None, *(
+                (weights.reshape((*weights.shape, *[1] * axes)) * x).sum_to_size(shape)
+                for x, axes, shape in parts
+            )
+
+    return CostFunction
+
+
+class JaxCost(WrappedCost):
+    """A cost on arrays of JAX, which `grad` sees through, also under `jit`.
+
+    Call it with one array per name, by position or by name; those with batch axes make a batch of
+    runs, and the result has one cost for each. Runs of `vmap` are computed one after the other. It
+    is differentiated once.
+    """
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """Evaluate the cost."""
+        jnp = import_jax().numpy
+        given = [jnp.asarray(value) for value in self.ordered(values, named)]
+        dtype = jnp.result_type(0.0, *given)
+        return self._function(*(array.astype(dtype) for array in given))
+
+    @cached_property
+    def _function(self) -> Any:
+        jax = import_jax()
+
+        def value(*arrays: Any) -> Any:
+            shape = jax.ShapeDtypeStruct(self._batch(arrays), arrays[0].dtype)
+            return jax.pure_callback(self._host(self.value, arrays), shape, *arrays, **SERIAL)
+
+        def forward(*arrays: Any) -> Any:
+            batch, dtype = self._batch(arrays), arrays[0].dtype
+            shapes = [batch]
+            for array, axes in zip(arrays, self.axes, strict=True):
+                shapes.append((*batch, *array.shape[array.ndim - axes :]))
+            structs = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
+            evaluate = self._host(self.derivatives, arrays)
+            found = jax.pure_callback(evaluate, structs, *arrays, **SERIAL)
+            return found[0], (arrays, found[1:])
+
+        def backward(saved: Any, weights: Any) -> Any:
+            arrays, derivatives = saved
+            made = []
+            for array, x, axes in zip(arrays, derivatives, self.axes, strict=True):
+                part = weights.reshape(weights.shape + (1,) * axes) * x
+                missing = part.ndim - array.ndim
+                part = part.sum(axis=tuple(range(missing)))
+                shared = tuple(k for k, n in enumerate(array.shape) if n == 1)
+                made.append(part.sum(axis=shared, keepdims=True))
+            return tuple(made)
+
+        function = jax.custom_vjp(value)
+        function.defvjp(forward, backward)
+        return function
+
+    @staticmethod
+    def _host(evaluate: Any, arrays: Sequence[Any]) -> Any:
+        """Evaluate on the CPU, with results of JAX's own type."""
+        dtype = arrays[0].dtype
+
+        def call(*given: Any) -> Any:
+            found = evaluate([np.asarray(x, dtype=float) for x in given])
+            single = isinstance(found, np.ndarray)
+            made = [np.asarray(x, dtype=dtype) for x in ([found] if single else found)]
+            return made[0] if single else made
+
+        return call
+
+    def _batch(self, arrays: Sequence[Any]) -> tuple[int, ...]:
+        """Shape of the batch of runs, those that the other values of the cost make included."""
+        own = (a.shape[: a.ndim - axes] for a, axes in zip(arrays, self.axes, strict=True))
+        return np.broadcast_shapes(self._others, *own)
+
+    @cached_property
+    def _others(self) -> tuple[int, ...]:
+        """Shape of the batch that the cost has apart from its variables; takes one run."""
+        scalars = [name for name, axes in zip(self.names, self.axes, strict=True) if not axes]
+        at = {name: np.ravel(self.cost.present(name))[0] for name in scalars}
+        return np.shape(self.cost.value(at))

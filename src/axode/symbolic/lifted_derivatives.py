@@ -1,0 +1,305 @@
+r"""First derivatives of direct and inverse dynamics, from the structure of the equations (X).
+
+Speeds, accelerations and constraint forces are symbols of their own here. What is differentiated
+are the short equations that tie them to each other,
+
+.. math:: G = \tilde I \dot v + \tilde h - Q - B u - A^T \lambda = 0, \qquad
+          A v = b, \qquad A \dot v + \beta = 0,                                   \tag{X5}
+
+never the long expressions that solve them. Along changes of the arguments the solved quantities
+follow by the factors that solved the equations in the first place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+
+from axode.symbolic.algebra.linear import Factor
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.constraints.complement import Complement
+from axode.symbolic.constraints.rows import column_of
+from axode.symbolic.constraints.tangents import position_rows
+from axode.symbolic.equations import Equations
+from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Changes of an argument, one column each, and what follows at fixed base speeds.
+
+    Attributes:
+        v: Change of the speeds.
+        v_dot: Change of the accelerations at fixed accelerations of the base's speeds.
+        G: Change of G for these.
+        q: Displacement, in speeds; None where the configuration stays.
+        moves_parameters: Whether each column changes a parameter as well.
+    """
+
+    v: SX
+    v_dot: SX
+    G: SX
+    q: SX | None = None
+    moves_parameters: bool = False
+
+
+class LiftedDynamics:
+    """The equations (X5) of a mechanism and their derivatives.
+
+    Args:
+        equations: Their system is differentiated, whatever their formulation.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        self.equations = equations
+        self.system = system = equations.system
+        self.tree, self.complement = system.tree, system.complement
+        self.v_dot = SX.sym("v_dot", self.tree.v.shape[0])
+        self.force = SX.sym("lambda", len(system.kept))
+
+    # the equations (X5) --------------------------------------------------------------------------
+
+    @cached_property
+    def of_tree(self) -> ForceDerivatives:
+        """Forces of the tree at the accelerations v_dot, and their derivatives."""
+        system = self.system
+        return force_derivatives(system.still_tree, system.regrouped, self.v_dot)
+
+    @cached_property
+    def inertia(self) -> SX:
+        """I~, rotors included."""
+        return self.of_tree.inertia + ca.diag(ca.sparsify(self.system.forces.armature))
+
+    @cached_property
+    def acting(self) -> SX:
+        """Everything that acts: Q + B u + A^T lambda."""
+        forces = self.system.forces
+        acting = forces.dissipative + forces.elastic + ca.densify(forces.B @ self.system.u)
+        return acting + ca.densify(self.system.A.T @ self.force)
+
+    @cached_property
+    def needed(self) -> SX:
+        """I~ v_dot + h~ - Q: what inputs and constraints must give."""
+        forces = self.system.forces
+        need = self.of_tree.force + forces.armature * self.v_dot
+        return need - forces.dissipative - forces.elastic
+
+    @cached_property
+    def rate(self) -> SX:
+        """A v - b."""
+        return ca.densify(self.system.A @ self.tree.v) - self.system.b
+
+    @cached_property
+    def rate_change(self) -> SX:
+        """A v_dot + beta."""
+        return ca.densify(self.system.A @ self.v_dot) + self.complement.bias
+
+    def along_q(self, x: SX) -> SX:
+        """Derivative by displacements, in speeds, everything else held."""
+        return ca.sparsify(ca.jacobian(x, self.tree.q)) @ ca.sparsify(self.tree.N)
+
+    @cached_property
+    def G_q(self) -> SX:
+        """Derivative of G by displacements."""
+        return self.of_tree.by_q - self.along_q(self.acting)
+
+    @cached_property
+    def G_v(self) -> SX:
+        """Derivative of G by all speeds."""
+        return self.of_tree.by_v - ca.jacobian(self.acting, self.tree.v)
+
+    # directions ----------------------------------------------------------------------------------
+
+    @cached_property
+    def along_tangents(self) -> Direction:
+        """Unit displacements of the tangents' base."""
+        return self._displaced(self.system.tangents.Theta_0)
+
+    @cached_property
+    def along_parameters(self) -> Direction:
+        """Unit changes of parameters, closed by the coordinates that depend on the tangents."""
+        p = self.tree.parameters
+        rows = position_rows(self.system)
+        residual = column_of([row.residual for row in rows if row.residual is not None])
+        followed = self.system.tangents.particular(-ca.jacobian(residual, p))
+        return self._displaced(followed, self.tree.parameters)
+
+    def _displaced(self, q: SX, p: SX | None = None) -> Direction:
+        r"""What a displacement changes at fixed speeds and accelerations of the base.
+
+        .. math:: A\,\delta v = -\frac{\partial (A v - b)}{\partial q}\,\delta q, \qquad
+                  A\,\delta\dot v = -\frac{\partial (A \dot v + \beta)}{\partial q}\,\delta q
+                  - \frac{\partial\beta}{\partial v}\,\delta v                    \tag{X6}
+        """
+        c, v = self.complement, self.tree.v
+        off = self.along_q(self.rate) @ q
+        if p is not None:
+            off += ca.jacobian(self.rate, p)
+        dv = c.particular(-off)
+        off = self.along_q(self.rate_change) @ q + ca.jacobian(self.rate_change, v) @ dv
+        if p is not None:
+            off += ca.jacobian(self.rate_change, p)
+        dv_dot = c.particular(-off)  # (X6)
+        G = self.G_q @ q + self.G_v @ dv + self.inertia @ dv_dot
+        if p is not None:
+            G += ca.jacobian(self._recursed - ca.densify(self.system.A.T @ self.force), p)
+        return Direction(dv, dv_dot, G, q, p is not None)
+
+    @cached_property
+    def _recursed(self) -> SX:
+        """G without constraint forces, by the recursion that is shortest to differentiate."""
+        from axode.symbolic.formulations.recursive import RecursiveFormulation
+
+        need = RecursiveFormulation(self.system).tree_forces(self.v_dot)
+        return need - ca.densify(self.system.forces.B @ self.system.u)
+
+    @cached_property
+    def along_speeds(self) -> Direction:
+        """Unit changes of the base's speeds."""
+        c = self.complement
+        v = c.Theta_0
+        v_dot = c.particular(-(ca.jacobian(self.rate_change, self.tree.v) @ v))
+        return Direction(v, v_dot, self.G_v @ v + self.inertia @ v_dot)
+
+    @cached_property
+    def along_accelerations(self) -> Direction:
+        """Unit changes of the accelerations of the base's speeds."""
+        v_dot = self.complement.Theta_0
+        return Direction(SX(*v_dot.shape), v_dot, self.inertia @ v_dot)
+
+    def along_inputs(self, first: int = 0) -> Direction:
+        """Unit changes of inputs, from one of them on."""
+        B = self.system.forces.B[:, first:]
+        return Direction(SX(*B.shape), SX(*B.shape), -B)
+
+    # asked for instead of the base ---------------------------------------------------------------
+
+    def asked(self, x: SX) -> SX:
+        """Entries of columns of all speeds that belong to the independent ones."""
+        return self.system.chosen(x)
+
+    def by_asked(self, changes: SX, complement: Complement) -> SX:
+        """Changes for unit speeds of a base as those for unit speeds asked for.  (N3)"""
+        if complement.is_direct or not complement.asked:
+            return changes
+        return complement.B.solve_transposed(ca.densify(changes).T).T
+
+    def put_together(
+        self, changes: dict[str, SX], directions: dict[str, Direction]
+    ) -> dict[str, SX]:
+        r"""Changes by the arguments asked for, from those at fixed speeds of the base.
+
+        A direction moves the speeds asked for by their entries of its columns; as much is taken
+        back by their own derivatives.                                           \tag{X7}
+
+        Args:
+            changes: Changes of some quantity, by argument: "nu" and "nu_dot" of the base, "q" of
+                the tangents' base.
+            directions: That they belong to.
+        """
+        found = dict(changes)
+        for name in ("nu_dot", "nu"):
+            if name not in found:
+                continue
+            found[name] = own = self.by_asked(found[name], self.complement)
+            if self.complement.is_direct:
+                continue
+            later = [n for n in found if n != name and not (name == "nu" and n == "nu_dot")]
+            for other in later:
+                moved = directions[other].v_dot if name == "nu_dot" else directions[other].v
+                found[other] = found[other] - own @ self.asked(moved)
+        tangents = self.system.tangents
+        if "q" in found:
+            found["q"] = self.by_asked(found["q"], tangents)
+        if "p" in found and not tangents.is_direct:
+            q = directions["p"].q
+            assert q is not None
+            found["p"] = found["p"] - found["q"] @ q[list(tangents.asked), :]  # (X7)
+        return found
+
+
+class ForwardDerivatives:
+    """Direct dynamics, constraint forces, and all their first derivatives."""
+
+    def __init__(self, equations: Equations) -> None:
+        self.lifted = lifted = LiftedDynamics(equations)
+        self.system, self.complement = lifted.system, lifted.complement
+        self.factor = Factor.of(self.complement.project_inertia(lifted.inertia))
+
+    @cached_property
+    def _value(self) -> SX:
+        """All accelerations."""
+        c, system, lifted = self.complement, self.system, self.lifted
+        need = lifted.of_tree.without_accelerations(system.tree.v) - system.forces.dissipative
+        if system.kept:
+            need += ca.densify(lifted.inertia @ c.sigma_0)
+        force = ca.densify(system.forces.B @ system.u) + system.forces.elastic - need
+        return c.expand(self.factor.solve(c.project(force))) + c.sigma_0
+
+    def table(self, by: Sequence[str], multipliers: bool) -> SX:
+        """Value and derivatives side by side, rows of constraint forces below if asked for.
+
+        Args:
+            by: Arguments, of "q", "nu", "u" and "p", in the order of the columns.
+            multipliers: Whether constraint forces follow.
+        """
+        lifted, c = self.lifted, self.complement
+        directions = {name: self._direction(name) for name in dict.fromkeys((*by, *self._more(by)))}
+        solved = {n: -self._accelerations(d.G) for n, d in directions.items()}
+        rates = {n: self._asked(solved[n], d) for n, d in directions.items()}
+        rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
+        if multipliers:
+            felt = {
+                n: c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved[n]))
+                for n, d in directions.items()
+            }
+            rows.append(self._row(lifted.force, felt, directions, by))
+        return self._resolved(ca.vertcat(*rows))
+
+    def _more(self, by: Sequence[str]) -> list[str]:
+        """Arguments by which it must be known as well: those that others move."""
+        if self.complement.is_direct and self.system.tangents.is_direct:
+            return []
+        return ["nu", "q"] if "p" in by else ["nu"]
+
+    def _direction(self, name: str) -> Direction:
+        lifted = self.lifted
+        if name == "u":
+            return lifted.along_inputs()
+        return {
+            "q": lambda: lifted.along_tangents,
+            "nu": lambda: lifted.along_speeds,
+            "p": lambda: lifted.along_parameters,
+        }[name]()
+
+    def _accelerations(self, G: SX) -> SX:
+        """Accelerations of the base's speeds that columns of forces give."""
+        L, Y = self.complement.factors
+        right = ca.sparsify(Y.T @ (L.T @ G))
+        n, columns = right.shape
+        single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
+        return self.factor.inverse() @ right if single else self.factor.solve(right)
+
+    def _asked(self, solved: SX, direction: Direction) -> SX:
+        """Accelerations asked for: of the base, and what a direction changes without these."""
+        if self.complement.is_direct:
+            return solved
+        return self.system.chosen(self.complement.Theta_0 @ solved + direction.v_dot)
+
+    def _row(
+        self, value: SX, changes: dict[str, SX], directions: dict[str, Direction], by: Sequence[str]
+    ) -> SX:
+        found = self.lifted.put_together(changes, directions)
+        return ca.densify(ca.horzcat(value, *[found[name] for name in by]))
+
+    def _resolved(self, table: SX) -> SX:
+        """The table with speeds, accelerations and forces put in."""
+        lifted, system = self.lifted, self.system
+        force = lifted.needed - ca.densify(system.forces.B @ system.u)
+        lam = ca.densify(self.complement.solve_transposed(force))
+        table = ca.substitute(table, lifted.force, lam) if system.kept else table
+        table = ca.substitute(table, lifted.v_dot, self._value)
+        return system.at_speeds(table)
