@@ -109,7 +109,7 @@ lock:  ## resolve the dependencies of pyproject.toml again (needs Python 3.11)
 	pip="$$scratch/venv/bin/python -m pip --disable-pip-version-check"; \
 	$$pip install -qq '.[dev]'; \
 	$$pip check; \
-	{ sed -n '/^#/p' $(LOCK); $$pip freeze --exclude axode; } > "$$scratch/lock"; \
+	{ sed -n '/^#/p' $(LOCK); $$pip freeze --exclude axode | sed 's/+cpu$$//'; } > "$$scratch/lock"; \
 	cp "$$scratch/lock" $(LOCK)
 
 clean:  ## remove results, the site and caches; keep the environment

@@ -266,6 +266,28 @@ def stiff(found: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def derivatives(found: dict[str, Any]) -> str:
+    """Direct dynamics with all first derivatives against Pinocchio, the least of all turns."""
+    rows = []
+    for label, row in found["derivatives"].items():
+        least = {name: min(seconds) for name, seconds in row["times"].items()}
+        peer = next(t for name, t in least.items() if name.startswith("Pinocchio"))
+        ours = [f"{1e9 * least[name]:.0f} ns ({peer / least[name]:.1f})" for name in (SCALAR, SIMD)]
+        compiled = [f"{row['seconds'][f'compile {name}']:.1f}" for name in (SCALAR, SIMD)]
+        rows.append(
+            (
+                label,
+                spaced(row["operations"]),
+                f"{1e6 * peer:.1f} us",
+                *ours,
+                " / ".join(compiled),
+                f"{row['error']:.0e}",
+            )
+        )
+    heads = ("", "operations", "Pinocchio C++", "single", "batch", "compiled [s]", "error")
+    return table(heads, rows)
+
+
 def derivation(found: dict[str, Any]) -> str:
     rows = []
     for m in found["derivation"]:
@@ -422,6 +444,8 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "workspace": ("workspace", workspaces),
     "derivation conditions": ("derive", conditions),
     "derivation": ("derive", derivation),
+    "derivatives conditions": ("derivatives", conditions),
+    "derivatives": ("derivatives", derivatives),
     "gpu conditions": ("gpu", tables.conditions),
     "gpu kernels": ("gpu", lambda found: tables.kernels(found, table)),
     "gpu calls": ("gpu-calls", lambda found: tables.calls(found, table)),

@@ -61,6 +61,17 @@ def test_where_a_library_swallows_it(tmp_path):
     assert (ending.code, ending.warned) == (130, "interrupted\n")
 
 
+def test_a_viewer_that_is_busy_is_closed_all_the_same(tmp_path):
+    pytest.importorskip("viser", reason="pip install axode[view]")
+    deaf = (
+        "import time; from axode.show.viewer.viewer import Viewer as V; "
+        "V.close = lambda viewer: time.sleep(30)"
+    )
+    command = ["view", "four_bar", "--no-browser", "--port", "0"]
+    ending = press(command, 0.1, tmp_path, before=deaf, wait_for="Axode shows")
+    assert (ending.code, ending.warned) == (0, "") and ending.seconds < 5
+
+
 def test_what_was_simulated_is_written(tmp_path):
     noisy = (
         "from axode.problems.session import Session as S; f = S.advance; "

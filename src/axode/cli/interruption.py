@@ -34,11 +34,13 @@ class _Watch:
     Attributes:
         allowance: Time to end by itself after Ctrl-C [s].
         pressed_at: When Ctrl-C was pressed, on the monotonic clock; None if it was not.
+        code: Exit code of a command that did not end by itself.
         receiver, sender: Ends of a pipe into which the signal is written.
     """
 
     def __init__(self) -> None:
         self.allowance = GRACE
+        self.code = INTERRUPTED
         self.pressed_at: float | None = None
         self.receiver, self.sender = socket.socketpair()
         self.sender.setblocking(False)
@@ -53,7 +55,7 @@ class _Watch:
                         self.allowance = GRACE
                     self.pressed_at = time.monotonic()
             if self.pressed_at is not None and self.used_up:
-                _end()
+                _end(self.code)
 
     @property
     def used_up(self) -> bool:
@@ -98,6 +100,20 @@ def keep_results() -> Iterator[None]:
             _allow(GRACE)
 
 
+@contextlib.contextmanager
+def close_by_it() -> Iterator[None]:
+    """Let Ctrl-C be the way to end the body of a `with`, which is no failure."""
+    if _watch is None:
+        yield
+        return
+    _watch.code = 0
+    try:
+        yield
+        _watch.pressed_at = None
+    finally:
+        _watch.code = INTERRUPTED
+
+
 @dataclass
 class Stop:
     """Outcome of work that Ctrl-C may stop: `interrupted` if it did, `message` if it says more."""
@@ -128,12 +144,6 @@ def write_results() -> None:
     _allow(math.inf)
 
 
-def forgive() -> None:
-    """Forget a press that was the way to end the command."""
-    if _watch is not None:
-        _watch.pressed_at = None
-
-
 def leave_at_once() -> None:
     """End at once if Ctrl-C is pressed from now on: there is nothing left to keep."""
     if _watch is not None:
@@ -149,12 +159,12 @@ def _at_once(number: int, frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
 
 
-def _end() -> None:
+def _end(code: int) -> None:
     """End the process although it is still busy; a bar may have hidden the cursor."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         shown = "\r\x1b[K\x1b[?25h" if os.isatty(2) else ""
-        os.write(2, f"{shown}interrupted\n".encode())
-    os._exit(INTERRUPTED)
+        os.write(2, (shown + ("interrupted\n" if code else "")).encode())
+    os._exit(code)
 
 
 def _unraisable(what: Any) -> None:

@@ -98,9 +98,8 @@ def view(
     else:
         mode = "torque" if torque else "speed"
         looks |= {"drive": mode if drive else False, "start": begin or None, "parameters": values}
-    with interruption.keep_results():  # Ctrl-C closes the viewer
+    with interruption.close_by_it():
         show(shown, **looks)
-    interruption.forgive()
 
 
 def _check_compatible(run: Path | None, time: float | None, drive: bool) -> None:

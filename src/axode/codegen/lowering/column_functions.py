@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from axode.codegen.lowering.instructions import ChunkLowering, Plan
 from axode.codegen.math.elementary import RECIPES
-from axode.codegen.tape.equal_columns import ColumnSet, Group, Step
+from axode.codegen.tape.equal_columns import ColumnSet, ColumnStep, Group
 from axode.codegen.tape.operations import LEAVES, Kind
 
 
@@ -37,7 +37,7 @@ class _ColumnFunction(ChunkLowering):
             "  ret void\n}\n"
         )
 
-    def _compute(self, step: Step) -> str:
+    def _compute(self, step: ColumnStep) -> str:
         if step.kind == Kind.DIV and len(set(step.operands[1])) == 1:
             reciprocal = self._everywhere(self._reciprocal(step.operands[1][0]))
             return self._wide.model("fmul", self._operand(step.operands[0]), reciprocal)

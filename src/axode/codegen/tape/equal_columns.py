@@ -25,7 +25,7 @@ _ARITIES = {int(kind): ARITY[kind] for kind in Kind}  # of leaves, nothing
 
 
 @dataclass(frozen=True)
-class Step:
+class ColumnStep:
     """One operation of columns that are computed alike.
 
     Attributes:
@@ -51,7 +51,7 @@ class ColumnSet:
 
     lanes: int
     seeds: tuple[Group, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ColumnStep, ...]
 
     @property
     def outside(self) -> set[Group]:
@@ -144,7 +144,7 @@ class _Walk:
     def follow(self, results: list[Group]) -> ColumnSet:
         """Follow groups of results as far down as their members are computed alike."""
         seeds: dict[Group, None] = {}
-        steps: dict[Group, Step] = {}
+        steps: dict[Group, ColumnStep] = {}
         waiting, open_ = list(results), set()
         while waiting:
             group = waiting[-1]
@@ -159,7 +159,7 @@ class _Walk:
                 waiting += reversed(operands)
                 continue
             else:
-                steps[group] = Step(group, self._kinds[group[0]], tuple(operands))
+                steps[group] = ColumnStep(group, self._kinds[group[0]], tuple(operands))
             waiting.pop()
         return ColumnSet(len(results[0]), tuple(seeds), tuple(steps.values()))
 
