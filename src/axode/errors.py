@@ -135,7 +135,7 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, result: object, kept: str = "") -> None:
         self.result = result
         super().__init__(
-            "interrupted before the first step: there is no result"
+            "interrupted before there was a result"
             if result is None
             else f"interrupted; what was computed is in the error's .result{kept}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, RunsFailed, UnknownName, shortened
 from axode.model.conditions import Conditions
 from axode.problems.gradients.backward import Backward, Totals
 from axode.problems.gradients.cost import Cost
@@ -116,6 +117,7 @@ def gradient(cost: Cost, of: Any = (), *, progress: bool | None = None) -> Gradi
         found[name] = derivative.reshape((*batch, *derivative.shape[1:]))
     lost = np.where(run.ended, 0.0, np.nan)[:, np.newaxis]
     by_q, by_speeds = (totals.start[name] + lost for name in ("q", "nu"))
+    _warn_of_overflow(run, by_q + 0.0 * by_speeds.sum(axis=1, keepdims=True))
 
     def displace() -> Array:
         there = Conditions(settings.t0, run.starts.p)
@@ -124,6 +126,18 @@ def gradient(cost: Cost, of: Any = (), *, progress: bool | None = None) -> Gradi
 
     by_speeds = by_speeds.reshape(*batch, -1)
     return Gradient(totals.value.reshape(batch), found, by_speeds, displace)
+
+
+def _warn_of_overflow(run: EndedRuns, by_start: Array) -> None:
+    """Warn of runs along which changes grow until numbers cannot hold them."""
+    lost = run.ended & ~np.isfinite(by_start).all(axis=1)
+    if lost.any():
+        warnings.warn(
+            f"derivatives of {int(lost.sum())} of {len(lost)} runs are not finite: small changes "
+            "of their start grow beyond all numbers; make the duration shorter",
+            RunsFailed,
+            stacklevel=3,
+        )
 
 
 def evaluate_cost(cost: Cost) -> Array:
