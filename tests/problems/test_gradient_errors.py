@@ -49,7 +49,7 @@ def test_names_of_variables(lever):
     )
     refused("a name is needed, not 3", ax.gradient, cost, [3], error=unknown)
     refused("'mass' is given twice", ax.gradient, cost, ["mass", "mass"])
-    refused("of: expected names, or values by name, got 7", ax.gradient, cost, 7)
+    refused("by: expected names, or values by name, got 7", ax.gradient, cost, 7)
     refused("gradient: expected a Cost, got", ax.gradient, lever, ["mass"])
     found = ax.gradient(cost, "mass")
     refused("the gradient has no variable 'kp'", lambda: found["kp"], error=unknown)

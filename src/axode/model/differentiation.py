@@ -75,7 +75,7 @@ class Differentiation(ABC):
         *,
         nu_dot: Values | None = None,
         weights: Values | None = None,
-        by: Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
         multipliers: bool = False,
         **options: Unpack[Options],
     ) -> Derivatives:
@@ -84,8 +84,8 @@ class Differentiation(ABC):
         Args:
             function: "forward_dynamics" or "inverse_dynamics".
             q, nu, u, nu_dot, weights: Arguments of the function; left out as there.
-            by: Arguments to differentiate by: "q" along the tangents, "nu", "u", "nu_dot", "p";
-                all that the function and the model have unless given.
+            by: Names of the arguments to differentiate by: "q" along the tangents, "nu", "u",
+                "nu_dot", "p"; all that the function and the model have unless given.
             multipliers: Whether constraint forces and their derivatives follow, of direct dynamics.
             options: See `Options`.
         """

@@ -140,27 +140,27 @@ class Cost:
 
         return evaluate_cost(self.changed(at) if at else self)
 
-    def torch_function(self, of: Sequence[str]) -> TorchCost:
+    def torch_function(self, by: str | Sequence[str]) -> TorchCost:
         """Function of tensors of PyTorch, one per name, which differentiates through it.
 
         Args:
-            of: Names as for `gradient`; tensors are given in this order or by name.
+            by: Names as for `gradient`; tensors are given in this order or by name.
         """
         check_arguments(Cost.torch_function, locals())
         from axode.problems.gradients.wrapped_costs import TorchCost
 
-        return TorchCost(self, of)
+        return TorchCost(self, by)
 
-    def jax_function(self, of: Sequence[str]) -> JaxCost:
+    def jax_function(self, by: str | Sequence[str]) -> JaxCost:
         """Function of arrays of JAX, one per name, which differentiates through it.
 
         Args:
-            of: Names as for `gradient`; arrays are given in this order or by name.
+            by: Names as for `gradient`; arrays are given in this order or by name.
         """
         check_arguments(Cost.jax_function, locals())
         from axode.problems.gradients.wrapped_costs import JaxCost
 
-        return JaxCost(self, of)
+        return JaxCost(self, by)
 
     def present(self, name: str) -> Array:
         """Return the present value of a variable, or its samples."""

@@ -28,12 +28,12 @@ class WrappedCost:
 
     Args:
         cost: The cost.
-        of: Names of the variables, in the order of the arguments.
+        by: Names of the variables, in the order of the arguments.
     """
 
-    def __init__(self, cost: Cost, of: Sequence[str]) -> None:
+    def __init__(self, cost: Cost, by: str | Sequence[str]) -> None:
         self.cost = cost
-        known = read_variables(cost.variables, of)
+        known = read_variables(cost.variables, by)
         self.names = tuple(known)
         sampled = isinstance(cost.input, Sampled)
         # axes of a value behind the batch: samples of an input have one
