@@ -239,6 +239,17 @@ def test_what_is_refused(torch, monkeypatch):
     q = torch.from_numpy(m.home)
     with pytest.raises(ax.InvalidArgument, match="energy takes q, nu; got 3 arguments"):
         f(q, q, q)
+    for named in ({"q": q}, {"speed": q}):
+        with pytest.raises(ax.InvalidArgument, match="energy takes q, nu, each once, t and param"):
+            f(q, **named)
+    assert torch.equal(f(q=q), f(q))
+    with pytest.raises(ax.InvalidArgument, match="q: expected numbers, got 'home'"):
+        f("home")
+    text = "torch traces this value and cannot see through functions of arrays; use model.torch_f"
+    with pytest.raises(ax.InvalidArgument, match=text):
+        m.energy(q.clone().requires_grad_())
+    with pytest.raises(ax.InvalidArgument, match=text):
+        m.energy(q, parameters={"M": torch.ones((), requires_grad=True)})
     with pytest.raises(ax.InvalidArgument, match=r"energy: 'q' has shape \(5,\), expected"):
         f(q[:5])
     with pytest.raises(ax.InvalidArgument, match="not one of the entries of q that can be named"):

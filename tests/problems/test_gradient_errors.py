@@ -137,7 +137,7 @@ def test_laws(lever):
     refused("law has no gain 'ki'", ax.Law, law, kp=1.0, ki=2.0, error=ax.errors.UnknownName)
     refused("Law: the function also takes kp; give each a value", ax.Law, law)
     refused("Law: gain 'kp' must be finite", ax.Law, law, kp=np.inf)
-    refused("Law: gain 'kp' must be a number or an array of them, got 'x'", ax.Law, law, kp="x")
+    refused("Law, gain 'kp': expected numbers, got 'x'", ax.Law, law, kp="x")
     text = "Law: shapes of gains do not fit each other"
     refused(text, ax.Law, law, kp=[1.0, 2.0], kd=[1.0, 2.0, 3.0])
     made = ax.Law(law, kp=[1.0, 2.0])

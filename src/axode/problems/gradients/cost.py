@@ -17,6 +17,7 @@ from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
 from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.gradients.backward import Ends
@@ -136,6 +137,7 @@ class Cost:
         Args:
             at: Values by name instead of those that were given; see `names`.
         """
+        check_arguments(Cost.value, locals())
         from axode.problems.gradients.gradient import evaluate_cost
 
         return evaluate_cost(self.changed(at) if at else self)
@@ -272,10 +274,7 @@ def _one(what: str, value: Any) -> Any:
 
 
 def _finite(name: str, value: npt.ArrayLike) -> Array:
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"'{name}': expected numbers, got {shortened(value)}") from None
+    array = as_numbers(f"'{name}'", value)
     if not np.isfinite(array).all():
         raise InvalidArgument(f"'{name}': must be finite")
     return array

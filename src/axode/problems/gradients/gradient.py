@@ -62,7 +62,7 @@ class Gradient(Mapping[str, Array]):
 
     def __repr__(self) -> str:
         shape = f", {self.value.shape}" if self.value.ndim else f", value {self.value:.6g}"
-        return f"Gradient(by {', '.join(self.derivatives)}{shape})"
+        return f"Gradient(by {', '.join(self.derivatives) or 'start'}{shape})"
 
 
 def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradient:

@@ -60,7 +60,8 @@ class Sensitivities:
         """
         variable = self._variables.get(by) or self._known.resolve(by)
         if variable not in self._changes:
-            raise UnknownName("the run", "sensitivity", by, tuple(self._variables))
+            problem = f"the run has no sensitivity by '{by}'; add it to those of `simulate`."
+            raise UnknownName("the run", "sensitivity", by, tuple(self._variables), problem)
         model, found = self.model, self.model.signals.resolve(signal)
         if found.function in WITHOUT:
             raise NotApplicable(

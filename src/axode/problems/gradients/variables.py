@@ -131,7 +131,7 @@ def _holds_numbers(input: Any) -> bool:
 def _is_number(value: Any) -> bool:
     try:
         np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         return False
     return True
 
