@@ -162,11 +162,19 @@ class Forward:
         self.saved[batch.members[run], nearest[run, row]] = changes
 
     def _in_own_speeds(
-        self, batch: Batch, run: Numbers, state: Array, t: Array, changes: Array
+        self,
+        batch: Batch,
+        run: Numbers,
+        state: Array,
+        t: Array,
+        changes: Array,
+        later: Array | None = None,
     ) -> Array:
+        """Changes of states in the speeds of the user's model; those of their times, if any."""
         d, n, own = batch.dynamics, self.n_q, self.run.model.independent
         known = {"q": state[:, :n], "nu": state[:, n : n + d.n_nu], "t": t[:, np.newaxis]}
         moved = {"q": changes[:, :n], "nu": changes[:, n:]}
+        moved |= {} if later is None else {"t": later}
         nu = self._speeds(batch, run, own, known, moved)
         return np.concatenate([changes[:, :n], nu], axis=1)
 
@@ -204,7 +212,8 @@ class Forward:
         if batch.model is not self.run.model:
             last = batch.outcomes.last[:, : d.n_q + d.n_nu]
             every = np.arange(batch.count)
-            changes = self._in_own_speeds(batch, every, last, batch.outcomes.time, changes)
+            later = self.end[members, np.newaxis]
+            changes = self._in_own_speeds(batch, every, last, batch.outcomes.time, changes, later)
         self.last[members] = changes
 
     def _stop(self, batch: Batch, moved: dict[str, Array], runs: Numbers) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from axode.problems.gradients.ended_runs import EndedRuns, run_logged
 from axode.problems.gradients.start_derivatives import start_derivatives
 from axode.problems.gradients.variables import Variable, read_variables
 from axode.problems.session import Session
-from axode.problems.simulate.inputs import Sampled
+from axode.problems.simulate.inputs import is_cut
 from axode.problems.simulate.step_log import StepLog
 
 Array = npt.NDArray[np.float64]
@@ -104,7 +104,7 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
     batch, order = run.starts.batch, _buffers(variables)
     found: dict[str, Array] = {}
     for name, variable in variables.items():
-        derivative = _derivative(variable, totals, order, cost)
+        derivative = _derivative(variable, totals, order, run)
         key = f"start.{variable.name}" if variable.kind == "start" else variable.name
         for state, change in along.get(key, {}).items():
             derivative = derivative + (totals.start[state] * change).sum(axis=-1)
@@ -156,33 +156,28 @@ def _buffers(variables: Mapping[str, Variable]) -> dict[str, tuple[int, ...]]:
 
 
 def _derivative(
-    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], cost: Cost
+    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], run: EndedRuns
 ) -> Array:
     """Derivative of every run by a variable, but for what the start has to do with it."""
     count = len(totals.value)
     if variable.kind == "start":
         return np.zeros(count)
     if variable.kind == "input":
-        return _by_input(variable, totals, order, cost)
+        return _by_input(variable, totals, order, run)
     name = "p" if variable.kind == "parameter" else "gains"
     return np.array(totals.shared[name][:, order[name].index(variable.place)])
 
 
 def _by_input(
-    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], cost: Cost
+    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], run: EndedRuns
 ) -> Array:
     """Derivative by a constant input or by its samples; zero where a motor's limit cuts them."""
-    place, limits = variable.place, cost.model.facts.limits
-    limit = limits[place] if place < len(limits) else None
+    place, plan = variable.place, run.runs.plan
     if totals.samples is not None:
         found = np.array(totals.samples[..., place])
-        given = cost.plan.sampled
-        assert given is not None
-        values = given.table[..., place]
     else:
         found = np.array(totals.shared["u"][:, order["u"].index(place)])
-        assert cost.plan.constant is not None
-        values = cost.plan.constant[..., place]
-    if limit is not None and isinstance(cost.input, Sampled | Mapping):
-        found[np.broadcast_to(np.abs(values) >= limit, found.shape)] = 0.0
+    values = plan.constant if plan.sampled is None else plan.sampled.table
+    assert values is not None
+    found[np.broadcast_to(is_cut(run.model, values)[..., place], found.shape)] = 0.0
     return found

@@ -16,7 +16,7 @@ from axode.problems.gradients.forward import Forward, push_forward
 from axode.problems.gradients.start_derivatives import start_derivatives
 from axode.problems.gradients.variables import Variable, Variables, read_variables
 from axode.problems.session import Session
-from axode.problems.simulate.inputs import InputPlan
+from axode.problems.simulate.inputs import InputPlan, is_cut
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.starts import Starts
@@ -36,8 +36,8 @@ class Sensitivities:
         plan: Its input.
         variables: What it is differentiated by, by the names given.
         known: All variables of the run.
-        changes: Per variable, changes of coordinates and speeds, (runs, samples, size), and of what
-            all samples share: p, gains, u, (runs, size) each.
+        changes: Per variable, changes of coordinates and speeds, (runs, samples, size), of times,
+            (runs, samples), and of what all samples share: p, gains, u, (runs, size) each.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Sensitivities:
         plan: InputPlan,
         variables: Mapping[str, Variable],
         known: Variables,
-        changes: Mapping[Variable, tuple[Array, dict[str, Array]]],
+        changes: Mapping[Variable, tuple[Array, Array, dict[str, Array]]],
     ) -> None:
         self.model, self.plan, self._variables, self._known = model, plan, variables, known
         self._changes = dict(changes)
@@ -68,7 +68,7 @@ class Sensitivities:
                 f"'{found.name}' has no sensitivity: it sums up the whole run; coordinates, "
                 "speeds, measures, inputs, kinetic and potential energy and forces have one"
             )
-        state, shared = self._changes[variable]
+        state, times, shared = self._changes[variable]
         rows, n = state.shape[1], len(model.coordinates)
         flat = state.reshape(-1, state.shape[-1])
         if found.function in ("q", "nu"):
@@ -77,8 +77,12 @@ class Sensitivities:
         known = self._states(run)
         changes: dict[str, Array] = {"q": flat[:, :n], "nu": flat[:, n:]}
         changes |= {name: np.repeat(a, rows, axis=0) for name, a in shared.items()}
+        if times.any():
+            changes["t"] = times.reshape(-1, 1)
         if self.plan.tape is not None:
             changes["u"] = push_forward(self.plan.tape, known, changes, len(flat))
+        elif self.plan.sampled is not None and times.any():  # of one run, which an event stopped
+            changes["u"] = self.plan.sampled.rate_at(run.time).reshape(rows, -1) * changes["t"]
         if found.function == "u":
             u = changes.get("u", np.zeros((len(flat), len(model.inputs))))
             return u[:, found.index].reshape(*run.batch, rows)
@@ -211,7 +215,7 @@ def compute_sensitivities(
         [v.name for v in variables.values() if v.kind == "start"],
         [v.name for v in variables.values() if v.kind == "parameter"],
     ).along
-    changes: dict[Variable, tuple[Array, dict[str, Array]]] = {}
+    changes: dict[Variable, tuple[Array, Array, dict[str, Array]]] = {}
     for variable in variables.values():
         key = f"start.{variable.name}" if variable.kind == "start" else variable.name
         still = {"q": np.zeros((runs.count, len(model.coordinates)))}
@@ -219,14 +223,19 @@ def compute_sensitivities(
         shared = _shared(model, variable, runs.count, runs.plan)
         made = Forward(run, along.get(key, still), shared, session)
         saved = made.saved[:, :samples]
+        times = np.zeros(saved.shape[:2])
         if runs.count == 1 and samples > runs.lengths[0]:  # the end of a run that was stopped
             saved = np.concatenate([made.saved[:, : runs.lengths[0]], made.last[:, np.newaxis]], 1)
-        changes[variable] = (saved, shared)
+            times = np.append(times[:, : runs.lengths[0]], made.end[:, np.newaxis], axis=1)
+        changes[variable] = (saved, times, shared)
     return Sensitivities(model, runs.plan, variables, known, changes)
 
 
 def _shared(model: Model, variable: Variable, count: int, plan: InputPlan) -> dict[str, Array]:
-    """Unit change of a parameter, gain or constant input, for every run."""
+    """Unit change of a parameter, gain or constant input, for every run.
+
+    An input that is cut by the limit of its motor does not change.
+    """
     sizes = {"parameter": ("p", len(model.parameters)), "input": ("u", len(model.inputs))}
     if plan.gains is not None:
         sizes["gain"] = ("gains", plan.gains.shape[-1])
@@ -235,4 +244,6 @@ def _shared(model: Model, variable: Variable, count: int, plan: InputPlan) -> di
     name, size = sizes[variable.kind]
     change = np.zeros((count, size))
     change[:, variable.place] = 1.0
+    if variable.kind == "input" and plan.constant is not None:
+        change[np.broadcast_to(is_cut(model, plan.constant), change.shape)] = 0.0
     return {name: change}

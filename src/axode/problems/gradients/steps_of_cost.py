@@ -141,14 +141,20 @@ class StepOfCost:
         return Evaluate(tape, ("t", "h", *(f"t_{k}" for k in range(len(self.nodes))), "t_n"))
 
     def _blend(self, k: int) -> Evaluate:
-        """Input between two samples."""
-        n = self.d.n_u
-        tape = formula_tape(
-            "blend",
-            {"part": 1, "a": n, "b": n},
-            lambda part, a, b: {"u": [x + part[0] * (y - x) for x, y in zip(a, b, strict=True)]},
-        )
-        return Evaluate(tape, (f"part_{k}", f"u_before_{k}", f"u_after_{k}", f"u_{k}"))
+        """Input between two samples; it changes with the length of the step."""
+        n, node = self.d.n_u, float(self.nodes[k])
+
+        def blend(
+            t: Vector, h: Vector, start: Vector, period: Vector, row: Vector, a: Vector, b: Vector
+        ) -> dict[str, Vector]:
+            count = (t[0] + node * h[0] - start[0]) / period[0]
+            part = (count - row[0]).most(0.0).least(1.0)
+            return {"u": [x + part * (y - x) for x, y in zip(a, b, strict=True)]}
+
+        sizes = dict.fromkeys(("t", "h", "start", "period", "row"), 1) | {"a": n, "b": n}
+        given = ("t", "h", "sample_start", "sample_period", f"row_{k}")
+        tape = formula_tape("blend", sizes, blend)
+        return Evaluate(tape, (*given, f"u_before_{k}", f"u_after_{k}", f"u_{k}"))
 
     def _stage(self, i: int, ks: Sequence[str]) -> list[Evaluate]:
         """State, input, rate and running cost of a stage."""

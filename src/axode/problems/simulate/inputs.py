@@ -122,6 +122,15 @@ class SampleTable:
             values = values + (place - row)[..., np.newaxis] * (after - values)
         return values
 
+    def rate_at(self, times: Array) -> Array:
+        """How fast the inputs of all runs change at some times [1/s]."""
+        place = (times - self.start) / self.period
+        inside = (place >= 0) & (place < self.count - 1) & (self.between == "linear")
+        row = np.clip(np.floor(place), 0, max(self.count - 2, 0)).astype(int)
+        after = np.minimum(row + 1, self.count - 1)
+        rates: Array = (self.table[..., after, :] - self.table[..., row, :]) / self.period
+        return rates * inside[:, np.newaxis]
+
 
 @dataclass(frozen=True)
 class Callback:
@@ -284,6 +293,12 @@ def limit_inputs(model: Model, u: Array) -> Array:
     """Cut inputs to the limits of the motors."""
     bounds = _limits(model)
     return np.clip(u, -bounds, bounds)
+
+
+def is_cut(model: Model, u: Array) -> npt.NDArray[np.bool_]:
+    """Return which of the inputs, after `limit_inputs`, are at the limit of their motor."""
+    at_limit: npt.NDArray[np.bool_] = np.abs(u) >= _limits(model)
+    return at_limit
 
 
 def _limits(model: Model) -> Array:
