@@ -240,7 +240,7 @@ def test_what_is_refused(torch, monkeypatch):
     with pytest.raises(ax.InvalidArgument, match="energy takes q, nu; got 3 arguments"):
         f(q, q, q)
     for named in ({"q": q}, {"speed": q}):
-        with pytest.raises(ax.InvalidArgument, match="energy takes q, nu, each once, t and param"):
+        with pytest.raises(ax.InvalidArgument, match="q, nu, each once, t and parameters; got '"):
             f(q, **named)
     assert torch.equal(f(q=q), f(q))
     with pytest.raises(ax.InvalidArgument, match="q: expected numbers, got 'home'"):

@@ -43,22 +43,23 @@ class Differentiation(ABC):
         return self._evaluate("tangent_map", {"q": q}, options)
 
     def jacobian(
-        self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]
+        self, function: str, by: str, /, *arguments: Values, **options: Unpack[Options]
     ) -> Array:
         """Derivative of a function by one of its arguments.
 
-        Coordinates are taken as free of each other; along a motion multiply by admissible rates.
+        Coordinates are taken as free of each other; times `tangent_map(q)`, a Jacobian by "q" is
+        that along the tangents.
 
         Args:
             function: Its name, such as "forward_dynamics".
-            wrt: "q", "nu", "nu_dot", "u", or "p" for free parameters.
+            by: "q", "nu", "nu_dot", "u", or "p" for free parameters.
             arguments: Those of the function, in its own order; the last ones may be left out.
             options: See `Options`.
         """
         check_arguments(Differentiation.jacobian, locals())
-        key = ("jacobian", function, wrt)
+        key = ("jacobian", function, by)
         if key not in self._entries:
-            self._entries[key] = self.library.jacobian(function, wrt)
+            self._entries[key] = self.library.jacobian(function, by)
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
         if not 1 <= len(arguments) <= len(names):
             raise InvalidArgument(
@@ -80,6 +81,9 @@ class Differentiation(ABC):
         **options: Unpack[Options],
     ) -> Derivatives:
         """Value and first derivatives of direct or inverse dynamics, all in one call.
+
+        An entry has the unit of the value per unit of the argument; that of a tangent is the unit
+        of its speed times a second.
 
         Args:
             function: "forward_dynamics" or "inverse_dynamics".

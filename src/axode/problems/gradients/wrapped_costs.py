@@ -82,7 +82,7 @@ class TorchCost(WrappedCost):
             for name, value in zip(self.names, given, strict=True)
         ]
         differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-        return _functions()[0].apply(self, differentiated, *tensors)[0]
+        return _cost_function().apply(self, differentiated, *tensors)[0]
 
 
 def _arrays(tensors: Sequence[Any]) -> list[Array]:
@@ -90,8 +90,8 @@ def _arrays(tensors: Sequence[Any]) -> list[Array]:
 
 
 @cache
-def _functions() -> tuple[Any, Any]:
-    """`torch.autograd.Function` of a cost with its derivatives, and of its gradients."""
+def _cost_function() -> Any:
+    """`torch.autograd.Function` of a cost and its derivatives."""
     torch = import_torch()
 
     class CostFunction(torch.autograd.Function):  # type: ignore[misc, name-defined]
@@ -114,8 +114,8 @@ def _functions() -> tuple[Any, Any]:
             count = len(ctx.source.names)
             tensors, found = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
             if not found:  # the outermost of several transforms needs them after all
-                _, *found = cost_function.apply(ctx.source, True, *tensors)
-            return None, None, *gradients.apply(ctx.source, weights, *tensors, *found)
+                _, *found = _cost_function().apply(ctx.source, True, *tensors)
+            return None, None, *_gradients().apply(ctx.source, weights, *tensors, *found)
 
         @staticmethod
         def vmap(
@@ -127,9 +127,17 @@ def _functions() -> tuple[Any, Any]:
                     x if dim is None else x.select(dim, k)
                     for x, dim in zip(tensors, dims[2:], strict=True)
                 ]
-                made.append(cost_function.apply(source, differentiated, *one))
+                made.append(_cost_function().apply(source, differentiated, *one))
             found = tuple(torch.stack(parts) for parts in zip(*made, strict=True))
             return found, (0,) * len(found)
+
+    return CostFunction
+
+
+@cache
+def _gradients() -> Any:
+    """`torch.autograd.Function` of derivatives of a cost times weights."""
+    torch = import_torch()
 
     class Gradients(torch.autograd.Function):  # type: ignore[misc, name-defined]
         """Derivatives of a cost times weights; a function of the variables, to refuse a second."""
@@ -152,8 +160,7 @@ def _functions() -> tuple[Any, Any]:
         def backward(ctx: Any, *_: Any) -> Any:
             raise NotApplicable("a cost has no second derivatives in PyTorch; the first are there")
 
-    cost_function, gradients = CostFunction, Gradients
-    return cost_function, gradients
+    return Gradients
 
 
 class JaxCost(WrappedCost):
