@@ -55,8 +55,8 @@ class Cost:
             signal, or a formula. It is integrated by the method of the steps.
         final: Cost of the end: a function of the state's symbols, a name or a formula.
         match: A `Trajectory` of measured columns, equally spaced in time: the cost has the mean
-            over its samples of the sum of squared differences. `run[["pitch", "yaw_rate"]]`
-            selects columns.
+            over its samples of the sum of squared differences. Coordinates, speeds and measures
+            count, other signals do not. `run[["pitch", "yaw_rate"]]` selects columns.
         scales: By column of `match`, what its differences are divided by; one unless given.
         start, input, method, step, rtol, atol, events, parameters, t0, threads, target, precision:
             As for `simulate`; `method` is "rk4" or "dopri5", `precision` "float64". Steps end at
@@ -299,6 +299,8 @@ def _measured(
     """Times, numbers and columns of what was measured."""
     known = model.signals.names(*STATE_KINDS)
     columns = [name for name in run.names if known.accepts(name)]
+    for name in run.names:
+        model.signals.resolve(name)  # energies and forces are left out, unknown names are refused
     if not columns:
         raise InvalidArgument(
             f"match: {run!r} has no column of a coordinate, a speed or a measure of '{model.name}'"
@@ -331,6 +333,8 @@ def _measured(
 def _checked_scales(given: Mapping[str, float] | None, columns: Sequence[str]) -> list[float]:
     from axode.names import Names
 
+    if given and not columns:
+        raise InvalidArgument("scales: differences to `match` are scaled, which is not given")
     scales = dict.fromkeys(columns, 1.0)
     for name, value in Names("match", "column", columns).by_full_name(given or {}).items():
         scale = float(_finite(f"scales, {name}", value))
