@@ -250,5 +250,20 @@ def test_derivatives_refuse_what_there_is_not():
         model.derivatives("forward_dynamics", q, by=["p"])
     with pytest.raises(ax.InvalidArgument, match="has no derivatives of multipliers"):
         model.derivatives("inverse_dynamics", q, multipliers=True)
-    with pytest.raises(ax.InvalidArgument, match="by takes a list of names of arguments"):
-        model.derivatives("forward_dynamics", q, by="q")
+    with pytest.raises(ax.InvalidArgument, match="by takes names of arguments of forward_dynamics"):
+        model.derivatives("forward_dynamics", q, by=[])
+    with pytest.raises(ax.UnknownName, match="those by 'q' are along the tangents"):
+        model.derivatives("forward_dynamics", q, by=["tangents"])
+    name = next(iter(model.parameters))
+    with pytest.raises(ax.UnknownName, match=f"'{name}' is a parameter; all of them are the argum"):
+        model.derivatives("forward_dynamics", q, by=name)
+    with pytest.raises(ax.InvalidArgument, match="does not take nu_dot; inverse_dynamics does"):
+        model.derivatives("forward_dynamics", q, nu_dot=np.zeros(len(model.independent)))
+
+
+def test_derivatives_have_a_short_text():
+    model = case_of("parametric_loop").equations.compile("interpreter")
+    found = model.derivatives("forward_dynamics", model.home, by="nu", multipliers=True)
+    n, rows = len(model.independent), len(model.rows)
+    own, forces = (f"value ({k},), by_nu ({k}, {n})" for k in (n, rows))
+    assert repr(found) == f"Derivatives({own}, multipliers Derivatives({forces}))"

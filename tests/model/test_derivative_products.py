@@ -145,7 +145,7 @@ def test_a_hessian_takes_fewer_directions_than_columns():
     flat = model("seven_axis_arm").products("input_force").hessian(("u",))
     assert flat.call.directions == 0
     assert (
-        not model("seven_axis_arm").hessian("input_force", np.ones(7), np.ones(7), of=["u"]).any()
+        not model("seven_axis_arm").hessian("input_force", np.ones(7), np.ones(7), by=["u"]).any()
     )
 
 
@@ -158,7 +158,7 @@ def test_columns_without_a_common_row_share_a_direction():
     m = bot.derive().compile("interpreter")
     assert m.products("forward_dynamics").hessian(("q", "nu")).call.directions == 1
     q = np.array([0.3, 0.5, 0.7])
-    found = m.hessian("forward_dynamics", np.ones(3), q, of=("q", "nu"))
+    found = m.hessian("forward_dynamics", np.ones(3), q, by=("q", "nu"))
     expected = -m.forward_dynamics(q)  # sines
     assert found == pytest.approx(np.diag([*expected, 0.0, 0.0, 0.0]))
 
@@ -170,7 +170,7 @@ def test_tangents(name):
     known, rng = state(m, spread=0.0), np.random.default_rng(5)
     q, nu, u = (known[argument] for argument in ("q", "nu", "u"))
     weights, xi = rng.normal(size=nu.size), rng.normal(size=len(m.tangents))
-    gradient = m.vjp(function, weights, q, nu, u, of=["q", "tangents"])
+    gradient = m.vjp(function, weights, q, nu, u, by=["q", "tangents"])
     T = m.tangent_map(q)
     assert gradient["tangents"] == pytest.approx(gradient["q"] @ T, rel=1e-12, abs=1e-12)
     by_name = dict(zip(m.tangents, xi, strict=True))
@@ -192,10 +192,10 @@ def test_tangents(name):
     places = zip((-1, 16, -30, 16, -1), (-2, -1, 0, 1, 2), strict=True)
     expected = sum(c * moved(k * h) for c, k in places) / (12 * h * h)
     of = ["tangents", "nu", "u"]
-    hessian = m.hessian(function, weights, q, nu, u, of=of)
+    hessian = m.hessian(function, weights, q, nu, u, by=of)
     assert (hessian == hessian.T).all()
     assert xi @ hessian[: xi.size, : xi.size] @ xi == pytest.approx(expected, rel=1e-5)
-    product = m.hessian_product(function, weights, {"tangents": xi}, q, nu, u, of=of)
+    product = m.hessian_product(function, weights, {"tangents": xi}, q, nu, u, by=of)
     joined = np.concatenate([*product.values()])
     assert joined == pytest.approx(hessian[:, : xi.size] @ xi, rel=1e-10, abs=1e-10)
 
@@ -215,7 +215,7 @@ def test_batches_names_states_and_options():
         "u": (4, 2),
         "p": (4, 9),
     }
-    one = m.vjp("forward_dynamics", weights[2], q, nu, u, of=["nu"])
+    one = m.vjp("forward_dynamics", weights[2], q, nu, u, by=["nu"])
     assert list(one) == ["nu"]
     assert one["nu"] == pytest.approx(many["nu"][2], rel=1e-12)
     by_order = m.jvp("forward_dynamics", {"q": np.eye(6)[2]}, q, nu, u)
@@ -226,9 +226,9 @@ def test_batches_names_states_and_options():
     there = ax.assemble(m, {"theta3": 0.3})
     q0, nu0 = there.vectors(m)
     assert (m.jvp("energy", {"nu": nu}, there) == m.jvp("energy", {"nu": nu}, q0, nu0)).all()
-    light = m.vjp("energy", [0.0, 1.0], q, parameters={"M": 0.0}, of=["q"])["q"]
-    assert np.abs(light).max() < np.abs(m.vjp("energy", [0.0, 1.0], q, of=["q"])["q"]).max()
-    assert m.hessian("energy", [1.0, 0.0], np.stack([q] * 3), nu, of=["nu"]).shape == (3, 3, 3)
+    light = m.vjp("energy", [0.0, 1.0], q, parameters={"M": 0.0}, by=["q"])["q"]
+    assert np.abs(light).max() < np.abs(m.vjp("energy", [0.0, 1.0], q, by=["q"])["q"]).max()
+    assert m.hessian("energy", [1.0, 0.0], np.stack([q] * 3), nu, by=["nu"]).shape == (3, 3, 3)
     out = np.empty(3)
     assert m.jvp("forward_dynamics", {"u": u}, q, nu, u, out=out) is out
 
@@ -306,12 +306,18 @@ def test_what_is_refused():
     m = model("differential_drive")
     q = m.home
     with pytest.raises(ax.UnknownName, match="function 'energy' has no argument 'u'"):
-        m.vjp("energy", [1.0, 0.0], q, of=["u"])
+        m.vjp("energy", [1.0, 0.0], q, by=["u"])
     with pytest.raises(ax.UnknownName, match="tangents"):
         m.jvp("energy", {"v": [1.0]}, q)
+    with pytest.raises(ax.InvalidArgument, match="by takes names of arguments of energy, q, nu"):
+        m.hessian("energy", [1.0, 0.0], q, by=[])
+    with pytest.raises(ax.InvalidArgument, match=r"'q': a change of . numbers is needed"):
+        m.jvp("energy", {"q": [1.0]}, q)
     with pytest.raises(ax.InvalidArgument, match=r"weights of energy have shape \(3,\), expected"):
         m.vjp("energy", [1.0, 0.0, 1.0], q)
-    with pytest.raises(ax.InvalidArgument, match="energy takes q, nu; got 3 arguments"):
+    with pytest.raises(
+        ax.InvalidArgument, match="energy takes q, nu, by position; got 3 arguments"
+    ):
         m.vjp("energy", [1.0, 0.0], q, q, q)
     with pytest.raises(ax.InvalidArgument, match="its gradients are views of one new array"):
         m.vjp("energy", [1.0, 0.0], q, out=q)

@@ -93,7 +93,7 @@ def test_functions_of_pytorch_see_through(torch):
     batch = torch.stack([x, 2 * x])
     each = vmap(grad(total), in_dims=(0, None))(batch, y)
     np.testing.assert_allclose(each[1], grad(total)(2 * x, y), atol=SAME)
-    second = m.hessian("forward_dynamics", np.ones(3), q, nu, of=["q"])
+    second = m.hessian("forward_dynamics", np.ones(3), q, nu, by=["q"])
     ways = product((jacfwd, jacrev), repeat=2)
     for way in (hessian, *(lambda f, a=a, b=b: a(b(f)) for a, b in ways)):
         np.testing.assert_allclose(way(total)(x, y), second, atol=SAME)
@@ -199,10 +199,10 @@ def test_transformations_of_jax(jax):
     def total(q, nu):
         return f(q, nu).sum()
 
-    expected = m.vjp("forward_dynamics", np.ones(3), np.stack([q, 2 * q]), nu, of=["q"])["q"]
+    expected = m.vjp("forward_dynamics", np.ones(3), np.stack([q, 2 * q]), nu, by=["q"])["q"]
     each = jax.jit(jax.vmap(jax.grad(total), in_axes=(0, None)))(np.stack([q, 2 * q]), nu)
     np.testing.assert_allclose(each, expected, atol=SAME)
-    second = m.hessian("forward_dynamics", np.ones(3), q, nu, of=["q"])
+    second = m.hessian("forward_dynamics", np.ones(3), q, nu, by=["q"])
     for way in (jax.hessian, lambda f: jax.jacrev(jax.jacfwd(f))):  # check_grads has the others
         np.testing.assert_allclose(way(total)(q, nu), second, atol=SAME)
     with pytest.raises(ax.NotApplicable, match="has no third derivatives in JAX"):
@@ -239,6 +239,17 @@ def test_what_is_refused(torch, monkeypatch):
     q = torch.from_numpy(m.home)
     with pytest.raises(ax.InvalidArgument, match="energy takes q, nu; got 3 arguments"):
         f(q, q, q)
+    for named in ({"q": q}, {"speed": q}):
+        with pytest.raises(ax.InvalidArgument, match="q, nu, each once, t and parameters; got '"):
+            f(q, **named)
+    assert torch.equal(f(q=q), f(q))
+    with pytest.raises(ax.InvalidArgument, match="q: expected numbers, got 'home'"):
+        f("home")
+    text = "torch traces this value and cannot see through functions of arrays; use model.torch_f"
+    with pytest.raises(ax.InvalidArgument, match=text):
+        m.energy(q.clone().requires_grad_())
+    with pytest.raises(ax.InvalidArgument, match=text):
+        m.energy(q, parameters={"M": torch.ones((), requires_grad=True)})
     with pytest.raises(ax.InvalidArgument, match=r"energy: 'q' has shape \(5,\), expected"):
         f(q[:5])
     with pytest.raises(ax.InvalidArgument, match="not one of the entries of q that can be named"):

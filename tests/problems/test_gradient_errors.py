@@ -49,7 +49,7 @@ def test_names_of_variables(lever):
     )
     refused("a name is needed, not 3", ax.gradient, cost, [3], error=unknown)
     refused("'mass' is given twice", ax.gradient, cost, ["mass", "mass"])
-    refused("of: expected names, or values by name, got 7", ax.gradient, cost, 7)
+    refused("by: expected names, or values by name, got 7", ax.gradient, cost, 7)
     refused("gradient: expected a Cost, got", ax.gradient, lever, ["mass"])
     found = ax.gradient(cost, "mass")
     refused("the gradient has no variable 'kp'", lambda: found["kp"], error=unknown)
@@ -112,6 +112,11 @@ def test_measurements(lever):
     run = ax.simulate(lever, 0.2, start=HINGE, save_every=0.05)
     refused("match: expected a trajectory, got", cost_of, lever, match=np.zeros(3))
     refused("has no column of a coordinate", cost_of, lever, match=run[["kinetic"]])
+    named = run[["hinge"]].changed(names=("hing",), kinds={"hing": "coordinate"})
+    unknown = ax.errors.UnknownName
+    refused("has no signal 'hing'", cost_of, lever, match=named, error=unknown)
+    text = "scales: differences to `match` are scaled, which is not given"
+    refused(text, cost_of, lever, scales={"hinge": 0.1})
     odd = run.resample([0.0, 0.05, 0.2])
     text = "match: samples must be equally spaced; resample the run first: run.resample(times)"
     refused(text, cost_of, lever, match=odd)
@@ -137,9 +142,12 @@ def test_laws(lever):
     refused("law has no gain 'ki'", ax.Law, law, kp=1.0, ki=2.0, error=ax.errors.UnknownName)
     refused("Law: the function also takes kp; give each a value", ax.Law, law)
     refused("Law: gain 'kp' must be finite", ax.Law, law, kp=np.inf)
-    refused("Law: gain 'kp' must be a number or an array of them, got 'x'", ax.Law, law, kp="x")
+    refused("Law, gain 'kp': expected numbers, got 'x'", ax.Law, law, kp="x")
     text = "Law: shapes of gains do not fit each other"
     refused(text, ax.Law, law, kp=[1.0, 2.0], kd=[1.0, 2.0, 3.0])
+    vector = ax.Law(lambda s, k: [k[0] * s["hinge"] + k[1]], k=[1.0, 2.0])
+    text = "a gain is one number, and an array of them makes a batch of runs; give"
+    refused(text, ax.simulate, lever, 0.1, input=vector)
     made = ax.Law(law, kp=[1.0, 2.0])
     assert made.batch == (2,) and repr(made) == "Law(law, kp: (2,))"
     assert repr(made.changed(kp=3.0)) == "Law(law, kp=3)"

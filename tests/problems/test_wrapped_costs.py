@@ -51,6 +51,24 @@ def test_pytorch():
     )
 
 
+def test_transforms_of_pytorch():
+    torch = pytest.importorskip("torch", reason="pip install axode[torch]")
+    f, both = cost().torch_function("kp"), torch.tensor([3.0, 2.0], dtype=torch.float64)
+    expected = ax.gradient(cost(), {"kp": both.numpy()})
+    value, slope = (torch.from_numpy(np.array(x)) for x in (expected.value, expected["kp"]))
+    vmap, grad = torch.func.vmap, torch.func.grad
+    torch.testing.assert_close(vmap(f)(both), value, rtol=SAME, atol=0)
+    torch.testing.assert_close(vmap(grad(f))(both), slope, rtol=SAME, atol=0)
+    torch.testing.assert_close(grad(lambda k: vmap(f)(k).sum())(both), slope, rtol=SAME, atol=0)
+    torch.testing.assert_close(torch.func.jacrev(f)(both), torch.diag(slope), rtol=SAME, atol=0)
+    with pytest.raises(ax.NotApplicable, match="a cost has no second derivatives in PyTorch"):
+        grad(grad(f))(both[0])
+    kp = both[0].clone().requires_grad_()
+    (first,) = torch.autograd.grad(f(kp), kp, create_graph=True)
+    with pytest.raises(ax.NotApplicable, match="no second derivatives"):
+        first.backward()
+
+
 def test_jax():
     jax = pytest.importorskip("jax", reason="pip install axode[jax]")
     from jax.test_util import check_grads
@@ -78,7 +96,9 @@ def test_what_is_refused(monkeypatch):
         with pytest.raises(ax.InvalidArgument, match=r"the cost takes kp, M, start\.theta3, each"):
             f(*given, **named)
     with pytest.raises(ax.UnknownName, match="kd"):
-        cost().torch_function(["kd"])
+        cost().torch_function("kd")
+    with pytest.raises(ax.InvalidArgument, match="kp: expected numbers, got 'fast'"):
+        f("fast", 2.0, 3.0)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ax.NotApplicable, match="tensors need PyTorch"):
         f(1.0, 2.0, 3.0)

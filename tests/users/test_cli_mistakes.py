@@ -119,6 +119,8 @@ MISTAKES = [
     ("export unicycle", 2, "Missing option"),
     ("export unicycle --to u.exe", 2, "should end in"),
     ("export unicycle --to u.c --functions fly", 1, "has no function 'fly'"),
+    ("export unicycle --to u.axm --functions fly", 1, "has no function 'fly'"),
+    ("export unicycle --to u.wasm --functions fly", 1, "has no function 'fly'"),
     ("export unicycle --to u.c --parameters loose", 2, "neither fixed nor free"),
     ("export unicycle --to u.c --rollout rk4", 2, "for .ptx files"),
     ("export unicycle --to u.toml --functions energy", 2, "holds no functions"),

@@ -210,13 +210,8 @@ def _export_mechanism(
 def _export_model(
     model: Model, to: Path, asked: tuple[str, ...], more: dict[str, Any]
 ) -> list[Path]:
-    from axode.errors import UnknownName
-
     if asked == ("all",):
         asked = model.functions
-    for name in asked:
-        if name.partition("_by_")[0] not in model.functions:
-            raise UnknownName(f"model '{model.name}'", "function", name, model.functions)
     return list(model.export(to, asked or None, **more))
 
 

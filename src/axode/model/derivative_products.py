@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.conditions import Options
+from axode.model.derivative_table import argument_names
 from axode.model.differentiation import Differentiation
 from axode.model.function_products import FunctionProducts
 from axode.model.function_source import Entry
@@ -58,9 +59,9 @@ class DerivativeProducts(Differentiation):
         """
         check_arguments(DerivativeProducts.jvp, locals())
         source = self.products(function)
-        along = source.check([*directions])
+        along = self._names(source, [*directions]) if directions else ()
         entry = source.jvp(along)
-        values = _named(source, arguments) | self._directions(directions)
+        values = _named(source, arguments) | self._directions(source, directions)
         changed = self._run(("jvp", function, along), entry, values, options)
         if function == "contact_forces":
             for wheel, component in self.facts.unknown_forces:
@@ -73,7 +74,7 @@ class DerivativeProducts(Differentiation):
         weights: npt.ArrayLike,
         /,
         *arguments: Values,
-        of: Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
         **options: Unpack[Options],
     ) -> dict[str, Array]:
         """Gradient of a weighted sum of a function's results: weights times Jacobian.
@@ -82,15 +83,15 @@ class DerivativeProducts(Differentiation):
             function: Its name, such as "forward_dynamics".
             weights: One per result, in the shape of the result.
             arguments: Those of the function, in its own order; the last ones may be left out.
-            of: Arguments by which it is differentiated; all unless given.
+            by: Names of the arguments to differentiate by; all unless given.
             options: See `Options`; there is no `out`.
 
         Returns:
-            One gradient per argument in `of`, by name.
+            One gradient per argument in `by`, by name.
         """
         check_arguments(DerivativeProducts.vjp, locals())
         source = self.products(function)
-        names = source.check(source.arguments if of is None else of)
+        names = self._names(source, by)
         values = _named(source, arguments) | self._weights(source, weights)
         _refuse_out("vjp", options)
         packed = self._run(("vjp", function, names), source.vjp(names), values, options)
@@ -103,7 +104,7 @@ class DerivativeProducts(Differentiation):
         directions: Mapping[str, Values],
         /,
         *arguments: Values,
-        of: Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
         **options: Unpack[Options],
     ) -> dict[str, Array]:
         """Derivative of what `vjp` gives along changes of the arguments: Hessian times vector.
@@ -113,15 +114,15 @@ class DerivativeProducts(Differentiation):
             weights: One per result, in the shape of the result.
             directions: Changes by the name of the argument, as in `jvp`.
             arguments: Those of the function, in its own order; the last ones may be left out.
-            of: Arguments of the gradient; all unless given.
+            by: Names of the arguments of the gradient; all unless given.
             options: See `Options`; there is no `out`.
         """
         check_arguments(DerivativeProducts.hessian_product, locals())
         source = self.products(function)
-        names = source.check(source.arguments if of is None else of)
-        along = source.check([*directions])
+        names = self._names(source, by)
+        along = self._names(source, [*directions]) if directions else ()
         values = _named(source, arguments) | self._weights(source, weights)
-        values |= self._directions(directions)
+        values |= self._directions(source, directions)
         _refuse_out("hessian_product", options)
         entry = source.second_order(names, along)
         packed = self._run(("second", function, names, along), entry, values, options)
@@ -133,7 +134,7 @@ class DerivativeProducts(Differentiation):
         weights: npt.ArrayLike,
         /,
         *arguments: Values,
-        of: Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
         **options: Unpack[Options],
     ) -> Array:
         """Second derivatives of a weighted sum of a function's results, a symmetric matrix.
@@ -146,13 +147,13 @@ class DerivativeProducts(Differentiation):
             function: Its name, such as "forward_dynamics".
             weights: One per result, in the shape of the result.
             arguments: Those of the function, in its own order; the last ones may be left out.
-            of: Arguments whose elements, one after the other, are rows and columns; all unless
-                given.
+            by: Names of the arguments whose entries, one after the other, are rows and columns;
+                all unless given.
             options: See `Options`.
         """
         check_arguments(DerivativeProducts.hessian, locals())
         source = self.products(function)
-        names = source.check(source.arguments if of is None else of)
+        names = self._names(source, by)
         values = _named(source, arguments) | self._weights(source, weights)
         return self._run(("hessian", function, names), source.hessian(names), values, options)
 
@@ -197,12 +198,28 @@ class DerivativeProducts(Differentiation):
         self._entries[key] = entry
         return self._evaluate(key, values, options)
 
-    def _directions(self, given: Mapping[str, Values]) -> dict[str, Any]:
-        """Changes of arguments by the names of their ports."""
-        return {
-            f"{argument}_direction": self._arguments.direction(argument, value)
-            for argument, value in given.items()
-        }
+    def _names(self, source: FunctionProducts, by: str | Sequence[str] | None) -> tuple[str, ...]:
+        """Arguments to differentiate by; all unless given."""
+        if by is None:
+            return source.arguments
+        return argument_names(source.name, by, source.differentiable, dict(self.facts.parameters))
+
+    def _directions(self, source: FunctionProducts, given: Mapping[str, Values]) -> dict[str, Any]:
+        """Changes of arguments by the names of their ports.
+
+        Raises:
+            InvalidArgument: for one of another length than the argument.
+        """
+        found: dict[str, Any] = {}
+        for argument, size in source.sizes(tuple(given)).items():
+            array = self._arguments.direction(argument, given[argument])
+            if not array.ndim or array.shape[-1] != size:
+                raise InvalidArgument(
+                    f"directions, '{argument}': a change of {size} numbers is needed, by name or "
+                    f"in order, got the shape {tuple(array.shape)}"
+                )
+            found[f"{argument}_direction"] = array
+        return found
 
     def _weights(self, source: FunctionProducts, given: npt.ArrayLike) -> dict[str, Any]:
         """Weights of the results as vectors, by the name of their port."""
@@ -235,7 +252,7 @@ def _named(source: FunctionProducts, arguments: Sequence[Any]) -> dict[str, Any]
     names = [name for name in source.arguments if name not in ("t", "p")]
     if not min(1, len(names)) <= len(arguments) <= len(names):
         raise InvalidArgument(
-            f"{source.name} takes {', '.join(names)}; got {len(arguments)} arguments"
+            f"{source.name} takes {', '.join(names)}, by position; got {len(arguments)} arguments"
         )
     return dict(zip(names, arguments, strict=False))
 

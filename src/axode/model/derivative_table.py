@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, NotApplicable, shortened
+from axode.codegen.tape.products import TANGENTS
+from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.model.consistency import table_sizes
-from axode.symbolic.derivative_names import ROWS, TableName
+from axode.symbolic.derivative_names import DIFFERENTIATED, ROWS, TableName
 
 if TYPE_CHECKING:
     from axode.model.conditions import Options
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Derivatives:
     """A function's value and its first derivatives, any batch axes first.
 
@@ -47,17 +48,28 @@ class Derivatives:
     by_p: Array | None = None
     multipliers: Derivatives | None = None
 
+    def __repr__(self) -> str:
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        parts = (
+            f"{name} {part!r}" if name == "multipliers" else f"{name} {tuple(part.shape)}"
+            for name, part in given.items()
+            if part is not None
+        )
+        return f"Derivatives({', '.join(parts)})"
+
 
 def evaluate_derivatives(
     model: Model,
     function: str,
     arguments: dict[str, Any],
-    by: Sequence[str] | None,
+    by: str | Sequence[str] | None,
     multipliers: bool,
     options: Options,
 ) -> Derivatives:
     """See `Model.derivatives`."""
-    name = TableName(function, _names(by), multipliers)
+    if function not in DIFFERENTIATED:
+        raise UnknownName("derivatives", "function", function, DIFFERENTIATED)
+    _check_used(function, arguments)
     sizes = table_sizes(model.facts, function)
     if by is not None and "p" in by and "p" not in sizes and model.facts.parameters:
         raise InvalidArgument(
@@ -67,6 +79,9 @@ def evaluate_derivatives(
         raise NotApplicable(
             f"model '{model.name}' was read from a file that names no tangents; save it again"
         )
+    known, parameters = [n for n in DIFFERENTIATED[function] if n in sizes], model.parameters
+    chosen = None if by is None else argument_names(function, by, known, parameters)
+    name = TableName(function, chosen, multipliers)
     columns = name.columns(sizes)
     table = model.evaluate(name.text, arguments, options)
     rows = len(getattr(model, {"nu": "independent", "u": "inputs"}[ROWS[function]]))
@@ -74,12 +89,47 @@ def evaluate_derivatives(
     return _split(table[..., :rows, :], columns, forces)
 
 
-def _names(by: Sequence[str] | None) -> tuple[str, ...] | None:
-    if by is None:
-        return None
-    if isinstance(by, str) or not all(isinstance(name, str) for name in by):
-        raise InvalidArgument(f"by takes a list of names of arguments, got {shortened(by)}")
-    return tuple(dict.fromkeys(by))
+def argument_names(
+    function: str, given: str | Sequence[str], known: Sequence[str], parameters: Collection[str]
+) -> tuple[str, ...]:
+    """Names of arguments to differentiate by, each once.
+
+    Args:
+        function: Name of the function.
+        given: What was given: a name or several.
+        known: Names of the arguments that there are.
+        parameters: Names of the model's parameters, for the remedy.
+
+    Raises:
+        InvalidArgument: for anything but names, and for none.
+        UnknownName: for other names.
+    """
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument(
+            f"by takes names of arguments of {function}, {', '.join(known)}; got {shortened(given)}"
+        )
+    for name in names:
+        if name not in known:
+            problem = ""
+            if name in parameters:
+                problem = f"{function}: '{name}' is a parameter; all of them are the argument 'p'."
+            elif name == TANGENTS:
+                problem = f"derivatives: those by 'q' are along the tangents, see model.{TANGENTS}."
+            raise UnknownName(f"function '{function}'", "argument", name, known, problem)
+    return tuple(dict.fromkeys(names))
+
+
+def _check_used(function: str, arguments: dict[str, Any]) -> None:
+    """Check that nothing was given that the function does not take."""
+    if function == "inverse_dynamics":
+        return
+    for name in ("nu_dot", "weights"):
+        if arguments[name] is not None:
+            raise InvalidArgument(
+                f"{function} does not take {name}; inverse_dynamics does, and {function} takes "
+                "q, nu and u"
+            )
 
 
 def _split(

@@ -43,22 +43,23 @@ class Differentiation(ABC):
         return self._evaluate("tangent_map", {"q": q}, options)
 
     def jacobian(
-        self, function: str, wrt: str, /, *arguments: Values, **options: Unpack[Options]
+        self, function: str, by: str, /, *arguments: Values, **options: Unpack[Options]
     ) -> Array:
         """Derivative of a function by one of its arguments.
 
-        Coordinates are taken as free of each other; along a motion multiply by admissible rates.
+        Coordinates are taken as free of each other; times `tangent_map(q)`, a Jacobian by "q" is
+        that along the tangents.
 
         Args:
             function: Its name, such as "forward_dynamics".
-            wrt: "q", "nu", "nu_dot", "u", or "p" for free parameters.
+            by: "q", "nu", "nu_dot", "u", or "p" for free parameters.
             arguments: Those of the function, in its own order; the last ones may be left out.
             options: See `Options`.
         """
         check_arguments(Differentiation.jacobian, locals())
-        key = ("jacobian", function, wrt)
+        key = ("jacobian", function, by)
         if key not in self._entries:
-            self._entries[key] = self.library.jacobian(function, wrt)
+            self._entries[key] = self.library.jacobian(function, by)
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
         if not 1 <= len(arguments) <= len(names):
             raise InvalidArgument(
@@ -75,17 +76,20 @@ class Differentiation(ABC):
         *,
         nu_dot: Values | None = None,
         weights: Values | None = None,
-        by: Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
         multipliers: bool = False,
         **options: Unpack[Options],
     ) -> Derivatives:
         """Value and first derivatives of direct or inverse dynamics, all in one call.
 
+        An entry has the unit of the value per unit of the argument; that of a tangent is the unit
+        of its speed times a second.
+
         Args:
             function: "forward_dynamics" or "inverse_dynamics".
             q, nu, u, nu_dot, weights: Arguments of the function; left out as there.
-            by: Arguments to differentiate by: "q" along the tangents, "nu", "u", "nu_dot", "p";
-                all that the function and the model have unless given.
+            by: Names of the arguments to differentiate by: "q" along the tangents, "nu", "u",
+                "nu_dot", "p"; all that the function and the model have unless given.
             multipliers: Whether constraint forces and their derivatives follow, of direct dynamics.
             options: See `Options`.
         """

@@ -15,7 +15,6 @@ from axode.codegen.tape import products
 from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.products import TANGENTS, HessianPlan
 from axode.codegen.tape.tape import Tape
-from axode.errors import UnknownName
 from axode.model.function_source import AbstractLibrary, Entry
 
 SAMPLES_AT_ONCE = 4096  # of a Hessian: arguments are repeated for every direction
@@ -51,17 +50,10 @@ class FunctionProducts:
         """The tape that has these arguments."""
         return self._displaced if TANGENTS in names else self.tape
 
-    def check(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Check names of arguments by which the function can be differentiated.
-
-        Raises:
-            UnknownName: for others.
-        """
-        known = (*self.arguments, *((TANGENTS,) if "q" in self.arguments else ()))
-        for name in names:
-            if name not in known:
-                raise UnknownName(f"function '{self.name}'", "argument", name, known)
-        return tuple(dict.fromkeys(names))
+    @property
+    def differentiable(self) -> tuple[str, ...]:
+        """Names of arguments by which the function can be differentiated."""
+        return (*self.arguments, *((TANGENTS,) if "q" in self.arguments else ()))
 
     def sizes(self, names: tuple[str, ...]) -> dict[str, int]:
         """Lengths of arguments."""

@@ -73,7 +73,8 @@ class NamedArguments:
             return value  # it stays where it is
         try:
             return np.asarray(value, dtype=float)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            check_tracked(argument, value)
             raise InvalidArgument(
                 f"{argument} must be numbers in order or by name, got {shortened(value)}"
             ) from None
@@ -209,5 +210,20 @@ def as_numbers(name: str, value: Any) -> Array:
     """
     try:
         return np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        check_tracked(name, value)
         raise InvalidArgument(f"{name}: expected numbers, got {shortened(value)}") from None
+
+
+def check_tracked(name: str, value: Any) -> None:
+    """Refuse a tensor whose numbers its library does not hand out, because it traces them.
+
+    Raises:
+        InvalidArgument: naming the functions that libraries differentiate through.
+    """
+    library = type(value).__module__.partition(".")[0]
+    if library in ("torch", "jax"):
+        raise InvalidArgument(
+            f"{name}: {library} traces this value and cannot see through functions of arrays; use "
+            f"model.{library}_function or cost.{library}_function, or give plain numbers"
+        )

@@ -22,7 +22,7 @@ from axode.errors import InvalidArgument, shortened
 from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.named_arguments import as_numbers
+from axode.model.named_arguments import as_numbers, check_tracked
 from axode.model.state import State
 from axode.names import NamedValues
 
@@ -164,7 +164,9 @@ def _from_arrays(model: Model, given: tuple[Any, ...], argument: str) -> GivenSt
         arrays = [np.asarray(a, dtype=float) for a in given]
         if not all(a.ndim for a in arrays):
             raise ValueError("a vector is needed")
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        for value in given:
+            check_tracked(argument, value)
         shown = given if len(given) != 1 else given[0]
         raise InvalidArgument(f"{argument}: expected {FORMS}, got {shortened(shown)}") from None
     sizes = (len(model.coordinates), len(model.independent))

@@ -116,6 +116,21 @@ def traced_tape(
 # models that have their equations ----------------------------------------------------------------
 
 
+def _with_gains(name: str, function: Function, gains: Mapping[str, Any]) -> Function:
+    """Function of the state alone, gains being symbols of one number each."""
+
+    def call(state: Any) -> Any:
+        try:
+            return function(state, **gains)
+        except RuntimeError as error:  # of CasADi, for the second entry of a symbol
+            raise InvalidArgument(
+                f"{name}: a gain is one number, and an array of them makes a batch of runs; give "
+                f"every entry of a vector a name of its own ({str(error).splitlines()[-1]})"
+            ) from None
+
+    return call
+
+
 def _casadi_tape(
     model: Model,
     name: str,
@@ -142,7 +157,7 @@ def _casadi_tape(
             return nu
 
     named = {gain: ca.SX.sym(gain) for gain in gains}
-    call = (lambda s: function(s, **named)) if gains else function
+    call = _with_gains(name, function, named) if gains else function
     made = [_as_expression(name, x) for x in trace(name, call, Symbols(e, inputs=inputs))]
     if bounds is not None:
         made = [

@@ -173,14 +173,14 @@ class Trajectory(TrajectoryExports):
         values = {name: number(sample[..., k]) for k, name in enumerate(self.names)}
         return NamedValues(values, self.column_names, time)
 
-    def sensitivity(self, signal: str, of: str) -> Array:
+    def sensitivity(self, signal: str, by: str) -> Array:
         """Derivative of a signal at all samples, of the shape of its column.
 
         A run that an event stopped ends with the derivative of its end, whose time moves.
 
         Args:
             signal: Name of a column.
-            of: One of the names given to `simulate(..., sensitivities=[...])`.
+            by: One of the names given to `simulate(..., sensitivities=[...])`.
 
         Raises:
             InvalidArgument: if it was simulated without sensitivities.
@@ -191,7 +191,7 @@ class Trajectory(TrajectoryExports):
                 f"{self._owner} has no sensitivities; they come with "
                 "simulate(..., sensitivities=[...]), and parts of a trajectory leave them out"
             )
-        made: Array = self._sensitivities.evaluate(self, signal, of)
+        made: Array = self._sensitivities.evaluate(self, signal, by)
         return made
 
     @property

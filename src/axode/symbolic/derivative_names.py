@@ -2,7 +2,7 @@
 
 A table has the value of a function in its first column and the derivatives by one argument after
 the other beside it. `forward_dynamics_derivatives` is by all arguments,
-`forward_dynamics_derivatives_wrt_q_nu` by some, and `forward_dynamics_multipliers_derivatives` has
+`forward_dynamics_derivatives_by_q_nu` by some, and `forward_dynamics_multipliers_derivatives` has
 the constraint forces below the accelerations.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from axode.errors import InvalidArgument, UnknownName
 
-ENDING, SOME, FORCES = "_derivatives", "_wrt_", "_multipliers"
+ENDING, SOME, FORCES = "_derivatives", "_by_", "_multipliers"
 
 # Arguments by which each function is differentiated, in the order of the columns.
 DIFFERENTIATED: dict[str, tuple[str, ...]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, shortened
 
 if TYPE_CHECKING:
     from axode.model.function_products import FunctionProducts
@@ -82,22 +82,31 @@ class ArrayFunction:
         batch = weights.shape[: weights.ndim - len(self.shape)]
         return weights.reshape((*batch, self.size))
 
-    def ordered(self, given: Sequence[Any], t: Any, parameters: Any) -> list[Any]:
+    def ordered(
+        self, given: Sequence[Any], named: Mapping[str, Any], t: Any, parameters: Any
+    ) -> list[Any]:
         """What was given for each argument, None for defaults.
 
         Raises:
-            InvalidArgument: for too many arguments, and for parameters that are fixed.
+            InvalidArgument: for too many arguments, others, or one given twice, and for parameters
+                that are fixed.
         """
         names = [name for name in self.arguments if name not in ("t", "p")]
         if len(given) > len(names):
             raise InvalidArgument(
                 f"{self.name} takes {', '.join(names)}; got {len(given)} arguments"
             )
+        for name in named:
+            if name not in names[len(given) :]:
+                raise InvalidArgument(
+                    f"{self.name} takes {', '.join(names)}, each once, t and parameters; got "
+                    f"'{name}' besides {len(given)} arguments by position"
+                )
         if parameters is not None and self.model.facts.fixed:
             raise InvalidArgument(
                 "this model's parameters are fixed; compile(parameters='free') to change them"
             )
-        known = dict(zip(names, given, strict=False)) | {"t": t, "p": parameters}
+        known = {**dict(zip(names, given, strict=False)), **named} | {"t": t, "p": parameters}
         return [known.get(name) for name in self.arguments]
 
     def vector(
@@ -120,9 +129,11 @@ class ArrayFunction:
             return convert(default)
         if isinstance(value, Mapping):
             named = self._named.entries(argument, value)
-            entries = [convert(named.get(k, x)) for k, x in enumerate(default.tolist())]
+            entries = [
+                as_array(argument, named.get(k, x), convert) for k, x in enumerate(default.tolist())
+            ]
             return stack(entries)
-        array = convert(value)
+        array = as_array(argument, value, convert)
         if argument == "t":
             return array[..., None]
         if not array.ndim or array.shape[-1] != default.size:
@@ -131,3 +142,15 @@ class ArrayFunction:
                 f"(..., {default.size})"
             )
         return array
+
+
+def as_array(name: str, value: Any, convert: Callable[[Any], Any]) -> Any:
+    """Array of a library that wraps functions.
+
+    Raises:
+        InvalidArgument: for what the library does not take for numbers.
+    """
+    try:
+        return convert(value)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name}: expected numbers, got {shortened(value)}") from None

@@ -41,20 +41,21 @@ class JaxFunction:
     def __repr__(self) -> str:
         return f"JaxFunction {self.source!r}"
 
-    def __call__(self, *arguments: Any, t: Any = None, parameters: Any = None) -> Any:
+    def __call__(self, *arguments: Any, t: Any = None, parameters: Any = None, **named: Any) -> Any:
         """Evaluate the function.
 
         Args:
             arguments: Those of the function, in its own order; the last ones may be left out.
             t: Time, where it is explicit.
             parameters: Free parameters, in order or by name.
+            named: Arguments by name.
         """
         jnp, source = import_jax().numpy, self.source
 
         def stack(values: list[Any]) -> Any:
             return jnp.stack(jnp.broadcast_arrays(*values), axis=-1)
 
-        given = source.ordered(arguments, t, parameters)
+        given = source.ordered(arguments, named, t, parameters)
         arrays = [
             source.vector(name, value, jnp.asarray, stack)
             for name, value in zip(source.arguments, given, strict=True)

@@ -42,16 +42,17 @@ class TorchFunction:
     def __repr__(self) -> str:
         return f"TorchFunction {self.source!r}"
 
-    def __call__(self, *arguments: Any, t: Any = None, parameters: Any = None) -> Any:
+    def __call__(self, *arguments: Any, t: Any = None, parameters: Any = None, **named: Any) -> Any:
         """Evaluate the function.
 
         Args:
             arguments: Those of the function, in its own order; the last ones may be left out.
             t: Time, where it is explicit.
             parameters: Free parameters, in order or by name.
+            named: Arguments by name.
         """
         torch, source = import_torch(), self.source
-        given = source.ordered(arguments, t, parameters)
+        given = source.ordered(arguments, named, t, parameters)
         like = common_type(torch, given)
 
         def convert(value: Any) -> Any:

@@ -17,6 +17,7 @@ from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
 from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import GivenState, read_state, require_model
 from axode.problems.gradients.backward import Ends
@@ -54,8 +55,8 @@ class Cost:
             signal, or a formula. It is integrated by the method of the steps.
         final: Cost of the end: a function of the state's symbols, a name or a formula.
         match: A `Trajectory` of measured columns, equally spaced in time: the cost has the mean
-            over its samples of the sum of squared differences. `run[["pitch", "yaw_rate"]]`
-            selects columns.
+            over its samples of the sum of squared differences. Coordinates, speeds and measures
+            count, other signals do not. `run[["pitch", "yaw_rate"]]` selects columns.
         scales: By column of `match`, what its differences are divided by; one unless given.
         start, input, method, step, rtol, atol, events, parameters, t0, threads, target, precision:
             As for `simulate`; `method` is "rk4" or "dopri5", `precision` "float64". Steps end at
@@ -155,31 +156,32 @@ class Cost:
         Args:
             at: Values by name instead of those that were given; see `names`.
         """
+        check_arguments(Cost.value, locals())
         from axode.problems.gradients.gradient import evaluate_cost
 
         return evaluate_cost(self.changed(at) if at else self)
 
-    def torch_function(self, of: Sequence[str]) -> TorchCost:
+    def torch_function(self, by: str | Sequence[str]) -> TorchCost:
         """Function of tensors of PyTorch, one per name, which differentiates through it.
 
         Args:
-            of: Names as for `gradient`; tensors are given in this order or by name.
+            by: Names as for `gradient`; tensors are given in this order or by name.
         """
         check_arguments(Cost.torch_function, locals())
         from axode.problems.gradients.wrapped_costs import TorchCost
 
-        return TorchCost(self, of)
+        return TorchCost(self, by)
 
-    def jax_function(self, of: Sequence[str]) -> JaxCost:
+    def jax_function(self, by: str | Sequence[str]) -> JaxCost:
         """Function of arrays of JAX, one per name, which differentiates through it.
 
         Args:
-            of: Names as for `gradient`; arrays are given in this order or by name.
+            by: Names as for `gradient`; arrays are given in this order or by name.
         """
         check_arguments(Cost.jax_function, locals())
         from axode.problems.gradients.wrapped_costs import JaxCost
 
-        return JaxCost(self, of)
+        return JaxCost(self, by)
 
     def present(self, name: str) -> Array:
         """Return the present value of a variable, or its samples."""
@@ -292,10 +294,7 @@ def _one(what: str, value: Any) -> Any:
 
 
 def _finite(name: str, value: npt.ArrayLike) -> Array:
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"'{name}': expected numbers, got {shortened(value)}") from None
+    array = as_numbers(f"'{name}'", value)
     if not np.isfinite(array).all():
         raise InvalidArgument(f"'{name}': must be finite")
     return array
@@ -320,6 +319,8 @@ def _measured(
     """Times, numbers and columns of what was measured."""
     known = model.signals.names(*STATE_KINDS)
     columns = [name for name in run.names if known.accepts(name)]
+    for name in run.names:
+        model.signals.resolve(name)  # energies and forces are left out, unknown names are refused
     if not columns:
         raise InvalidArgument(
             f"match: {run!r} has no column of a coordinate, a speed or a measure of '{model.name}'"
@@ -352,6 +353,8 @@ def _measured(
 def _checked_scales(given: Mapping[str, float] | None, columns: Sequence[str]) -> list[float]:
     from axode.names import Names
 
+    if given and not columns:
+        raise InvalidArgument("scales: differences to `match` are scaled, which is not given")
     scales = dict.fromkeys(columns, 1.0)
     for name, value in Names("match", "column", columns).by_full_name(given or {}).items():
         scale = float(_finite(f"scales, {name}", value))

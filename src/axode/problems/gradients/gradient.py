@@ -67,10 +67,10 @@ class Gradient(Mapping[str, Array]):
 
     def __repr__(self) -> str:
         shape = f", {self.value.shape}" if self.value.ndim else f", value {self.value:.6g}"
-        return f"Gradient(by {', '.join(self.derivatives)}{shape})"
+        return f"Gradient(by {', '.join(self.derivatives) or 'start'}{shape})"
 
 
-def gradient(cost: Cost, of: Any = (), *, progress: bool | None = None) -> Gradient:
+def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradient:
     """Differentiate a cost by parameters, gains, inputs and values of the start.
 
     The derivatives are those of the steps that were computed. Adaptive steps keep the lengths that
@@ -78,7 +78,7 @@ def gradient(cost: Cost, of: Any = (), *, progress: bool | None = None) -> Gradi
 
     Args:
         cost: What to differentiate.
-        of: Names, such as `["pole.mass", "start.pitch", "kp", "left.torque"]`, see `cost.names`; or
+        by: Names, such as `["pole.mass", "start.pitch", "kp", "left.torque"]`, see `cost.names`; or
             values by name, at which to differentiate. Derivatives by the state at the start come in
             any case.
         progress: Show a bar; unless given, after a second on a terminal.
@@ -91,9 +91,9 @@ def gradient(cost: Cost, of: Any = (), *, progress: bool | None = None) -> Gradi
     """
     if not isinstance(cost, Cost):
         raise InvalidArgument(f"gradient: expected a Cost, got {shortened(cost)}")
-    variables = read_variables(cost.variables, of)
-    if isinstance(of, Mapping):
-        cost = cost.changed(of)
+    variables = read_variables(cost.variables, by)
+    if isinstance(by, Mapping):
+        cost = cost.changed(by)
     settings = cost.settings
     with Session(cost.model.name, settings, 0, progress) as session:
         run = _run(cost, session)

@@ -51,16 +51,17 @@ class Sensitivities:
         self.model, self.plan, self._variables, self._known = model, plan, variables, known
         self._changes = dict(changes)
 
-    def evaluate(self, run: Trajectory, signal: str, of: str) -> Array:
+    def evaluate(self, run: Trajectory, signal: str, by: str) -> Array:
         """Derivative of a signal at all samples of a trajectory.
 
         Raises:
             UnknownName: for signals and variables that there are not.
             NotApplicable: for signals that depend on the whole run.
         """
-        variable = self._variables.get(of) or self._known.resolve(of)
+        variable = self._variables.get(by) or self._known.resolve(by)
         if variable not in self._changes:
-            raise UnknownName("the run", "sensitivity by", of, tuple(self._variables))
+            problem = f"the run has no sensitivity by '{by}'; add it to those of `simulate`."
+            raise UnknownName("the run", "sensitivity", by, tuple(self._variables), problem)
         model, found = self.model, self.model.signals.resolve(signal)
         if found.function in WITHOUT:
             raise NotApplicable(
@@ -109,13 +110,13 @@ class Sensitivities:
         return known
 
 
-def check_sensitivities(variables: Variables, of: Any, plan: InputPlan) -> dict[str, Variable]:
+def check_sensitivities(variables: Variables, by: Any, plan: InputPlan) -> dict[str, Variable]:
     """Variables of sensitivities by the names that were given.
 
     Raises:
         InvalidArgument: for samples of inputs, of which there are many.
     """
-    found = read_variables(variables, of)
+    found = read_variables(variables, by, "sensitivities")
     for name, variable in found.items():
         if variable.kind == "input" and plan.sampled is not None:
             raise InvalidArgument(

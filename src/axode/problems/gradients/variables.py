@@ -131,29 +131,29 @@ def _holds_numbers(input: Any) -> bool:
 def _is_number(value: Any) -> bool:
     try:
         np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         return False
     return True
 
 
-def read_variables(variables: Variables, of: Any) -> dict[str, Variable]:
+def read_variables(variables: Variables, by: Any, what: str = "by") -> dict[str, Variable]:
     """Variables by the names that were given.
 
     Raises:
         InvalidArgument: if one is given twice.
         UnknownName: for names that there are not.
     """
-    if isinstance(of, str):
-        of = [of]
-    if not isinstance(of, Iterable):
+    if isinstance(by, str):
+        by = [by]
+    if not isinstance(by, Iterable):
         raise InvalidArgument(
-            f"of: expected names, or values by name, got {shortened(of)}; there are "
+            f"{what}: expected names, or values by name, got {shortened(by)}; there are "
             f"{', '.join(variables.known)}"
         )
     found: dict[str, Variable] = {}
-    for name in of:
+    for name in by:
         variable = variables.resolve(name)
         if variable in found.values():
-            raise InvalidArgument(f"of: '{name}' is given twice")
+            raise InvalidArgument(f"{what}: '{name}' is given twice")
         found[name] = variable
     return found

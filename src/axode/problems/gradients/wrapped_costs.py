@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, NotApplicable
+from axode.model.wrappers.array_function import as_array
 from axode.model.wrappers.jax_function import import_jax
 from axode.model.wrappers.torch_function import common_type, import_torch
 from axode.problems.gradients.gradient import gradient
@@ -28,12 +29,12 @@ class WrappedCost:
 
     Args:
         cost: The cost.
-        of: Names of the variables, in the order of the arguments.
+        by: Names of the variables, in the order of the arguments.
     """
 
-    def __init__(self, cost: Cost, of: Sequence[str]) -> None:
+    def __init__(self, cost: Cost, by: str | Sequence[str]) -> None:
         self.cost = cost
-        known = read_variables(cost.variables, of)
+        known = read_variables(cost.variables, by)
         self.names = tuple(known)
         sampled = isinstance(cost.input, Sampled)
         # axes of a value behind the batch: samples of an input have one
@@ -67,7 +68,8 @@ class TorchCost(WrappedCost):
     """A cost on tensors, which `backward` and `torch.func.grad` see through.
 
     Call it with one tensor per name, by position or by name; those with batch axes make a batch of
-    runs, and the result has one cost for each. It is differentiated once.
+    runs, and the result has one cost for each. Runs of `vmap` are computed one after the other. It
+    is differentiated once.
     """
 
     def __call__(self, *values: Any, **named: Any) -> Any:
@@ -75,10 +77,12 @@ class TorchCost(WrappedCost):
         torch = import_torch()
         given = self.ordered(values, named)
         like = common_type(torch, given)
-        tensors = [torch.as_tensor(value, **like) for value in given]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
-            return _cost_function().apply(self, *tensors)[0]
-        return torch.from_numpy(self.value(_arrays(tensors))).to(**like)
+        tensors = [
+            as_array(name, value, lambda value: torch.as_tensor(value, **like))
+            for name, value in zip(self.names, given, strict=True)
+        ]
+        differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+        return _cost_function().apply(self, differentiated, *tensors)[0]
 
 
 def _arrays(tensors: Sequence[Any]) -> list[Array]:
@@ -91,30 +95,72 @@ def _cost_function() -> Any:
     torch = import_torch()
 
     class CostFunction(torch.autograd.Function):  # type: ignore[misc, name-defined]
-        """Cost of runs."""
+        """Cost of runs, and its derivatives where they are needed."""
 
         @staticmethod
-        def forward(source: WrappedCost, *tensors: Any) -> Any:
-            found = source.derivatives(_arrays(tensors))
+        def forward(source: WrappedCost, differentiated: bool, *tensors: Any) -> Any:
+            arrays = _arrays(tensors)
+            found = source.derivatives(arrays) if differentiated else [source.value(arrays)]
             return tuple(torch.from_numpy(x).to(tensors[0]) for x in found)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            ctx.source, *tensors = inputs
-            ctx.shapes = [x.shape for x in tensors]
+            ctx.source, _, *tensors = inputs
             ctx.mark_non_differentiable(*output[1:])
-            ctx.save_for_backward(*output[1:])
+            ctx.save_for_backward(*tensors, *output[1:])
 
         @staticmethod
-        @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, weights: Any, *_: Any) -> Any:
-            parts = zip(ctx.saved_tensors, ctx.source.axes, ctx.shapes, strict=True)
-            return None, *(
-                (weights.reshape((*weights.shape, *[1] * axes)) * x).sum_to_size(shape)
-                for x, axes, shape in parts
-            )
+            count = len(ctx.source.names)
+            tensors, found = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
+            if not found:  # the outermost of several transforms needs them after all
+                _, *found = _cost_function().apply(ctx.source, True, *tensors)
+            return None, None, *_gradients().apply(ctx.source, weights, *tensors, *found)
+
+        @staticmethod
+        def vmap(
+            info: Any, dims: Any, source: WrappedCost, differentiated: bool, *tensors: Any
+        ) -> Any:
+            made = []
+            for k in range(info.batch_size):
+                one = [
+                    x if dim is None else x.select(dim, k)
+                    for x, dim in zip(tensors, dims[2:], strict=True)
+                ]
+                made.append(_cost_function().apply(source, differentiated, *one))
+            found = tuple(torch.stack(parts) for parts in zip(*made, strict=True))
+            return found, (0,) * len(found)
 
     return CostFunction
+
+
+@cache
+def _gradients() -> Any:
+    """`torch.autograd.Function` of derivatives of a cost times weights."""
+    torch = import_torch()
+
+    class Gradients(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        """Derivatives of a cost times weights; a function of the variables, to refuse a second."""
+
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(source: WrappedCost, weights: Any, *tensors: Any) -> Any:
+            count = len(source.names)
+            return tuple(
+                (weights.reshape((*weights.shape, *[1] * axes)) * x).sum_to_size(like.shape)
+                for like, x, axes in zip(tensors[:count], tensors[count:], source.axes, strict=True)
+            )
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.source = inputs[0]
+
+        @staticmethod
+        def backward(ctx: Any, *_: Any) -> Any:
+            raise NotApplicable("a cost has no second derivatives in PyTorch; the first are there")
+
+    return Gradients
 
 
 class JaxCost(WrappedCost):
@@ -128,7 +174,10 @@ class JaxCost(WrappedCost):
     def __call__(self, *values: Any, **named: Any) -> Any:
         """Evaluate the cost."""
         jnp = import_jax().numpy
-        given = [jnp.asarray(value) for value in self.ordered(values, named)]
+        given = [
+            as_array(name, value, jnp.asarray)
+            for name, value in zip(self.names, self.ordered(values, named), strict=True)
+        ]
         dtype = jnp.result_type(0.0, *given)
         return self._function(*(array.astype(dtype) for array in given))
 

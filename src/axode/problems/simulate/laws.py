@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.model.named_arguments import as_numbers
 
 Array = npt.NDArray[np.float64]
 
@@ -79,20 +80,15 @@ class Law:
         return np.stack([np.broadcast_to(g, self.batch) for g in self.gains.values()], axis=-1)
 
     def __repr__(self) -> str:
-        listed = ", ".join(
+        listed = (
             f"{name}={float(gain):g}" if not gain.ndim else f"{name}: {gain.shape}"
             for name, gain in self.gains.items()
         )
-        return f"Law({getattr(self.function, '__name__', 'function')}, {listed})"
+        return f"Law({', '.join([getattr(self.function, '__name__', 'function'), *listed])})"
 
 
 def _checked(name: str, value: npt.ArrayLike) -> Array:
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(
-            f"Law: gain '{name}' must be a number or an array of them, got {shortened(value)}"
-        ) from None
+    array = as_numbers(f"Law, gain '{name}'", value)
     if not np.isfinite(array).all():
         raise InvalidArgument(f"Law: gain '{name}' must be finite")
     return array
