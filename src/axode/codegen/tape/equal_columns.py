@@ -107,7 +107,7 @@ def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
         stops: Values that they begin with, whatever these are computed by.
     """
     shapes = [port.shape for port in tape.outputs]
-    if len(shapes) != 1 or len(shapes[0]) != 2:
+    if len(shapes) != 1 or len(shapes[0]) != 2 or 0 in shapes[0]:
         return []
     rows, count = shapes[0]
     results = tape.results.reshape(rows, count).tolist()

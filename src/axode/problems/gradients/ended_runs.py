@@ -20,7 +20,7 @@ from axode.problems.simulate.inputs import InputPlan
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.simulate import raise_if_failed
-from axode.problems.simulate.starts import Starts, find_starts, shared_batch
+from axode.problems.simulate.starts import Starts, find_starts, require_runs, shared_batch
 from axode.problems.simulate.step_log import StepLog
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
 
@@ -130,6 +130,7 @@ def run_logged(
     target = settings.place.target
     batch = shared_batch(plan.batch, [others])
     begun = find_starts(model, start, settings.t0, p, batch, target=target)
+    require_runs(begun.batch)
     begun.require_some()
     session.begin(len(begun.q), 0.0, 1.0)
     task = Task(model, plan.spread(begun.batch), settings, tuple(events), log=log)

@@ -22,7 +22,7 @@ from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import check_start_speeds, find_starts
+from axode.problems.simulate.starts import check_start_speeds, find_starts, require_runs
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
@@ -134,6 +134,7 @@ def simulate(
         followed = FollowedChanges(model, input, given, plan, settings, sensitivities)
     with Session(model.name, settings, 0, progress) as session:
         begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
+        require_runs(begun.batch)
         begun.require_some()
         q, p, batch = begun.q, begun.p, begun.batch
         session.begin(len(q), 0.0, 1.0)

@@ -95,17 +95,20 @@ def find_starts(
 def shared_batch(others: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Shape to which the batches of start, parameters and inputs are broadcast."""
     try:
-        batch = np.broadcast_shapes(others, *shapes)
+        return np.broadcast_shapes(others, *shapes)
     except ValueError:
         raise InvalidArgument(
             f"start, parameters and inputs make batches that do not fit: {[others, *shapes]}"
         ) from None
+
+
+def require_runs(batch: tuple[int, ...]) -> None:
+    """Refuse a batch of no runs."""
     if 0 in batch:
         raise InvalidArgument(
             f"start, parameters and inputs make a batch of no runs, of shape {batch}; give at "
             "least one"
         )
-    return batch
 
 
 def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> None:

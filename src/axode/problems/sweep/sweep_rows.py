@@ -17,7 +17,7 @@ from axode.names import NamedValues
 from axode.problems.arguments import GivenState, read_state
 from axode.problems.parameter_arguments import checked_parameters, find_impossible_runs
 from axode.problems.simulate.inputs import InputPlan, inputs_of_sample, plan_input
-from axode.problems.simulate.starts import shared_batch
+from axode.problems.simulate.starts import require_runs, shared_batch
 from axode.problems.sweep.sample_arguments import plan_samples
 from axode.problems.sweep.samples import AbstractSamples, Group
 from axode.results.row_texts import RowTexts
@@ -200,6 +200,7 @@ def plan_rows(
             "functions of the state or Sampled(...), or use simulate"
         )
     shape = shared_batch(plan.batch, state.shapes)
+    require_runs(shape)
     if shape and swept.names:
         _refuse_mixture(swept, combine, "start" if any(state.shapes) else "input")
         swept = plan_samples(named, combine=combine, batch=shape, **choice)
