@@ -127,20 +127,8 @@ def names(tapes):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("name", [*TRIED, *(further(n) for n in MECHANISMS if n not in TRIED)])
 def test_derivatives_by_every_argument(name, function):
-    case = case_of(name)
-    check(
-        case,
-        function,
-        SOLVED,
-        multipliers=function == "forward_dynamics" and bool(case.system.kept),
-    )
-
-
-@pytest.mark.parametrize("name", [further(n) for n in MECHANISMS if n not in TRIED])
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_derivatives_of_further_mechanisms(name, function):
     case = case_of(name)
     check(
         case,

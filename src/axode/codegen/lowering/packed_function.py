@@ -21,6 +21,9 @@ from axode.codegen.tape.operations import LEAVES, Kind
 from axode.codegen.tape.packing import LANES_PER_INSTRUCTION, MISSING, Packing, Vector, best_packing
 from axode.codegen.tape.tape import Tape
 
+# Most instructions of a packed tape, moves counted: it cannot be cut.
+LONGEST_PACKED = 2 * LONGEST_FUNCTION
+
 
 class PackedLowering(ChunkLowering):
     """Writes a whole tape with the operations of equal limbs in vectors."""
@@ -107,7 +110,7 @@ def lower_tape(tape: Tape, lanes: int) -> list[ChunkLowering]:
     # a vector does at most so many operations at once: nothing longer becomes short enough
     short = tape.n_operations <= LANES_PER_INSTRUCTION * LONGEST_FUNCTION
     packing = best_packing(tape) if lanes == 1 and short else None
-    if packing is not None and packing.cost <= 2 * LONGEST_FUNCTION:
+    if packing is not None and packing.cost <= LONGEST_PACKED:
         return [PackedLowering(tape, packing)]
     cut = plan_with_columns(tape)
     own = None if cut.columns is None else cut.columns.chunk

@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 LIMITS = FusionLimits(part=8000, whole=24000)  # above, stages are compiled once and called in turn
 ALL_STEPS = 1 << 62  # a budget that no loop spends
-GRAZES = 1e-12  # of the sizes involved: an event function that changes less with time grazes zero
+GRAZES = 1e-12  # [units of the event per second]: a function that changes more slowly grazes zero
 
 
 @dataclass(frozen=True)
