@@ -76,11 +76,10 @@ class _ColumnFunction(ChunkLowering):
         return RECIPES[step.kind](self._wide, *map(self._operand, step.operands))
 
     def _operand(self, group: Group) -> str:
+        if len(set(group)) == 1:
+            return self._everywhere(self._value(group[0]))
         if group not in self._groups:
-            shared = len(set(group)) == 1
-            self._groups[group] = (
-                self._everywhere(self._value(group[0])) if shared else self._seed(group)
-            )
+            self._groups[group] = self._seed(group)
         return self._groups[group]
 
     def _seed(self, group: Group) -> str:

@@ -27,8 +27,8 @@ from axode.codegen.tape.tape import Tape
 # One function is fastest to run; beyond this length it takes too long to compile.
 LONGEST_FUNCTION = 8000
 # Operations per function of a longer tape: compile time then grows with the length only, and values
-# that are used near by stay in registers. More made batches up to a fifth slower.
-CHUNK = 500
+# that are used near by stay in registers. Half or twice as many made tables up to a tenth slower.
+CHUNK = 1000
 # Lines of IR per operation that these limits allow for: a sine is one operation and 43 lines.
 LINES_PER_OPERATION = 3
 UNCUT = 1_000_000_000  # for what has to be one function, however long

@@ -19,6 +19,9 @@ from axode.codegen.tape.operations import LOGICAL, Kind
 # From so many divisions by one value on, they are multiplications by its reciprocal.
 SHARED_DIVISIONS = 3
 
+# Lines after which a value is read from its slot again: LLVM would keep a copy on the stack.
+READ_AGAIN = 150
+
 
 def attributes(widest: int) -> str:
     """Attributes of functions on vectors of so many numbers."""
@@ -74,6 +77,7 @@ class ChunkLowering:
         self._bases: dict[int, str] = {}
         self._reciprocals: dict[int, str] = {}
         self._kept: set[int] = set()  # values that were stored into their slots
+        self._read: dict[int, int] = {}  # line after which values of slots were at hand
 
     def text(self, name: str, linkage: str = "internal ") -> str:
         """The IR of the function."""
@@ -109,6 +113,7 @@ class ChunkLowering:
         # Volatile keeps LLVM from comparing every pair of stores: four times faster.
         self._store(self._slot(self.plan.slots[value]), self._value(value), "volatile ")
         self._kept.add(value)
+        self._read[value] = len(self.w.lines)
 
     def _keep_results(self) -> None:
         """Store the results that no chunk has stored: inputs and constants, usually."""
@@ -173,9 +178,15 @@ class ChunkLowering:
     def _value(self, number: int) -> str:
         """A value as a real, fetched or made from a bit if need be."""
         known = self._values.get(number)
-        if known is None:
+        if known is None or self._is_stale(number):
             known = self._values[number] = self._fetch(number)
+            self._read[number] = len(self.w.lines)
         return known
+
+    def _is_stale(self, number: int) -> bool:
+        """Return whether a value in a slot was read long ago."""
+        at = self._read.get(number)
+        return at is not None and len(self.w.lines) - at > READ_AGAIN and number in self.plan.slots
 
     def _fetch(self, number: int) -> str:
         kind, operands = self.plan.rows[number]

@@ -69,7 +69,7 @@ class Factor:
                 x[i] = x[i] - entry * x[k]
         x = [x[i] * self.inverse_d[i] for i in range(n)]
         for i in reversed(range(n)):
-            for k, entry in self.columns[i].items():
+            for k, entry in reversed(self.columns[i].items()):  # the one known last comes last
                 x[i] = x[i] - entry * x[k]
         place = {row: i for i, row in enumerate(self.order)}
         return ca.vertcat(*[x[place[row]] for row in range(n)])
@@ -83,7 +83,8 @@ class Factor:
         Z: dict[tuple[int, int], SX] = {}
         for k in reversed(range(n)):
             for i in reversed(range(k + 1)):
-                terms = [x * Z[max(j, k), min(j, k)] for j, x in self.columns[i].items()]
+                entries = reversed(self.columns[i].items())  # the product known last comes last
+                terms = [x * Z[max(j, k), min(j, k)] for j, x in entries]
                 known = sum(terms, SX(0))
                 Z[k, i] = self.inverse_d[k] - known if i == k else -known
         place = {row: i for i, row in enumerate(self.order)}
