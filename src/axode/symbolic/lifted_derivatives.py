@@ -248,7 +248,7 @@ class ForwardDerivatives:
         """
         lifted, c = self.lifted, self.complement
         directions = {name: self._direction(name) for name in dict.fromkeys((*by, *self._more(by)))}
-        solved = {n: -self._accelerations(d.G) for n, d in directions.items()}
+        solved = {n: self._accelerations(d.G) for n, d in directions.items()}
         rates = {n: self._asked(solved[n], d) for n, d in directions.items()}
         rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
         if multipliers:
@@ -276,12 +276,12 @@ class ForwardDerivatives:
         }[name]()
 
     def _accelerations(self, G: SX) -> SX:
-        """Accelerations of the base's speeds that columns of forces give."""
+        """Accelerations of the base's speeds for which columns of forces G vanish."""
         L, Y = self.complement.factors
         right = ca.sparsify(Y.T @ (L.T @ G))
         n, columns = right.shape
         single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
-        return self.factor.inverse() @ right if single else self.factor.solve(right)
+        return -(self.factor.inverse() @ right) if single else self.factor.solve(right, -1)
 
     def _asked(self, solved: SX, direction: Direction) -> SX:
         """Accelerations asked for: of the base, and what a direction changes without these."""

@@ -58,8 +58,11 @@ class Factor:
                 rows[i].append((j, x))
         return cls(columns, inverse_d, order)
 
-    def solve(self, b: SX) -> SX:
-        """Solve L D L^T x = b for one or several right-hand sides."""
+    def solve(self, b: SX, sign: int = 1) -> SX:
+        """Solve L D L^T x = b, or -b, for one or several right-hand sides.
+
+        Sums absorb a sign that stands before them; negated results would be operations.
+        """
         n = len(self.inverse_d)
         if n == 0:
             return SX(b)
@@ -67,7 +70,7 @@ class Factor:
         for k in range(n):
             for i, entry in self.columns[k].items():
                 x[i] = x[i] - entry * x[k]
-        x = [x[i] * self.inverse_d[i] for i in range(n)]
+        x = [sign * (x[i] * self.inverse_d[i]) for i in range(n)]
         for i in reversed(range(n)):
             for k, entry in reversed(self.columns[i].items()):  # the one known last comes last
                 x[i] = x[i] - entry * x[k]
