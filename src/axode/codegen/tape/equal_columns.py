@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from axode.codegen.tape.operations import ARITY, COMMUTATIVE, LEAVES, Kind
+from axode.codegen.tape.operations import ARITY, COMMUTATIVE, Kind
 from axode.codegen.tape.tape import Tape
 
 FEWEST, MOST = 4, 16  # columns side by side
