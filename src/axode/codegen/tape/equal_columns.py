@@ -15,6 +15,7 @@ from axode.codegen.tape.operations import ARITY, COMMUTATIVE, Kind
 from axode.codegen.tape.tape import Tape
 
 FEWEST, MOST = 4, 16  # columns side by side
+FEWEST_STEPS = 3  # per result; less is not worth moving numbers into columns
 MOST_TERMS = 16  # of a sum that are looked at for one that is scaled
 MOST_WALKS = 8  # until columns begin with nothing that columns lead to
 
@@ -124,7 +125,7 @@ def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
             some = columns[first : first + size]
             if len(some) >= FEWEST:
                 found.append(walk.follow([tuple(row[c] for c in some) for row in results]))
-    return [columns for columns in found if columns.steps]
+    return [columns for columns in found if len(columns.steps) > FEWEST_STEPS * rows]
 
 
 class _Terms:

@@ -194,15 +194,36 @@ class BranchDynamics:
                 if b in wrenches:
                     felt[parent] += wrenches[b]
         found = {b: self._branches[b].Q @ x for b, x in needed.items() if b in rows}
-        found |= {b: self._branches[b].Q_S @ x for b, x in felt.items() if b not in rows}
-        return self._outward(found, turning)
+        carrying = {b: x for b, x in felt.items() if b not in rows}
+        found |= {b: self._branches[b].Q_S @ x for b, x in carrying.items()}
+        return self._outward(found, carrying, turning)
 
-    def _outward(self, found: dict[int, SX], turning: Mapping[int, _Turning]) -> dict[int, SX]:
-        """Add what accelerations of inner branches do to outer ones."""
+    @cached_property
+    def _answers(self) -> dict[int, SX]:
+        """Accelerations of branches for wrenches at the fork where they leave one on the ground."""
+        found = {}
+        for b, parent in enumerate(self._parents):
+            if parent != ROOT and self._parents[parent] == ROOT:
+                inner = self._branches[parent]
+                found[b] = self._branches[b].K @ symmetric(inner.S @ inner.Q_S)
+        return found
+
+    def _outward(
+        self, found: dict[int, SX], carrying: Mapping[int, SX], turning: Mapping[int, _Turning]
+    ) -> dict[int, SX]:
+        """Add what accelerations of inner branches do to outer ones.
+
+        Args:
+            found: Accelerations at resting forks.
+            carrying: Wrenches at the ends of branches that do nothing but carry them.
+            turning: What columns do to outer branches.
+        """
         twists: dict[int, SX] = {}  # accelerations of the ends of branches
         angular: dict[int, SX] = {}  # what turns them
         for b, (own, parent) in enumerate(zip(self._branches, self._parents, strict=True)):
-            if parent in twists:
+            if b in self._answers and parent in carrying:
+                _add(found, b, self._answers[b] @ carrying[parent])
+            elif parent in twists:
                 _add(found, b, own.K @ twists[parent])
             if parent in angular:
                 _add(found, b, own.Z @ angular[parent])
