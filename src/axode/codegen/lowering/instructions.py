@@ -12,6 +12,7 @@ from functools import cached_property
 
 from axode.codegen.lowering.cutting import PARTNER, Plan
 from axode.codegen.lowering.ir import DOUBLE, Format, Writer
+from axode.codegen.lowering.transposes import Transposes, blocks
 from axode.codegen.math.elementary import COMPARISONS, RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LOGICAL, Kind
@@ -75,6 +76,7 @@ class ChunkLowering:
     def __init__(self, plan: Plan, number: int, lanes: int, format: Format = DOUBLE) -> None:
         self.plan, self.number, self.widest = plan, number, lanes
         self.w = Writer(lanes, format)
+        self.in_rows = False  # outputs are addresses of samples, one per lane, not of vectors
         self._alignment = format.bytes * lanes
         self._values: dict[int, str] = {}
         self._bits: dict[int, str] = {}
@@ -219,10 +221,24 @@ class ChunkLowering:
         values = [self._value(int(number)) for number in tape.results]
         first = 0
         for k, port in enumerate(tape.outputs):
-            for element in range(port.size):
-                place = self._element(len(tape.inputs) + k, element)
-                self._store(place, values[first + element])
+            own, argument = values[first : first + port.size], len(tape.inputs) + k
+            if self.in_rows:
+                self._store_rows(argument, own)
+            else:
+                for element, value in enumerate(own):
+                    self._store(self._element(argument, element), value)
             first += port.size
+
+    def _store_rows(self, argument: int, values: list[str]) -> None:
+        """Store results to the samples of all lanes."""
+        w = self.w
+        transposes = Transposes(w.emit, w.lines, w.lanes)
+        rows = w.emit(f"load ptr, ptr {w.emit(f'getelementptr ptr, ptr %bases, i64 {argument}')}")
+        places = [w.emit(f"getelementptr ptr, ptr {rows}, i64 {lane}") for lane in range(w.lanes)]
+        starts = [w.emit(f"load ptr, ptr {place}") for place in places]
+        for first, width in blocks(0, len(values), w.lanes):
+            transposed = transposes.transpose(values[first : first + width])
+            transposes.store_rows(starts, first, transposed)
 
     def _copy_loop(self, name: str) -> str:
         """A function that copies results from their slots, one loop per output."""
