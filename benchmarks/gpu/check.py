@@ -123,9 +123,9 @@ def check_derivatives(folder: Path) -> None:
         for argument, got in model.vjp("forward_dynamics", *arrays).items():
             if got.size:
                 told(f"{name}, gradient by {argument}", error(got, expected[argument]), 1e-9)
-        of = ("q", "nu")
-        hessian = model.on_cpu().hessian("forward_dynamics", weights, *given, of=of)
-        found = model.hessian("forward_dynamics", *arrays, of=of)
+        by = ("q", "nu")
+        hessian = model.on_cpu().hessian("forward_dynamics", weights, *given, by=by)
+        found = model.hessian("forward_dynamics", *arrays, by=by)
         told(f"{name}, Hessian", error(found, hessian), 1e-9)
         try:
             import torch
