@@ -166,7 +166,7 @@ class Backward:
         start: dict[str, Any] = {"index": counts[:, np.newaxis] - 1.0}
         if not self.values_only:
             start |= {f"a_{name}": array for name, array in weights.items()}
-        buffers = rollout.new_state(len(counts), start)
+        buffers = rollout.new_state(len(counts), start, resident=True)
         for name in program.given:
             buffers[name] = self._given(batch, name, counts, runs)
         tables = {"log": rows}
