@@ -149,6 +149,39 @@ def check_derivatives(folder: Path) -> None:
         assert torch.autograd.gradgradcheck(function, tuple(single))
 
 
+def check_jax(folder: Path) -> None:
+    """Programs of JAX on the GPU: values, gradients and steps, on its own memory."""
+    try:
+        import jax
+    except ImportError:
+        print("  no JAX here")
+        return
+    jax.config.update("jax_enable_x64", True)
+    for name in ("pendulum", "arm"):
+        model = ax.load_model(folder / f"{name}.axm", target="cuda")
+        data = np.load(folder / f"{name}.npz")
+        given = [data[argument][:64] for argument in ("q", "nu", "u")]
+        compiled = jax.jit(model.jax_function("forward_dynamics"))
+        there = list(map(jax.device_put, given))
+        found = compiled(*there)
+        assert {d.platform for d in found.devices()} == {"gpu"}
+        told(f"{name}, JAX", error(cp.from_dlpack(found), data["expected"][:64]), 1e-9)
+        weights = np.random.default_rng(0).normal(size=found.shape)
+        expected = model.on_cpu().vjp("forward_dynamics", weights, *given)
+        pull_back = jax.vjp(compiled, *there)[1]
+        gradient = cp.from_dlpack(pull_back(jax.device_put(weights))[0])
+        told(f"{name}, JAX, gradient by q", error(gradient, expected["q"]), 1e-9)
+        for count in (1, len(data["q"])):
+            many = [jax.device_put(data[argument][:count]) for argument in ("q", "nu", "u")]
+            compiled(*many).block_until_ready()
+            began = time.perf_counter()
+            for _ in range(100):
+                found = compiled(*many)
+            found.block_until_ready()
+            took = (time.perf_counter() - began) / 100
+            print(f"  {name}, JAX, {count} states: {1e6 * took:.0f} us a call")
+
+
 def check_handing(folder: Path) -> None:
     """Calls captured in a graph, and results in the hands of other libraries."""
     model = ax.load_model(folder / "arm.axm", target="cuda")
@@ -260,7 +293,8 @@ def main() -> None:
     """All checks, one after the other."""
     folder = Path(sys.argv[1])
     print(f"CuPy {cp.__version__}, compute capability {cuda.own_capability()}, {device.chip()}")
-    for check in (check_models, check_others, check_derivatives, check_handing, check_errors):
+    checks = (check_models, check_others, check_derivatives, check_jax, check_handing, check_errors)
+    for check in checks:
         print((check.__doc__ or "").splitlines()[0])
         check(folder)
     print("Whole runs")
