@@ -248,6 +248,28 @@ def check_runs(folder: Path, name: str) -> None:
             told(f"{name}, sweep, {key}, {precision}", difference, RUNS_AGREE[precision])
 
 
+def check_gradients(folder: Path) -> None:
+    """Gradients of runs and sensitivities against those of the CPU."""
+    cases = {"caster_robot": ("mp", "theta1_dot", "phi"), "four_bar": ("m2", "theta3", "theta1")}
+    for name, (parameter, started, signal) in cases.items():
+        model = ax.load_model(folder / f"whole_{name}.axm")
+        start = {started: np.linspace(0.2, 1.0, 300)}
+        for method in ("rk4", "dopri5"):
+            given = {"start": start, "method": method}
+            names = [parameter, f"start.{started}"]
+            found = []
+            for target in ("cpu", "cuda"):
+                cost = ax.Cost(
+                    model, 0.5, running=f"{signal} ** 2", final=signal, target=target, **given
+                )
+                run = ax.simulate(model, 0.5, sensitivities=names, target=target, **given)
+                slopes = [run.sensitivity(signal, n) for n in names]
+                found.append([*ax.gradient(cost, names).values(), *slopes])
+            labels = [*(f"gradient by {n}" for n in names), *(f"sensitivity to {n}" for n in names)]
+            for label, here, there in zip(labels, *found, strict=True):
+                told(f"{name}, {method}, {label}", error(there, here), RUNS_AGREE["float64"])
+
+
 def check_a_million(folder: Path) -> None:
     """A million runs of which only a few numbers are kept."""
     model = ax.load_model(folder / "whole_caster_robot.axm")
@@ -300,6 +322,8 @@ def main() -> None:
     print("Whole runs")
     for name in OUTPUTS:
         check_runs(folder, name)
+    print("Derivatives of runs")
+    check_gradients(folder)
     print("A million runs")
     check_a_million(folder)
     print("all checks passed")
