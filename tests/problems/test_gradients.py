@@ -18,7 +18,7 @@ from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCo
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.simulate.step_log import StepLog
-from axode.problems.steps.compiled import dynamics_of
+from axode.problems.steps.compiled import adjoints_of, dynamics_of
 from axode.problems.tracing import traced_tape
 from emulated_gpu import install
 from tests.problems import machines
@@ -99,7 +99,7 @@ def steps_of(model, method, law=None):
     plan = plan_input(model, law, gains=True)
     d = dynamics_of(model, plan, ())
     cost = traced_tape(model, "running", lambda s: [s.q[0] ** 2 + s.nu[0] ** 2], inputs=True)
-    return StepOfCost(TABLEAUS[method], d, CostTapes(cost)), plan
+    return StepOfCost(TABLEAUS[method], d, CostTapes(cost), adjoints_of(model)), plan
 
 
 def start_of(model, runs=1):

@@ -22,12 +22,12 @@ from axode.problems.session import Session
 from axode.problems.simulate.batch import Batch
 from axode.problems.simulate.step_log import BatchLog
 from axode.problems.singular.other_models import is_rounded
-from axode.problems.steps.compiled import compiled, tape_of
+from axode.problems.steps.compiled import adjoints_of, compiled, tape_of
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
-LIMITS = FusionLimits(part=8000, whole=24000)  # above, stages are compiled once and called in turn
+LIMITS = FusionLimits(part=3000, whole=24000)  # above, stages are compiled once and called in turn
 ALL_STEPS = 1 << 62  # a budget that no loop spends
 GRAZES = 1e-12  # [units of the event per second]: a function that changes more slowly grazes zero
 
@@ -117,7 +117,9 @@ class Backward:
     def _go_back(self, log: BatchLog) -> None:
         batch = log.batch
         ends = self.costs(batch.model)
-        step = StepOfCost(TABLEAUS[self.settings.stepper], batch.dynamics, ends.tapes)
+        adjoints = {} if self.values_only else adjoints_of(batch.model)
+        method = TABLEAUS[self.settings.stepper]
+        step = StepOfCost(method, batch.dynamics, ends.tapes, adjoints)
         sizes = {"q": batch.dynamics.n_q, "nu": batch.dynamics.n_nu}
         weights = self._waiting.pop(batch, None)
         if weights is None:

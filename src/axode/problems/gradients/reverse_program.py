@@ -36,7 +36,8 @@ def reverse_program(step: StepOfCost, of: Mapping[str, Sequence[int]]) -> Progra
     if by_samples:
         wanted |= {name: range(d.n_u) for name, _ in samples}
     weights: dict[str, tuple[str | float, ...]] = {"q_n": ("a_q",), "nu_n": ("a_nu",)}
-    backwards, found = reverse(step.evaluations, weights | {"dc": (1.0,)}, wanted)
+    weights["dc"] = (1.0,)
+    backwards, found = reverse(step.evaluations, weights, wanted, step.known_adjoints)
     read = {b for e in backwards for b in e.buffers[: len(e.tape.inputs)]}
     forwards = needed_evaluations(step.evaluations, read | {"dc"})
     shared = {name: len(places) for name, places in of.items() if not (by_samples and name == "u")}

@@ -13,7 +13,7 @@ from axode.model.model import Model
 from axode.problems.arguments import GivenState
 from axode.problems.gradients.ended_runs import EndedRuns, check_input, check_method
 from axode.problems.gradients.forward import Forward, push_forward
-from axode.problems.gradients.start_derivatives import start_derivatives
+from axode.problems.gradients.start_derivatives import StartDerivatives
 from axode.problems.gradients.variables import Variable, Variables, read_variables
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, is_cut
@@ -203,7 +203,7 @@ def compute_sensitivities(
         samples: How many samples the trajectory has.
     """
     model, runs = run.model, run.runs
-    along = start_derivatives(
+    along = StartDerivatives(
         model,
         named,
         run.starts,
