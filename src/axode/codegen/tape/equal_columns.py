@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from axode.codegen.tape.operations import ARITY, COMMUTATIVE, Kind
 from axode.codegen.tape.tape import Tape
 
-FEWEST, MOST = 4, 16  # columns side by side
+FEWEST, MOST = 4, 8  # columns side by side; the longest vector holds as many
 FEWEST_STEPS = 3  # per result; less is not worth moving numbers into columns
 MOST_TERMS = 16  # of a sum that are looked at for one that is scaled
 MOST_WALKS = 8  # until columns begin with nothing that columns lead to
