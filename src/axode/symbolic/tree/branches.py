@@ -109,7 +109,7 @@ class BranchDynamics:
     of what outer branches leave there,
 
     .. math:: \hat M = M + S^T N S, \quad \hat F = F + X^T N S, \quad
-              K = -\hat M^{-1} \hat F^T, \quad N' = \hat F K + X^T N X,          \tag{X11}
+              K = -\hat M^{-1} \hat F^T, \quad N' = \hat F K + X^T N X,          \tag{X14}
 
     and the same with E, T and Z for what turns the fork, on which wrenches of (X4) depend.
 
@@ -284,7 +284,7 @@ def _add(sums: dict[int, SX], key: int, x: SX) -> None:
 def _eliminate(
     tree: Tree, run: list[int], columns: list[LinkColumns], armature: SX, outer: list[_Branch]
 ) -> _Branch:
-    """Eliminate a branch from which others grow that have been eliminated.  (X11)"""
+    """Eliminate a branch from which others grow that have been eliminated.  (X14)"""
     links = tuple(tree.links[i] for i in run)
     speeds = [k for link in links for k in link.speeds]
     pairs = PairBlocks(tree, columns)
@@ -304,15 +304,23 @@ def _eliminate(
         E_felt = _turned_inward(_carried(E, links).T, links).T
     Q = -Factor.of(M).inverse()
     K, Z = Q @ F.T, Q @ T.T
+    own = [columns[i] for i in run]
     return _Branch(
-        links,
-        speeds,
-        *alone,
-        *(S, Q, Q @ S.T, K, Z, N, E),
-        symmetric(F @ K + N_felt),
-        F @ Z + E_felt,
-        _by_q([columns[i] for i in run], links, felt, pairs.by_q[speeds, speeds]),
-        _by_v([columns[i] for i in run], links, felt, pairs.by_v[speeds, speeds]),
+        links=links,
+        speeds=speeds,
+        F=alone[0],
+        T=alone[1],
+        S=S,
+        Q=Q,
+        Q_S=Q @ S.T,
+        K=K,
+        Z=Z,
+        N=N,
+        E=E,
+        N_felt=symmetric(F @ K + N_felt),
+        E_felt=F @ Z + E_felt,
+        by_q=_by_q(own, links, felt, pairs.by_q[speeds, speeds]),
+        by_v=_by_v(own, links, felt, pairs.by_v[speeds, speeds]),
     )
 
 
