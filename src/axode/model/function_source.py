@@ -33,6 +33,7 @@ ON_DEMAND = (  # functions that files hold only if they are named, besides deriv
     "twist_map_rate",
     "body_inertias",
 )
+JACOBIAN = "state_rate_jacobian"  # that implicit steps need
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ class TapeLibrary(AbstractLibrary):
         return tuple(self._tapes)
 
     def tape(self, name: str) -> Tape:
-        on_demand = name in ON_DEMAND or TableName.read(name) is not None
+        on_demand = name in (*ON_DEMAND, JACOBIAN) or TableName.read(name) is not None
         if name not in self._tapes and on_demand:
             raise NotApplicable(
                 f"this file has no {name}; save it along: "

@@ -76,6 +76,14 @@ RECIPES: dict[str, FunctionRecipe] = {
         lambda e: state_rate(e),
         lambda e: (len(e.coordinates) + len(e.independent) + 2,),
     ),
+    "state_rate_jacobian": FunctionRecipe(
+        ("q", "nu", "u"),
+        lambda e: state_rate_jacobian(e),
+        lambda e: (
+            len(e.coordinates) + len(e.independent) + 2,
+            len(e.coordinates) + len(e.independent) + len(e.inputs) + 1,
+        ),
+    ),
     "projection": FunctionRecipe(("q",), lambda e: projection(e), lambda e: (len(e.coordinates),)),
     "pivots": FunctionRecipe(("q",), lambda e: pivots(e), lambda e: (pivots(e).shape[0],)),
     "multipliers": FunctionRecipe(
@@ -308,6 +316,14 @@ def state_rate(equations: Equations) -> SX:
         supplied += ca.dot(equations.multipliers, system.b)
     lost = -ca.dot(system.forces.dissipative, system.tree.v)
     return ca.vertcat(equations.q_dot, equations.forward_dynamics, supplied, system.at_speeds(lost))
+
+
+def state_rate_jacobian(equations: Equations) -> SX:
+    """Derivatives of `state_rate` by q, nu, u and t, lengths of quaternions held."""
+    from axode.symbolic.state_derivatives import RateDerivatives
+
+    equations.require_inertia()
+    return RateDerivatives(equations).jacobian()
 
 
 def inverse_solution(equations: Equations) -> SX:

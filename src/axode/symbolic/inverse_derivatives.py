@@ -164,9 +164,9 @@ class InverseDerivatives:
         lifted = self.lifted
         rows, power = self.system.A @ self.z, B.T @ self.z
         off, moved = (lifted.along_q(ca.densify(x)) @ direction.q for x in (rows, power))
-        if direction.moves_parameters:
-            p = self.system.tree.parameters
-            off, moved = off + ca.jacobian(rows, p), moved + ca.jacobian(power, p)
+        if direction.beside is not None:
+            off += ca.jacobian(rows, direction.beside)
+            moved += ca.jacobian(power, direction.beside)
         z = self.complement.particular(-off)
         return z, moved + B.T @ z
 

@@ -36,14 +36,14 @@ class Direction:
         v_dot: Change of the accelerations at fixed accelerations of the base's speeds.
         G: Change of G for these.
         q: Displacement, in speeds; None where the configuration stays.
-        moves_parameters: Whether each column changes a parameter as well.
+        beside: Parameters, or time, that change by one in one column each.
     """
 
     v: SX
     v_dot: SX
     G: SX
     q: SX | None = None
-    moves_parameters: bool = False
+    beside: SX | None = None
 
 
 class LiftedDynamics:
@@ -78,7 +78,7 @@ class LiftedDynamics:
         """Everything that acts: Q + B u + A^T lambda."""
         forces = self.system.forces
         acting = forces.dissipative + forces.elastic + ca.densify(forces.B @ self.system.u)
-        return acting + ca.densify(self.system.A.T @ self.force)
+        return acting + ca.densify(self.complement.A_read.T @ self.force)
 
     @cached_property
     def needed(self) -> SX:
@@ -90,12 +90,12 @@ class LiftedDynamics:
     @cached_property
     def rate(self) -> SX:
         """A v - b."""
-        return ca.densify(self.system.A @ self.tree.v) - self.system.b
+        return ca.densify(self.complement.A_read @ self.tree.v) - self.system.b
 
     @cached_property
     def rate_change(self) -> SX:
         """A v_dot + beta."""
-        return ca.densify(self.system.A @ self.v_dot) + self.complement.bias
+        return ca.densify(self.complement.A_read @ self.v_dot) + self.complement.bias
 
     def along_q(self, x: SX) -> SX:
         """Derivative by displacements, in speeds, everything else held."""
@@ -116,18 +116,25 @@ class LiftedDynamics:
     @cached_property
     def along_tangents(self) -> Direction:
         """Unit displacements of the tangents' base."""
-        return self._displaced(self.system.tangents.Theta_0)
+        return self.displaced(self.system.tangents.Theta_0)
 
     @cached_property
     def along_parameters(self) -> Direction:
         """Unit changes of parameters, closed by the coordinates that depend on the tangents."""
-        p = self.tree.parameters
+        return self.displaced(self._following(self.tree.parameters), self.tree.parameters)
+
+    @cached_property
+    def along_time(self) -> Direction:
+        """A unit of time, closed in the same way."""
+        return self.displaced(self._following(self.tree.t), self.tree.t)
+
+    def _following(self, beside: SX) -> SX:
+        """Displacements that close loops again at fixed coordinates of the tangents' base."""
         rows = position_rows(self.system)
         residual = column_of([row.residual for row in rows if row.residual is not None])
-        followed = self.system.tangents.particular(-ca.jacobian(residual, p))
-        return self._displaced(followed, self.tree.parameters)
+        return self.system.tangents.particular(-ca.jacobian(residual, beside))
 
-    def _displaced(self, q: SX, p: SX | None = None) -> Direction:
+    def displaced(self, q: SX, beside: SX | None = None) -> Direction:
         r"""What a displacement changes at fixed speeds and accelerations of the base.
 
         .. math:: A\,\delta v = -\frac{\partial (A v - b)}{\partial q}\,\delta q, \qquad
@@ -136,17 +143,17 @@ class LiftedDynamics:
         """
         c, v = self.complement, self.tree.v
         off = self.along_q(self.rate) @ q
-        if p is not None:
-            off += ca.jacobian(self.rate, p)
+        if beside is not None:
+            off += ca.jacobian(self.rate, beside)
         dv = c.particular(-off)
         off = self.along_q(self.rate_change) @ q + ca.jacobian(self.rate_change, v) @ dv
-        if p is not None:
-            off += ca.jacobian(self.rate_change, p)
+        if beside is not None:
+            off += ca.jacobian(self.rate_change, beside)
         dv_dot = c.particular(-off)  # (X6)
         G = self.G_q @ q + self.G_v @ dv + self.inertia @ dv_dot
-        if p is not None:
-            G += ca.jacobian(self._recursed - ca.densify(self.system.A.T @ self.force), p)
-        return Direction(dv, dv_dot, G, q, p is not None)
+        if beside is not None:
+            G += ca.jacobian(self._recursed - ca.densify(c.A_read.T @ self.force), beside)
+        return Direction(dv, dv_dot, G, q, beside)
 
     @cached_property
     def _recursed(self) -> SX:

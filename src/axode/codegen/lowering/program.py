@@ -214,6 +214,9 @@ class Program:
                         sizes[name] = port.size
             elif isinstance(operation, ReadRow) and operation.buffer not in self.external:
                 sizes.setdefault(operation.buffer, self.tables[operation.table])
+            elif isinstance(operation, JacobianColumns):
+                rows = operation.body[-1].tape.outputs[0].size
+                sizes.setdefault(operation.matrix, rows * operation.stride)
             elif isinstance(operation, FactorMatrix):
                 n, m = operation.size, operation.order
                 sizes |= {
@@ -253,6 +256,11 @@ class Program:
     def columns(self) -> list[JacobianColumns]:
         """Every Jacobian."""
         return [operation for operation in self.flatten() if isinstance(operation, JacobianColumns)]
+
+    @property
+    def has_matrices(self) -> bool:
+        """Return whether Jacobians or linear systems are among the operations."""
+        return any(isinstance(o, JacobianColumns | FactorMatrix) for o in self.flatten())
 
     @cached_property
     def along(self) -> dict[str, Tape]:

@@ -42,7 +42,7 @@ def program_module(program: Program, lanes: int) -> str:
     plans: dict[str, tuple[int, Plan]] = {}
     widest = lanes
     side_by_side = jit.host().lanes if lanes == 1 else lanes
-    if program.columns:
+    if program.has_matrices:
         texts, needed = column_functions(lanes, side_by_side)
         functions += texts
         declarations |= needed

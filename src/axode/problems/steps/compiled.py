@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -15,12 +15,12 @@ from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.model.function_source import check_precision
+from axode.model.function_source import JACOBIAN, check_precision
 from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.methods import IMPLICIT, METHODS
-from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.rates import INSIDE, Dynamics
 from axode.problems.tracing import MAX_NUMBERS
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TARGETS = ("cpu", "cuda")
 MAX_STEPS_IN_SINGLE = 2**24  # beyond, whole numbers of single precision have gaps
 MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thread
-EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported
+EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported, explicit ones
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
 MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were used last
@@ -110,8 +110,12 @@ def _devices(numbers: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def is_available(place: Place, method: str, d: Dynamics) -> bool:
-    """Check whether a method is available at a place."""
+def takes_over(model: Model, place: Place, d: Dynamics) -> bool:
+    """Check whether implicit steps may take over: not in files without their derivatives."""
+    return JACOBIAN in model.functions and _fits(place, IMPLICIT, d)
+
+
+def _fits(place: Place, method: str, d: Dynamics) -> bool:
     return method != IMPLICIT or place.target == "cpu" or d.n_k <= MAX_SIZE_ON_GPU
 
 
@@ -153,7 +157,6 @@ def dynamics_of(
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
-    more = {"inside": INSIDE_IN_SINGLE} if single else {}
     numbers: dict[str, Array] = {}
 
     def lifted(tape: Tape | None) -> Tape | None:
@@ -178,16 +181,17 @@ def dynamics_of(
         numbers=numbers,
         samples=None if plan.sampled is None else plan.sampled.between,
         leaning=len(facts.leaning),
+        quaternions=tuple(map(tuple, facts.quaternions)),
         stiffness=stiffness,
         log=log,
         grid=grid,
-        **more,
+        inside=INSIDE_IN_SINGLE if single else INSIDE,
     )
 
 
 def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
     """Return the compiled steps of a model, made once."""
-    if not is_available(place, method, d):
+    if not _fits(place, method, d):
         raise NotApplicable(
             f"method='{method}' keeps a matrix of {d.n_k} x {d.n_k} numbers for every run, and on "
             f"a GPU at most {MAX_SIZE_ON_GPU} x {MAX_SIZE_ON_GPU}; use target='cpu' or "
@@ -195,7 +199,12 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
         )
     tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
     key = (method, d.samples, d.directions, d.stiffness, d.log, d.grid, *tapes)
-    return compiled(model, key, place, lambda: METHODS[method](d))
+
+    def program() -> Program:
+        slopes = None if method in EXPORTED else tape_of(model, JACOBIAN)
+        return METHODS[method](replace(d, rate_jacobian=slopes))
+
+    return compiled(model, key, place, program)
 
 
 def compiled(
