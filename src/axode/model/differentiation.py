@@ -57,9 +57,13 @@ class Differentiation(ABC):
             options: See `Options`.
         """
         check_arguments(Differentiation.jacobian, locals())
+        from axode.model.derivative_table import require_free
+
+        if by == "p":
+            require_free(self.facts)
         key = ("jacobian", function, by)
         if key not in self._entries:
-            self._entries[key] = self.library.jacobian(function, by)
+            self._entries[key] = self.library.tape_entry(self.library.jacobian(function, by))
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
         if not 1 <= len(arguments) <= len(names):
             raise InvalidArgument(

@@ -18,7 +18,6 @@ from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.rows import column_of, matrix_of
-from axode.symbolic.derivative_names import DIFFERENTIATED, TableName
 from axode.symbolic.equations import Equations
 from axode.symbolic.self_check import CHECKED
 from axode.symbolic.wheels import symbolic_wheel
@@ -203,30 +202,6 @@ def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionG
         if name != "inverse_dynamics" or motors_suffice:
             equations.self_check.check_function(name, graph.function, graph.arguments)
     return graph
-
-
-def jacobian_graph(equations: Equations, name: str, wrt: str, *, fixed: bool) -> FunctionGraph:
-    """Derivative of a function by one of its arguments, by sparse automatic differentiation.
-
-    Those of the dynamics by speeds, accelerations and inputs come from the table of derivatives;
-    by coordinates and parameters the table has others, which keep loops closed.
-    """
-    graph = function_graph(equations, name, fixed=False)
-    choices = [a for a in graph.arguments if a != "weights"]
-    if wrt not in choices:
-        raise UnknownName(f"function '{name}'", "argument", wrt, choices)
-    if name in DIFFERENTIATED and wrt in ("nu", "nu_dot", "u"):
-        from axode.symbolic.derivative_tables import derivative_graph
-
-        table = derivative_graph(equations, TableName(name, (wrt,)), fixed=False)
-        flat = table.function(*[getattr(equations, a) for a in table.arguments])
-        derivative = ca.reshape(flat, *table.shape[::-1]).T[:, 1:]
-    else:
-        value = graph.function(*[getattr(equations, a) for a in graph.arguments])
-        derivative = ca.jacobian(value, getattr(equations, wrt))
-    shape = (*graph.shape, derivative.shape[1])
-    arguments = tuple(a for a in graph.arguments if a not in ("t", "p"))
-    return make_graph(equations, f"{name}_by_{wrt}", arguments, derivative, shape, fixed)
 
 
 def hybrid_graph(

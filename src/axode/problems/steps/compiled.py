@@ -110,12 +110,13 @@ def _devices(numbers: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def takes_over(model: Model, place: Place, d: Dynamics) -> bool:
-    """Check whether implicit steps may take over: not in files without their derivatives."""
-    return JACOBIAN in model.functions and _fits(place, IMPLICIT, d)
+def can_take_over(model: Model, place: Place, d: Dynamics) -> bool:
+    """Check whether implicit steps can take over; files may lack what they need."""
+    return JACOBIAN in model.functions and is_available(place, IMPLICIT, d)
 
 
-def _fits(place: Place, method: str, d: Dynamics) -> bool:
+def is_available(place: Place, method: str, d: Dynamics) -> bool:
+    """Check whether a method is available at a place."""
     return method != IMPLICIT or place.target == "cpu" or d.n_k <= MAX_SIZE_ON_GPU
 
 
@@ -191,7 +192,7 @@ def dynamics_of(
 
 def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
     """Return the compiled steps of a model, made once."""
-    if not _fits(place, method, d):
+    if not is_available(place, method, d):
         raise NotApplicable(
             f"method='{method}' keeps a matrix of {d.n_k} x {d.n_k} numbers for every run, and on "
             f"a GPU at most {MAX_SIZE_ON_GPU} x {MAX_SIZE_ON_GPU}; use target='cpu' or "
