@@ -45,7 +45,7 @@ NEARLY = 1e-6
 
 
 def displacement(case, state):
-    """Rates of q for unit speeds, tangents, and what parameters move at fixed tangents."""
+    """Rates of q for unit speeds, tangents, and what parameters and time move at fixed tangents."""
     system, tree = case.system, case.tree
     N, T = case.at(state, tree.N, tree.N @ system.tangents.Theta)
     rows = [
@@ -53,14 +53,13 @@ def displacement(case, state):
         for r, row in enumerate(system.rows)
         if row.residual is not None and r not in system.report.loose
     ]
-    if not rows or not state.p.size:
-        return N, T, np.zeros((state.q.size, state.p.size))
+    led = ca.vertcat(case.equations.p, tree.t)
+    if not rows:
+        return N, T, np.zeros((state.q.size, led.shape[0]))
     residual = ca.vertcat(*rows)
-    by_q, by_p = case.at(
-        state, ca.jacobian(residual, tree.q), ca.jacobian(residual, case.equations.p)
-    )
+    by_q, by_led = case.at(state, ca.jacobian(residual, tree.q), ca.jacobian(residual, led))
     held = np.eye(N.shape[1])[list(system.tangents.asked)]
-    wanted = np.vstack([-by_p, np.zeros((len(held), state.p.size))])
+    wanted = np.vstack([-by_led, np.zeros((len(held), led.shape[0]))])
     moved = np.linalg.lstsq(np.vstack([by_q @ N, held]), wanted, rcond=None)[0]
     return N, T, N @ moved
 
@@ -71,7 +70,9 @@ def directions(case, state, argument):
     if argument == "q":
         return {"q": T}
     if argument == "p":
-        return {"p": np.eye(state.p.size), "q": followed}
+        return {"p": np.eye(state.p.size), "q": followed[:, :-1]}
+    if argument == "t":
+        return {"t": np.eye(1), "q": followed[:, -1:]}
     return {argument: np.eye(getattr(state, argument).size)}
 
 
@@ -107,6 +108,8 @@ def check(case, function, tolerance, multipliers=False):
         moved = directions(case, state, argument)
         width = next(iter(moved.values())).shape[1]
         if argument == "u" and function == "inverse_dynamics" and "u" not in names(tapes):
+            continue
+        if argument == "t" and not case.system.rheonomic:
             continue
         if width and len(table):
             wanted = np.vstack([derivatives_along(tape, values, moved) for tape in tapes])

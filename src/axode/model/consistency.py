@@ -122,7 +122,8 @@ def table_sizes(facts: Facts, function: str) -> dict[str, int]:
     """Number of derivatives by each argument of a function."""
     n, tangents = len(facts.independent), len(facts.tangents)
     free = 0 if facts.fixed else len(facts.parameters)
-    return derivative_sizes(function, tangents, n, len(facts.inputs), facts.motors, free)
+    motors, driven = facts.motors, facts.driven
+    return derivative_sizes(function, tangents, n, len(facts.inputs), motors, free, driven)
 
 
 def _arguments(facts: Facts) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ class Derivatives:
         by_u: By the inputs; of inverse dynamics by the wrenches that are given, zero for motors.
         by_p: By the free parameters, the coordinates that the tangents name held and the others
             following, so that loops stay closed.
+        by_t: By time, in the same way, where it prescribes a motion: one column.
         multipliers: The same of the constraint forces, in the order of `model.rows`.
     """
 
@@ -47,6 +48,7 @@ class Derivatives:
     by_nu_dot: Array | None = None
     by_u: Array | None = None
     by_p: Array | None = None
+    by_t: Array | None = None
     multipliers: Derivatives | None = None
 
     def __repr__(self) -> str:

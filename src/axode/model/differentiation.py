@@ -93,7 +93,7 @@ class Differentiation(ABC):
             function: "forward_dynamics" or "inverse_dynamics".
             q, nu, u, nu_dot, weights: Arguments of the function; left out as there.
             by: Names of the arguments to differentiate by: "q" along the tangents, "nu", "u",
-                "nu_dot", "p"; all that the function and the model have unless given.
+                "nu_dot", "p", "t"; all that the function and the model have unless given.
             multipliers: Whether constraint forces and their derivatives follow, of direct dynamics.
             options: See `Options`.
         """

@@ -26,6 +26,8 @@ from axode.symbolic.constraints.tangents import position_rows
 from axode.symbolic.equations import Equations
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
 
+LED = frozenset(("p", "t"))  # arguments that may move loops, which coordinates then follow
+
 
 @dataclass(frozen=True)
 class Direction:
@@ -221,10 +223,11 @@ class LiftedDynamics:
         tangents = self.system.tangents
         if "q" in found:
             found["q"] = self.by_asked(found["q"], tangents)
-        if "p" in found and not tangents.is_direct:
-            q = directions["p"].q
+        for name in found.keys() & LED:
+            q = directions[name].q
             assert q is not None
-            found["p"] = found["p"] - found["q"] @ q[list(tangents.asked), :]  # (X7)
+            if not tangents.is_direct:
+                found[name] = found[name] - found["q"] @ q[list(tangents.asked), :]  # (X7)
         return found
 
 
@@ -250,7 +253,7 @@ class ForwardDerivatives:
         """Value and derivatives side by side, rows of constraint forces below if asked for.
 
         Args:
-            by: Arguments, of "q", "nu", "u" and "p", in the order of the columns.
+            by: Arguments, of "q", "nu", "u", "p" and "t", in the order of the columns.
             multipliers: Whether constraint forces follow.
         """
         lifted, c = self.lifted, self.complement
@@ -270,7 +273,7 @@ class ForwardDerivatives:
         """Arguments by which it must be known as well: those that others move."""
         if self.complement.is_direct and self.system.tangents.is_direct:
             return []
-        return ["nu", "q"] if "p" in by else ["nu"]
+        return ["nu", "q"] if LED & set(by) else ["nu"]
 
     def _direction(self, name: str) -> Direction:
         lifted = self.lifted
@@ -280,6 +283,7 @@ class ForwardDerivatives:
             "q": lambda: lifted.along_tangents,
             "nu": lambda: lifted.along_speeds,
             "p": lambda: lifted.along_parameters,
+            "t": lambda: lifted.along_time,
         }[name]()
 
     def _accelerations(self, G: SX) -> SX:

@@ -41,7 +41,7 @@ class RateDerivatives(ForwardDerivatives):
             "joints": self.lifted.displaced(SX.eye(n)),
             "nu": self.lifted.along_speeds,
             "u": self.lifted.along_inputs(),
-            "t": self.lifted.displaced(SX(n, 1), t),
+            "clock": self.lifted.displaced(SX(n, 1), t),
         }
         changes = {name: self._change(d) for name, d in directions.items()}
         changes["u"][-2:, :] += ca.jacobian(self._powers, self.system.u)
