@@ -84,7 +84,7 @@ class Differentiation(ABC):
         multipliers: bool = False,
         **options: Unpack[Options],
     ) -> Derivatives:
-        """Value and first derivatives of direct or inverse dynamics, all in one call.
+        """Value and first derivatives of forward or inverse dynamics, all in one call.
 
         An entry has the unit of the value per unit of the argument; that of a tangent is the unit
         of its speed times a second.
@@ -94,7 +94,7 @@ class Differentiation(ABC):
             q, nu, u, nu_dot, weights: Arguments of the function; left out as there.
             by: Names of the arguments to differentiate by: "q" along the tangents, "nu", "u",
                 "nu_dot", "p", "t"; all that the function and the model have unless given.
-            multipliers: Whether constraint forces and their derivatives follow, of direct dynamics.
+            multipliers: Whether those of constraint forces follow, of forward dynamics.
             options: See `Options`.
         """
         check_arguments(Differentiation.derivatives, locals())

@@ -1,4 +1,4 @@
-r"""First derivatives of direct and inverse dynamics, from the structure of the equations (X).
+r"""First derivatives of forward and inverse dynamics, from the structure of the equations (X).
 
 Speeds, accelerations and constraint forces are symbols of their own here. What is differentiated
 are the short equations that tie them to each other,
@@ -232,7 +232,7 @@ class LiftedDynamics:
 
 
 class ForwardDerivatives:
-    """Direct dynamics, constraint forces, and all their first derivatives."""
+    """Forward dynamics, constraint forces, and all their first derivatives."""
 
     def __init__(self, equations: Equations) -> None:
         self.lifted = lifted = LiftedDynamics(equations)
