@@ -113,6 +113,11 @@ class LiftedDynamics:
         """Derivative of G by all speeds."""
         return self.of_tree.by_v - ca.jacobian(self.acting, self.tree.v)
 
+    def project(self, direction: Direction) -> SX:
+        """Theta_0^T G of a direction."""
+        L, Y = self.complement.factors
+        return ca.sparsify(Y.T @ (L.T @ direction.G))
+
     # directions ----------------------------------------------------------------------------------
 
     @cached_property
@@ -258,10 +263,10 @@ class ForwardDerivatives:
         """
         lifted, c = self.lifted, self.complement
         directions = {name: self._direction(name) for name in dict.fromkeys((*by, *self._more(by)))}
-        solved = {n: -self._accelerations(d.G) for n, d in directions.items()}
-        rates = {n: self._asked(solved[n], d) for n, d in directions.items()}
+        rates = {n: self._rates(d) for n, d in directions.items()}
         rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
         if multipliers:
+            solved = {n: -self._accelerations(lifted.project(d)) for n, d in directions.items()}
             felt = {
                 n: c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved[n]))
                 for n, d in directions.items()
@@ -286,16 +291,15 @@ class ForwardDerivatives:
             "t": lambda: lifted.along_time,
         }[name]()
 
-    def _accelerations(self, G: SX) -> SX:
-        """Accelerations of the base's speeds that columns of forces give."""
-        L, Y = self.complement.factors
-        right = ca.sparsify(Y.T @ (L.T @ G))
+    def _accelerations(self, right: SX) -> SX:
+        """Accelerations of the base's speeds that columns of projected forces give."""
         n, columns = right.shape
         single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
         return self.factor.inverse() @ right if single else self.factor.solve(right)
 
-    def _asked(self, solved: SX, direction: Direction) -> SX:
-        """Accelerations asked for: of the base, and what a direction changes without these."""
+    def _rates(self, direction: Direction) -> SX:
+        """Changes of the accelerations asked for, at fixed speeds of the base."""
+        solved = -self._accelerations(self.lifted.project(direction))
         if self.complement.is_direct:
             return solved
         return self.system.chosen(self.complement.Theta_0 @ solved + direction.v_dot)

@@ -52,7 +52,6 @@ class RateDerivatives(ForwardDerivatives):
     def _change(self, d: Direction) -> SX:
         """Changes of all rates along a direction, at fixed speeds of the base."""
         lifted, tree, c = self.lifted, self.system.tree, self.complement
-        solved = -self._accelerations(d.G)
         moved, work = tree.N @ d.v, ca.jacobian(self._powers, tree.v) @ d.v
         if d.q is not None:
             moved += lifted.along_q(tree.N @ tree.v) @ d.q
@@ -60,9 +59,10 @@ class RateDerivatives(ForwardDerivatives):
         if d.beside is not None:
             work += ca.jacobian(self._powers, d.beside)
         if self.system.rheonomic:
+            solved = -self._accelerations(lifted.project(d))
             felt = c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved))
             work += ca.jacobian(self._powers, lifted.force) @ felt
-        return ca.vertcat(moved, self._asked(solved, d), work)
+        return ca.vertcat(moved, self._rates(d), work)
 
 
 def displacements(system: System) -> SX:
