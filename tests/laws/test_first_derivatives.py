@@ -260,20 +260,23 @@ def test_derivatives_have_a_short_text():
     assert repr(found) == f"Derivatives({own}, multipliers Derivatives({forces}))"
 
 
-@pytest.mark.parametrize("name", TRIED)
-def test_rates_of_states_by_every_coordinate(name):
+@pytest.mark.parametrize(
+    ("name", "formulation"),
+    [*((name, "recursive") for name in TRIED), ("four_bar", "spatial_operators")],
+)
+def test_rates_of_states_by_every_coordinate(name, formulation):
     """The Jacobian of implicit steps, along changes that open loops too."""
     case = case_of(name)
-    state, lengths = case.states[0], np.eye(len(case.states[0].q))
+    state, lengthless = case.states[0], np.eye(len(case.states[0].q))
     rate, jacobian = (
-        graph_tape(function_graph(case.equations, function, fixed=False))
+        graph_tape(function_graph(case.by(formulation), function, fixed=False))
         for function in ("state_rate", "state_rate_jacobian")
     )
     for four in map(list, case.tree.quaternions):
-        lengths[np.ix_(four, four)] -= np.outer(state.q[four], state.q[four])
+        lengthless[np.ix_(four, four)] -= np.outer(state.q[four], state.q[four])
     values = arguments_of(case, state)
-    moves = {"q": lengths, **{n: np.eye(len(values[n])) for n in ("nu", "u", "t")}}
+    moves = {"q": lengthless, **{n: np.eye(len(values[n])) for n in ("nu", "u", "t")}}
     wanted = np.hstack([derivatives_along(rate, values, {n: d}) for n, d in moves.items()])
     found = jacobian.evaluate(*(values[port.name] for port in jacobian.inputs))
-    assert_close = np.abs(np.reshape(found, wanted.shape) - wanted).max()
-    assert assert_close < SOLVED * max(1.0, np.abs(wanted).max())
+    worst = np.abs(np.reshape(found, wanted.shape) - wanted).max()
+    assert worst < SOLVED * max(1.0, np.abs(wanted).max())

@@ -294,11 +294,19 @@ def state_rate(equations: Equations) -> SX:
 
 
 def state_rate_jacobian(equations: Equations) -> SX:
-    """Derivatives of `state_rate` by q, nu, u and t, lengths of quaternions held."""
-    from axode.symbolic.state_derivatives import RateDerivatives
+    """Derivatives of `state_rate` by q, nu, u and t, lengths of quaternions held.
+
+    Formulations agree where the constraints hold. Off them, where implicit steps look too, others
+    than the recursive one are functions of their own.
+    """
+    from axode.symbolic.state_derivatives import RateDerivatives, displacements
 
     equations.require_inertia()
-    return RateDerivatives(equations).jacobian()
+    if equations.formulation == "recursive":
+        return RateDerivatives(equations).jacobian()
+    e, N = equations, ca.sparsify(equations.system.tree.N)
+    by_q, by_others = (ca.jacobian(state_rate(e), x) for x in (e.q, ca.vertcat(e.nu, e.u, e.t)))
+    return ca.densify(ca.horzcat(by_q @ N @ displacements(e.system), by_others))
 
 
 def inverse_solution(equations: Equations) -> SX:
