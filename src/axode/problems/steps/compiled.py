@@ -200,12 +200,13 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
         )
     tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
     key = (method, d.samples, d.directions, d.stiffness, d.log, d.grid, *tapes)
+    return compiled(model, key, place, lambda: program_of(model, method, d))
 
-    def program() -> Program:
-        slopes = None if method in EXPORTED else tape_of(model, JACOBIAN)
-        return METHODS[method](replace(d, rate_jacobian=slopes))
 
-    return compiled(model, key, place, program)
+def program_of(model: Model, method: str, d: Dynamics) -> Program:
+    """Make the steps of a model."""
+    slopes = None if method in EXPORTED else tape_of(model, JACOBIAN)
+    return METHODS[method](replace(d, rate_jacobian=slopes))
 
 
 def compiled(
