@@ -4,7 +4,7 @@ The stages of an implicit step open loops a little, so that its Jacobian is one 
 The equations (X5) hold there as well. Displacements are those of all joints, not of the tangents
 alone, and
 
-.. math:: \frac{\partial f}{\partial q} = \frac{\partial f}{\partial\xi}\, N^+ .    \tag{X12}
+.. math:: \frac{\partial f}{\partial q} = \frac{\partial f}{\partial\xi}\, N^+ .    \tag{X14}
 
 Lengths of quaternions stay.
 """
@@ -46,7 +46,7 @@ class RateDerivatives(ForwardDerivatives):
         changes = {name: self._change(d) for name, d in directions.items()}
         changes["u"][-2:, :] += ca.jacobian(self._powers, self.system.u)
         found = self.lifted.put_together(changes, directions)
-        found["joints"] @= displacements(self.system)  # (X12)
+        found["joints"] @= displacements(self.system)  # (X14)
         return self._resolved(ca.densify(ca.horzcat(*found.values())))
 
     def _change(self, d: Direction) -> SX:
