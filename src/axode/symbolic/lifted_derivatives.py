@@ -266,7 +266,7 @@ class ForwardDerivatives:
         rates = {n: self._rates(d) for n, d in directions.items()}
         rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
         if multipliers:
-            solved = {n: -self._accelerations(lifted.project(d)) for n, d in directions.items()}
+            solved = {n: self._accelerations(lifted.project(d)) for n, d in directions.items()}
             felt = {
                 n: c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved[n]))
                 for n, d in directions.items()
@@ -292,14 +292,14 @@ class ForwardDerivatives:
         }[name]()
 
     def _accelerations(self, right: SX) -> SX:
-        """Accelerations of the base's speeds that columns of projected forces give."""
+        """Accelerations of the base's speeds for which columns of projected forces vanish."""
         n, columns = right.shape
         single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
-        return self.factor.inverse() @ right if single else self.factor.solve(right)
+        return -(self.factor.inverse() @ right if single else self.factor.solve(right))
 
     def _rates(self, direction: Direction) -> SX:
         """Changes of the accelerations asked for, at fixed speeds of the base."""
-        solved = -self._accelerations(self.lifted.project(direction))
+        solved = self._accelerations(self.lifted.project(direction))
         if self.complement.is_direct:
             return solved
         return self.system.chosen(self.complement.Theta_0 @ solved + direction.v_dot)

@@ -59,7 +59,7 @@ class RateDerivatives(ForwardDerivatives):
         if d.beside is not None:
             work += ca.jacobian(self._powers, d.beside)
         if self.system.rheonomic:
-            solved = -self._accelerations(lifted.project(d))
+            solved = self._accelerations(lifted.project(d))
             felt = c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved))
             work += ca.jacobian(self._powers, lifted.force) @ felt
         return ca.vertcat(moved, self._rates(d), work)
