@@ -16,6 +16,7 @@ from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.function_source import JACOBIAN, check_precision
+from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
@@ -33,6 +34,7 @@ EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported, explici
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
 ADJOINTS = {"rate": "state_rate_adjoint", "projection": "projection_adjoint"}
+OPERATIONS_PER_LOGGED = 95.0  # a number of the log takes as long to write and read as these
 MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were used last
 MAX_NUMBERS_ON_GPU = 16  # of a traced function that are arguments: they are kept in registers
 
@@ -153,6 +155,8 @@ def dynamics_of(
     stiffness: bool = False,
     max_numbers: int = 0,
     log: bool = False,
+    logged_stages: int = 0,
+    interleaved: bool = False,
     grid: bool = False,
 ) -> Dynamics:
     """Collect the tapes of a model's steps.
@@ -167,6 +171,8 @@ def dynamics_of(
         max_numbers: Most numbers of the input and of the events that become arguments; the code
             holds all of them unless given.
         log: Whether accepted steps are logged.
+        logged_stages: How many stages have their rates in the log, if these are long to compute.
+        interleaved: Whether the log holds each number of a group of runs side by side.
         grid: Whether steps end at the times of a grid.
     """
     facts = model.facts
@@ -200,9 +206,24 @@ def dynamics_of(
         quaternions=tuple(map(tuple, facts.quaternions)),
         stiffness=stiffness,
         log=log,
+        logged_stages=logged_stages if is_long(rate, facts) else 0,
+        interleaved=interleaved,
         grid=grid,
         inside=INSIDE_IN_SINGLE if single else INSIDE,
     )
+
+
+def log_width(model: Model, stages: int) -> int:
+    """Return how many numbers of a step are logged for the way back."""
+    facts = model.facts
+    size = len(facts.coordinates) + len(facts.independent)
+    return (1 + stages * is_long(tape_of(model, "state_rate"), facts)) * size + 2
+
+
+def is_long(rate: Tape, facts: Facts) -> bool:
+    """Return whether rates take longer to compute again than to write and read."""
+    size = len(facts.coordinates) + len(facts.independent)
+    return rate.n_operations > OPERATIONS_PER_LOGGED * size
 
 
 def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
@@ -214,7 +235,17 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
             "method='dopri5'"
         )
     tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
-    key = (method, d.samples, d.directions, d.stiffness, d.log, d.grid, *tapes)
+    key = (
+        method,
+        d.samples,
+        d.directions,
+        d.stiffness,
+        d.log,
+        d.logged_stages,
+        d.interleaved,
+        d.grid,
+        *tapes,
+    )
     return compiled(model, key, place, lambda: program_of(model, method, d))
 
 
