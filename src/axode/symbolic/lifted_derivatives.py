@@ -24,7 +24,25 @@ from axode.symbolic.constraints.complement import Complement
 from axode.symbolic.constraints.rows import column_of
 from axode.symbolic.constraints.tangents import position_rows
 from axode.symbolic.equations import Equations
+from axode.symbolic.tree.branches import BranchDynamics, branches_of
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
+from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.recursions import newton_euler
+
+FEWEST_IN_BRANCHES = 12  # speeds; of fewer, one factorization takes as few operations
+
+
+def uses_branches(tree: Tree) -> bool:
+    """Return whether branches take fewer operations than one factorization.
+
+    They meet in wrenches of six numbers: where fewer speeds lead from fork to fork, these are less.
+    """
+    runs = branches_of(tree)
+    inner = {tree.links[run[0]].parent for run in runs}
+    lengths = [sum(tree.links[i].k for i in run) for run in runs if run[-1] in inner]
+    enough = tree.v.shape[0] >= FEWEST_IN_BRANCHES
+    return enough and bool(lengths) and min(lengths) >= 6
+
 
 LED = frozenset(("p", "t"))  # arguments that may move loops, which coordinates then follow
 
@@ -242,12 +260,31 @@ class ForwardDerivatives:
     def __init__(self, equations: Equations) -> None:
         self.lifted = lifted = LiftedDynamics(equations)
         self.system, self.complement = lifted.system, lifted.complement
-        self.factor = Factor.of(self.complement.project_inertia(lifted.inertia))
+
+    @cached_property
+    def factor(self) -> Factor:
+        """Factors of the inertia of the base's speeds."""
+        return Factor.of(self.complement.project_inertia(self.lifted.inertia))
+
+    @cached_property
+    def branches(self) -> BranchDynamics | None:
+        """Branches of a tree without constraints, where they are worth it."""
+        system, c, every = self.system, self.complement, tuple(range(self.lifted.v_dot.shape[0]))
+        if system.kept or not every == tuple(c.asked) == tuple(system.tangents.asked):
+            return None
+        if not uses_branches(system.still_tree):
+            return None
+        armature = system.forces.armature
+        return BranchDynamics(system.still_tree, system.regrouped, armature, self.lifted.v_dot)
 
     @cached_property
     def _value(self) -> SX:
         """All accelerations."""
         c, system, lifted = self.complement, self.system, self.lifted
+        if self.branches is not None:
+            still = system.still_tree
+            need = newton_euler(still, system.regrouped, still.motion(still.v, None))
+            return self.branches.accelerations(lifted.acting - need)
         need = lifted.of_tree.without_accelerations(system.tree.v) - system.forces.dissipative
         if system.kept:
             need += ca.densify(lifted.inertia @ c.sigma_0)
@@ -262,6 +299,9 @@ class ForwardDerivatives:
             multipliers: Whether constraint forces follow.
         """
         lifted, c = self.lifted, self.complement
+        if self.branches is not None:
+            changes = {name: self._of_branches(self.branches, name) for name in by}
+            return self._resolved(self._row(lifted.v_dot, changes, {}, by))
         directions = {name: self._direction(name) for name in dict.fromkeys((*by, *self._more(by)))}
         rates = {n: self._rates(d) for n, d in directions.items()}
         rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
@@ -273,6 +313,16 @@ class ForwardDerivatives:
             }
             rows.append(self._row(lifted.force, felt, directions, by))
         return self._resolved(ca.vertcat(*rows))
+
+    def _of_branches(self, branches: BranchDynamics, name: str) -> SX:
+        """Accelerations of a branched tree by an argument: those of its links, and of what acts."""
+        lifted = self.lifted
+        if name == "q":
+            return branches.by_q + branches.by_force @ lifted.along_q(lifted.acting)
+        if name == "nu":
+            acting = ca.sparsify(ca.jacobian(lifted.acting, lifted.tree.v))
+            return branches.by_v + branches.by_force @ acting
+        return -(branches.by_force @ ca.sparsify(self._direction(name).G))
 
     def _more(self, by: Sequence[str]) -> list[str]:
         """Arguments by which it must be known as well: those that others move."""
@@ -295,7 +345,7 @@ class ForwardDerivatives:
         """Accelerations of the base's speeds for which columns of projected forces vanish."""
         n, columns = right.shape
         single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
-        return -(self.factor.inverse() @ right if single else self.factor.solve(right))
+        return -(self.factor.inverse() @ right) if single else self.factor.solve(right, -1)
 
     def _rates(self, direction: Direction) -> SX:
         """Changes of the accelerations asked for, at fixed speeds of the base."""
@@ -313,8 +363,9 @@ class ForwardDerivatives:
     def _resolved(self, table: SX) -> SX:
         """The table with speeds, accelerations and forces put in."""
         lifted, system = self.lifted, self.system
-        force = lifted.needed - ca.densify(system.forces.B @ system.u)
-        lam = ca.densify(self.complement.solve_transposed(force))
-        table = ca.substitute(table, lifted.force, lam) if system.kept else table
+        if system.kept:
+            force = lifted.needed - ca.densify(system.forces.B @ system.u)
+            lam = ca.densify(self.complement.solve_transposed(force))
+            table = ca.substitute(table, lifted.force, lam)
         table = ca.substitute(table, lifted.v_dot, self._value)
         return system.at_speeds(table)
