@@ -248,7 +248,7 @@ def _add(sums: dict[int, SX], key: int, x: SX) -> None:
 def _eliminate(
     tree: Tree, run: list[int], columns: list[LinkColumns], armature: SX, outer: list[_Branch]
 ) -> _Branch:
-    """Eliminate a branch from which others grow that have been eliminated.  (X11)"""
+    """Eliminate a branch from which others grow that have been eliminated.  (X15)"""
     links = tuple(tree.links[i] for i in run)
     speeds = [k for link in links for k in link.speeds]
     pairs = PairBlocks(tree, columns)
