@@ -98,11 +98,10 @@ class Plan:
 def plan_with_columns(tape: Tape) -> Plan:
     """Cut a tape into chunks, columns of its result that are computed alike in one of them."""
     plain = _cut(tape, LONGEST_FUNCTION, CHUNK)
-    if len(plain) == 1:
-        return plan(tape)
-    sets = last_columns(tape)
-    if sum(len(columns.values) for columns in sets) * FEWEST_IN_COLUMNS < tape.n_operations:
-        return plan(tape)
+    sets = last_columns(tape) if len(plain) > 1 else []
+    shared = sum(len(columns.values) for columns in sets)
+    if not sets or shared * FEWEST_IN_COLUMNS < tape.n_operations:
+        return plan(tape, stores=MOST_STORES, chunks=plain)
     own = set().union(*(columns.values for columns in sets))
     late = _depending(tape, own)
     order, counts = _order(tape)
