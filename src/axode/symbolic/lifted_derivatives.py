@@ -27,7 +27,6 @@ from axode.symbolic.equations import Equations
 from axode.symbolic.tree.branches import BranchDynamics, branches_of
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.tree.recursions import newton_euler
 
 FEWEST_IN_BRANCHES = 12  # speeds; of fewer, one factorization takes as few operations
 
@@ -282,9 +281,7 @@ class ForwardDerivatives:
         """All accelerations."""
         c, system, lifted = self.complement, self.system, self.lifted
         if self.branches is not None:
-            still = system.still_tree
-            need = newton_euler(still, system.regrouped, still.motion(still.v, None))
-            return self.branches.accelerations(lifted.acting - need)
+            return self.branches.accelerations(lifted.acting - self.branches.bias)
         need = lifted.of_tree.without_accelerations(system.tree.v) - system.forces.dissipative
         if system.kept:
             need += ca.densify(lifted.inertia @ c.sigma_0)
