@@ -22,6 +22,7 @@ from axode.codegen.math.elementary import COMPARISONS, RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.equal_columns import ColumnSet, Group, last_columns
 from axode.codegen.tape.operations import ARITY, LEAVES, LOGICAL, Kind
+from axode.codegen.tape.reciprocals import SHARED_DIVISIONS, share_reciprocals
 from axode.codegen.tape.tape import Tape
 
 # One function is fastest to run; beyond this length it takes too long to compile.
@@ -38,9 +39,6 @@ FEWEST_IN_COLUMNS = 5
 
 # More results than this are copied by a loop.
 MOST_STORES = 512
-
-# From so many divisions by one value on, they are multiplications by its reciprocal.
-SHARED_DIVISIONS = 3
 
 _PARTNER = {Kind.SIN: Kind.COS, Kind.COS: Kind.SIN}
 
@@ -98,6 +96,7 @@ def plan_with_columns(tape: Tape) -> Plan:
     plain = _cut(tape, LONGEST_FUNCTION, CHUNK)
     if len(plain) == 1:
         return plan(tape)
+    tape = share_reciprocals(tape)  # otherwise each function would divide anew
     sets = last_columns(tape)
     if sum(len(columns.values) for columns in sets) * FEWEST_IN_COLUMNS < tape.n_operations:
         return plan(tape)

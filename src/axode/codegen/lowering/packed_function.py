@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from axode.codegen.lowering.column_functions import ColumnLowering
 from axode.codegen.lowering.instructions import (
     LONGEST_FUNCTION,
-    SHARED_DIVISIONS,
     UNCUT,
     ChunkLowering,
     plan,
@@ -19,6 +18,7 @@ from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LEAVES, Kind
 from axode.codegen.tape.packing import LANES_PER_INSTRUCTION, MISSING, Packing, Vector, best_packing
+from axode.codegen.tape.reciprocals import SHARED_DIVISIONS
 from axode.codegen.tape.tape import Tape
 
 # Most instructions of a packed tape, moves counted: it cannot be cut.
