@@ -138,23 +138,19 @@ class InverseDerivatives:
             "p": lambda: lifted.along_parameters,
         }[name]()
 
-    def _project(self, G: SX) -> SX:
-        L, Y = self.complement.factors
-        return ca.sparsify(Y.T @ (L.T @ G))
-
     def _motors(self, direction: Direction) -> SX:
         """Changes of the motors' inputs along a direction."""
         if self.kind == "square":
-            return solve_square(self.input_map, self._project(direction.G))
+            return solve_square(self.input_map, self.lifted.project(direction))
         _, power = self._moved(direction)
         if self.kind == "more":
             scaled, factor = self._effort
             shares = ca.diag(1 / self.equations.weights) @ power
-            mu = factor.solve(self._project(direction.G) - self.input_map @ shares)
+            mu = factor.solve(self.lifted.project(direction) - self.input_map @ shares)
             return scaled @ mu + shares
         felt = self._factor.solve(ca.densify(self.input_map))
         metric = Factor.of(self.input_map.T @ felt)
-        return metric.solve(ca.densify(felt.T @ self._project(direction.G) + power))
+        return metric.solve(ca.densify(felt.T @ self.lifted.project(direction) + power))
 
     def _moved(self, direction: Direction) -> tuple[SX, SX]:
         """Change of z at fixed base speeds of it, and of the motors' B^T z.  (X8)"""

@@ -20,7 +20,8 @@ from axode.symbolic.algebra.rank import least_norm, weakest_rows
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
-from axode.symbolic.constraints.complement import Complement, HeldLoop
+from axode.symbolic.constraints.complement import Complement
+from axode.symbolic.constraints.held_loops import held_loops
 from axode.symbolic.constraints.loops import loop_rows
 from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
 from axode.symbolic.constraints.rows import (
@@ -118,7 +119,9 @@ class System:
         """Theta and the solves behind it."""
         bias = column_of([row.bias for row in self.kept])
         independent = list(self.independent)
-        return Complement.of(self.A, self.b, bias, self.report, independent, self._legs())
+        return Complement.of(
+            self.A, self.b, bias, self.report, independent, held_loops(self.tree, self.kept)
+        )
 
     @cached_property
     def tangents(self) -> Complement:
@@ -126,23 +129,6 @@ class System:
         from axode.symbolic.constraints.tangents import find_tangents
 
         return find_tangents(self)
-
-    def _legs(self) -> tuple[HeldLoop, ...]:
-        """Loops that are held at a point, all of whose rows were kept."""
-        ports = {id(row.port): row.port for row in self.kept if row.port is not None}
-        legs = []
-        for key, port in ports.items():
-            held = [row for row in self.kept if id(row.port) == key]
-            rows = tuple(r for r, row in enumerate(self.kept) if row.owner == held[0].owner)
-            if len(rows) != len(held):
-                continue  # other rows of this loop hold more than the point
-            F = ca.vertcat(*[row.direction.T for row in held if row.direction is not None])
-            J = SX(3, self.tree.v.shape[0])
-            for i, velocity in enumerate(port.velocity):
-                for speed, value in velocity.items():
-                    J[i, speed] = value
-            legs.append(HeldLoop(rows, F, J))
-        return tuple(legs)
 
     @cached_property
     def leaning(self) -> tuple[Contact, ...]:

@@ -172,6 +172,16 @@ class Block:
             reflection.apply(x)
         return _back_substitute(self.R, x)
 
+    def inverted(self) -> SX:
+        """The inverse, for as many right-hand sides as there are rows or more."""
+        if self.inverse is not None:
+            return self.inverse
+        assert self.R is not None
+        x = _back_substitute(self.R, SX.eye(self.size)).T
+        for reflection in reversed(self.reflections):
+            reflection.apply(x)
+        return x.T
+
     def solve_transposed(self, b: SX) -> SX:
         """Solve matrix^T x = b."""
         if self.inverse is not None:
