@@ -22,7 +22,7 @@ from axode.problems.gradients.backward import LIMITS
 from axode.problems.gradients.reverse_program import reverse_program
 from axode.problems.gradients.steps_of_cost import CostTapes, StepOfCost
 from axode.problems.simulate.inputs import plan_input
-from axode.problems.steps.compiled import dynamics_of
+from axode.problems.steps.compiled import adjoints_of, dynamics_of
 from axode.problems.steps.methods import METHODS
 from axode.problems.steps.tableaus import RK4
 from axode.problems.tracing import traced_tape
@@ -39,7 +39,7 @@ def programs(model: ax.Model) -> tuple[Program, Program]:
     running = traced_tape(
         model, "running", lambda s: [s[first] ** 2 + 0.1 * s[motor] ** 2], inputs=True
     )
-    step = StepOfCost(RK4, d, CostTapes(running))
+    step = StepOfCost(RK4, d, CostTapes(running), adjoints_of(model))
     backwards = fuse(reverse_program(step, {"u": range(d.n_u)}), LIMITS)
     return METHODS["rk4"](replace(d, log=True)), backwards
 

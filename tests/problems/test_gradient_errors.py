@@ -227,22 +227,6 @@ def test_sensitivities(lever):
         assert run.sensitivity("hinge", "mass").shape == run["hinge"].shape
 
 
-def test_places_without_sensitivities(lever, monkeypatch):
-    from emulated_gpu import install
-
-    install(monkeypatch)
-    text = "has no sensitivities; use target='cpu', or gradient, which runs there"
-    refused(
-        text,
-        ax.simulate,
-        lever,
-        0.1,
-        target="cuda",
-        sensitivities=["mass"],
-        error=ax.errors.NotApplicable,
-    )
-
-
 def test_starts_without_a_derivative():
     """A measure at the end of its reach cannot be asked for more."""
     bot = ax.Mechanism("reach")
@@ -253,10 +237,10 @@ def test_starts_without_a_derivative():
     cost = ax.Cost(model, 0.1, start={"tip.z": 1.0}, final="hinge")
     text = "start: it cannot be assembled a little beside where it is, along 'tip.z'"
     refused(text, ax.gradient, cost, "start.tip.z", error=ax.errors.NotApplicable)
-    for height in (0.9, 0.999):
+    for height, exact in ((0.9, 1e-14), (0.999, 1e-12), (1 - 1e-7, 1e-9)):
         inside = ax.Cost(model, 1e-9, start={"tip.z": height}, final="hinge")
         wanted = -1 / np.sqrt(1 - height**2)  # the hinge turns down
-        assert np.isclose(ax.gradient(inside, "start.tip.z")["start.tip.z"], wanted, rtol=1e-8)
+        assert np.isclose(ax.gradient(inside, "start.tip.z")["start.tip.z"], wanted, rtol=exact)
 
 
 def test_rows_that_contradict_each_other(monkeypatch):

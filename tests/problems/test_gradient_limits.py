@@ -117,9 +117,9 @@ def test_starts_of_mechanisms_of_any_size(size):
     x, sine = 3.7, np.sin(a)  # the rod's length stays: (x - cos a)^2 + sin(a)^2 = 9
     by_x = -(x - np.cos(a)) / (x * sine)
     found = ax.gradient(cost, ["start.x", "crank_length"])
-    assert np.isclose(found["start.x"] * size, by_x, rtol=1e-10)
+    assert np.isclose(found["start.x"] * size, by_x, rtol=1e-12)
     by_length = -(1 - x * np.cos(a)) / (x * sine)
-    assert np.isclose(found["crank_length"] * size, by_length, rtol=1e-10)
+    assert np.isclose(found["crank_length"] * size, by_length, rtol=1e-12)
 
 
 def test_batches_of_no_runs():

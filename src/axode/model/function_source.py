@@ -32,6 +32,8 @@ ON_DEMAND = (  # functions that files hold only if they are named, besides deriv
     "twist_map",
     "twist_map_rate",
     "body_inertias",
+    "state_rate_adjoint",
+    "projection_adjoint",
 )
 
 
@@ -148,6 +150,10 @@ class SymbolicLibrary(AbstractLibrary):
             from axode.symbolic.derivative_tables import derivative_graph
 
             return derivative_graph(self.equations, table, fixed=self._fixed)
+        if name in ("state_rate_adjoint", "projection_adjoint"):
+            from axode.symbolic.step_adjoints import adjoint_graph
+
+            return adjoint_graph(self.equations, name, fixed=self._fixed)
         function, by, wrt = name.partition("_by_")
         if by:
             return jacobian_graph(self.equations, function, wrt, fixed=self._fixed)

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 
@@ -21,6 +22,8 @@ from axode.symbolic.constraints.rows import column_of, matrix_of
 from axode.symbolic.derivative_names import DIFFERENTIATED, TableName
 from axode.symbolic.equations import Equations
 from axode.symbolic.self_check import CHECKED
+from axode.symbolic.system import System
+from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.wheels import symbolic_wheel
 from axode.symbolic.wheels.contacts import axis_in_ground
 
@@ -323,6 +326,51 @@ def inverse_solution(equations: Equations) -> SX:
     return ca.vertcat(u, missing, size)
 
 
+@dataclass(frozen=True)
+class ClosingStep:
+    r"""What a Newton step back onto the holonomic rows is made of: (A A^T + small) y = r.  (N5)"""
+
+    A: SX
+    r: SX
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.A.shape[0])
+
+    @property
+    def _damping(self) -> float:
+        return PROJECTION_DAMPING / self.n
+
+    @cached_property
+    def factor(self) -> Factor:
+        """The matrix of the step, factored."""
+        gram = self.A @ self.A.T
+        return Factor.of(gram + self._damping * ca.trace(gram) * SX.eye(self.n))
+
+    def product(self, z: SX, y: SX) -> SX:
+        """Product of the matrix with a row and a column, which are the same at any A."""
+        small = self._damping * ca.sumsqr(self.A) * ca.dot(z, y)
+        return ca.dot(self.A.T @ z, self.A.T @ y) + small
+
+
+def closing_step(system: System) -> ClosingStep | None:
+    """Return the step back onto the holonomic rows; None if there are none."""
+    rows = [row for row in system.kept if row.residual is not None]
+    if not rows:
+        return None
+    A = ca.densify(matrix_of(rows, system.tree.v.shape[0]))
+    return ClosingStep(A, column_of([row.residual for row in rows if row.residual is not None]))
+
+
+def normalized(tree: Tree, q: SX) -> SX:
+    """Coordinates with quaternions of unit length."""
+    q = SX(q)
+    for four in map(list, tree.quaternions):
+        q[four] = q[four] / ca.norm_2(q[four])
+    return q
+
+
 def projection(equations: Equations) -> SX:
     r"""One Newton step back onto the holonomic rows, shortest in the joint speeds, and unit
     quaternions.
@@ -332,17 +380,9 @@ def projection(equations: Equations) -> SX:
     The small term keeps it finite where rows lose rank.
     """
     system, tree = equations.system, equations.system.tree
-    rows = [row for row in system.kept if row.residual is not None]
-    q = SX(tree.q)
-    if rows:
-        A = ca.densify(matrix_of(rows, tree.v.shape[0]))
-        r = column_of([row.residual for row in rows if row.residual is not None])
-        gram = A @ A.T
-        gram += PROJECTION_DAMPING * ca.trace(gram) / len(rows) * SX.eye(len(rows))
-        q = q - tree.N @ (A.T @ Factor.of(gram).solve(r))  # (N5)
-    for four in map(list, tree.quaternions):
-        q[four] = q[four] / ca.norm_2(q[four])
-    return q
+    step = closing_step(system)
+    q = tree.q if step is None else tree.q - tree.N @ (step.A.T @ step.factor.solve(step.r))  # (N5)
+    return normalized(tree, q)
 
 
 def pivots(equations: Equations) -> SX:

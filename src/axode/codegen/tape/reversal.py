@@ -33,7 +33,10 @@ def moved_buffers(evaluations: Sequence[Evaluate], of: Collection[str]) -> set[s
 
 
 def reverse(
-    evaluations: Sequence[Evaluate], weights: Weights, of: Mapping[str, Sequence[int]]
+    evaluations: Sequence[Evaluate],
+    weights: Weights,
+    of: Mapping[str, Sequence[int]],
+    known: Mapping[str, Tape] | None = None,
 ) -> tuple[list[Evaluate], dict[str, list[str]]]:
     """Gradients of a weighted sum of what evaluations make.
 
@@ -41,6 +44,9 @@ def reverse(
         evaluations: In order; every buffer is written once.
         weights: Buffers that hold the weights of results, or numbers.
         of: The buffers by which it is differentiated, and the elements of each that count.
+        known: Gradients of some tapes that were found otherwise, by the tapes' digests: tapes of
+            the same arguments, the result and its weights, that give the gradients by all
+            arguments one after the other.
 
     Returns:
         Evaluations to follow the others; per buffer, the new buffers whose sum is its gradient.
@@ -62,13 +68,18 @@ def reverse(
         sums, parts = _add_up(tape, number, parts)
         made += sums
         kinds = tuple(tuple(p if isinstance(p, float) else None for p in some) for some in parts)
-        adjoint = weighted_adjoint(tape, kinds, ports)
+        adjoint, results = weighted_adjoint(tape, kinds, ports), buffers[:0]
+        other = (known or {}).get(tape.digest)
+        if other is not None and kinds == ((None,),):
+            short = part_of_adjoint(tape, other, ports)
+            if _operations_of_both(tape, short) < adjoint.n_operations:
+                adjoint, results = short, buffers[n : n + len(short.inputs) - n - 1]
         names = {port.name: b for b, port in zip(buffers[:n], tape.inputs, strict=True)}
         outputs = [f"{names[port.name]}~{number}.{k}" for k, port in enumerate(adjoint.outputs)]
         for output, port in zip(outputs, adjoint.outputs, strict=True):
             felt.setdefault(names[port.name], []).append(output)
         held = [p for some in parts for p in some if isinstance(p, str)]
-        made.append(Evaluate(adjoint, (*buffers[:n], *held, *outputs)))
+        made.append(Evaluate(adjoint, (*buffers[:n], *results, *held, *outputs)))
     return made, {name: [p for p in felt.get(name, ()) if isinstance(p, str)] for name in of}
 
 
@@ -90,6 +101,53 @@ def _add_up(
         made.append(Evaluate(formula_tape("sum", names, add), (*map(str, some), total)))
         sums.append((total,))
     return made, tuple(sums)
+
+
+@lru_cache(maxsize=KEPT_TAPES)
+def _operations_of_both(tape: Tape, adjoint: Tape) -> int:
+    """Operations of a tape and its gradient together, which a plain gradient contains."""
+    from axode.codegen.tape.fusion import replay
+
+    builder = TapeBuilder()
+    arguments = [[builder.input(k, i) for i in range(p.size)] for k, p in enumerate(adjoint.inputs)]
+    results = replay(builder, tape, arguments[: len(tape.inputs)])
+    results += replay(builder, adjoint, arguments)
+    whole = (Port("both", (len(results),)),)
+    return Tape.build(tape.name, adjoint.inputs, whole, builder, results).n_operations
+
+
+@lru_cache(maxsize=KEPT_TAPES)
+def part_of_adjoint(
+    tape: Tape, adjoint: Tape, of: tuple[tuple[str, tuple[int, ...] | None], ...]
+) -> Tape:
+    """Some gradients of a tape out of all of them.
+
+    Args:
+        tape: What is differentiated.
+        adjoint: Gradients by all arguments, one after the other.
+        of: Arguments by which it is differentiated, and their elements that count, if not all do.
+
+    Returns:
+        A tape of the same arguments, without the result where that is not read.
+    """
+    from axode.codegen.tape.fusion import replay
+
+    builder = TapeBuilder()
+    result = adjoint.inputs[-2].name
+    ports = [p for p in adjoint.inputs if p.name != result or reads(adjoint, result)]
+    places = {port.name: k for k, port in enumerate(ports)}
+    arguments = [
+        [builder.input(places.get(port.name, 0), i) for i in range(port.size)]
+        for port in adjoint.inputs
+    ]
+    numbers = iter(replay(builder, adjoint, arguments))
+    found = {port.name: [next(numbers) for _ in range(port.size)] for port in tape.inputs}
+    outputs, results = [], []
+    for name, elements in of:
+        picked = found[name] if elements is None else [found[name][i] for i in elements]
+        outputs.append(Port(name, (len(picked),)))
+        results += picked
+    return Tape.build(adjoint.name, tuple(ports), tuple(outputs), builder, results)
 
 
 @lru_cache(maxsize=KEPT_TAPES)

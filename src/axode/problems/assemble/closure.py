@@ -201,6 +201,10 @@ class ClosureSystem:
         q[:, ~fixed] -= least_norm(J, r, 1e-12)
         return q
 
+    def follows(self, fixed: Mask) -> bool:
+        """Return whether couplings move guesses before rows are solved, some coordinates held."""
+        return bool(self._coupled()) and bool(fixed.any())
+
     def _coupled(self) -> list[int]:
         rows = self.model.residual_rows
         return [k for k, name in enumerate(rows) if name.endswith(".coupling")]
@@ -254,10 +258,10 @@ class ClosureSystem:
             rows=self.rows[rows],
             columns=self.columns * ~fixed,
             step=quick_step,
-            retract=lambda x: self._normalized(x, fixed),
+            retract=lambda x: self.normalized(x, fixed),
         )
         others = np.abs(self.residual(found, runs) / self.rows)[:, ~rows]
-        moved = np.abs(found - self._normalized(start, fixed)) / self.columns
+        moved = np.abs(found - self.normalized(start, fixed)) / self.columns
         return found, error, others.max(axis=1, initial=0.0), moved.max(axis=1, initial=0.0)
 
     def _newton_compiled(
@@ -310,7 +314,8 @@ class ClosureSystem:
             parameters=0 if facts.fixed else len(facts.parameters),
         )
 
-    def _normalized(self, q: Array, fixed: Mask) -> Array:
+    def normalized(self, q: Array, fixed: Mask) -> Array:
+        """Coordinates with quaternions of unit length, but for those that keep a value."""
         if not self.quaternions:
             return q
         q = q.copy()
@@ -329,7 +334,7 @@ class ClosureSystem:
         """
         if not asked:
             return
-        begun = self._normalized(guess, self.fixed)
+        begun = self.normalized(guess, self.fixed)
 
         def system(runs: Indices) -> tuple[Array, Array]:
             rows = self.residual(begun[runs], runs)

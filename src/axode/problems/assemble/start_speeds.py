@@ -28,6 +28,7 @@ GROWTH = 5.0  # times the smallest speeds that will do: more is no price for ano
 DEPENDENT = 1e-10  # of a row's length: what is new in a row that follows from others is less
 EXCLUDED = "the constraints do not allow these speeds together"
 BLOCK = 1 << 16  # states whose speeds are found together, for the memory of their matrices
+DETERMINED = 1e-7  # least singular value of rows that determine speeds, against the largest
 IDLE = 1e-9  # of the largest entry: a speed that no independent one moves
 
 
@@ -67,7 +68,7 @@ def find_speeds(
         there = conditions.at(at)
         system = _speed_system(model, q[at], some, there)
         with np.errstate(all="ignore"):
-            nu[at], miss[at] = _solve_speeds(model, names, system)
+            nu[at], miss[at], _ = _solve_speeds(model, names, system)
             singular = np.flatnonzero(~(np.abs(system.theta).max(axis=(1, 2)) < SINGULAR_SPEED))
         if singular.size:
             part = {name: values[singular] for name, values in some.items()}
@@ -141,6 +142,29 @@ def _speed_system(
     return _SpeedSystem(np.stack(rows, axis=1), np.stack(right, axis=1), theta, base)
 
 
+def speed_rows(
+    model: Model, q: Array, wanted: Mapping[str, Array], conditions: Conditions
+) -> tuple[Array, list[str], Mask]:
+    """Rows that determine the independent speeds of states, as `find_speeds` does.
+
+    Returns:
+        Speeds for unit independent ones, (states, rows, independent), zero where a row does not
+        count; the names of the rows, wanted ones first, then those that stay at zero; whether the
+        rows determine all speeds.
+    """
+    system = _speed_system(model, q, wanted, conditions)
+    with np.errstate(all="ignore"):
+        nu, miss, resting = _solve_speeds(model, tuple(wanted), system)
+    rest = [system.theta[:, j] * taken[:, np.newaxis] for j, taken in resting.items()]
+    rows = np.concatenate([system.A, *(row[:, np.newaxis] for row in rest)], axis=1)
+    sizes = np.linalg.svd(np.nan_to_num(rows), compute_uv=False)
+    determined = (miss == 0.0).all(axis=1) & (rows.shape[1] >= nu.shape[1])
+    determined &= sizes[:, -1] > DETERMINED * sizes[:, 0]
+    # without speed all speeds can rest, which others could not
+    determined &= (len(wanted) >= nu.shape[1]) | (np.abs(system.b).max(axis=1, initial=0.0) > 0.0)
+    return rows, [*wanted, *(model.speed_names[j] for j in resting)], determined
+
+
 class _ShortestSpeeds:
     """The shortest speeds that satisfy rows, row by row, for many states at once.
 
@@ -177,8 +201,9 @@ def _dot(a: Array, b: Array) -> Array:
 
 def _solve_speeds(
     model: Model, names: tuple[str, ...], system: _SpeedSystem
-) -> tuple[Array, Array]:
-    """Find speeds, and by how much wanted ones miss: NaN where they are not determined."""
+) -> tuple[Array, Array, dict[int, Mask]]:
+    """Find speeds, by how much wanted ones miss, NaN where they are not determined, and the others
+    that rest."""
     A, b, theta, allowed = system.A, system.b, system.theta, system.allowed
     determined = np.asarray(np.isfinite(A).all(axis=(1, 2)))
     found = _ShortestSpeeds(np.zeros(A[:, 0].shape))
@@ -190,6 +215,7 @@ def _solve_speeds(
     most = GROWTH * np.linalg.norm(found.nu, axis=1)
     idle = np.abs(theta).max(axis=2) < IDLE * np.abs(theta).max(axis=(1, 2))[:, np.newaxis]
     moving: dict[int, Mask] = {}
+    resting: dict[int, Mask] = {}
     for j in _order(model):
         if model.speed_names[j] in names:
             continue
@@ -197,10 +223,10 @@ def _solve_speeds(
         possible = ~idle[:, j] & (np.abs(left) <= allowed)  # else the wanted speeds move it
         small = np.linalg.norm(found.nu + step, axis=1) <= most
         found.take(step, direction, possible & small)
-        moving[j] = possible & ~small
+        resting[j], moving[j] = possible & small, possible & ~small
     _warn_of_moving(model, names, system, found.nu, moving)
     miss[~determined] = np.nan
-    return found.nu, miss
+    return found.nu, miss, resting
 
 
 def _warn_of_moving(

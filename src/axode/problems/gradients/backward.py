@@ -22,12 +22,12 @@ from axode.problems.session import Session
 from axode.problems.simulate.batch import Batch
 from axode.problems.simulate.step_log import BatchLog
 from axode.problems.singular.other_models import is_rounded
-from axode.problems.steps.compiled import compiled, tape_of
+from axode.problems.steps.compiled import adjoints_of, compiled, tape_of
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
-LIMITS = FusionLimits(part=8000, whole=24000)  # above, stages are compiled once and called in turn
+LIMITS = FusionLimits(part=3000, whole=24000)  # above, stages are compiled once and called in turn
 ALL_STEPS = 1 << 62  # a budget that no loop spends
 GRAZES = 1e-12  # [units of the event per second]: a function that changes more slowly grazes zero
 
@@ -117,7 +117,9 @@ class Backward:
     def _go_back(self, log: BatchLog) -> None:
         batch = log.batch
         ends = self.costs(batch.model)
-        step = StepOfCost(TABLEAUS[self.settings.stepper], batch.dynamics, ends.tapes)
+        adjoints = {} if self.values_only else adjoints_of(batch.model)
+        method = TABLEAUS[self.settings.stepper]
+        step = StepOfCost(method, batch.dynamics, ends.tapes, adjoints)
         sizes = {"q": batch.dynamics.n_q, "nu": batch.dynamics.n_nu}
         weights = self._waiting.pop(batch, None)
         if weights is None:
@@ -166,7 +168,7 @@ class Backward:
         start: dict[str, Any] = {"index": counts[:, np.newaxis] - 1.0}
         if not self.values_only:
             start |= {f"a_{name}": array for name, array in weights.items()}
-        buffers = rollout.new_state(len(counts), start)
+        buffers = rollout.new_state(len(counts), start, resident=True)
         for name in program.given:
             buffers[name] = self._given(batch, name, counts, runs)
         tables = {"log": rows}

@@ -92,7 +92,7 @@ class EndedRuns:
     log: StepLog
     model: Model
 
-    @property
+    @cached_property
     def ended(self) -> npt.NDArray[np.bool_]:
         """Which runs came to an end that has a value."""
         return np.isin(self.runs.outcomes.status, ENDED)

@@ -16,7 +16,7 @@ from axode.model.conditions import Conditions
 from axode.problems.gradients.backward import Backward, Totals
 from axode.problems.gradients.cost import Cost
 from axode.problems.gradients.ended_runs import EndedRuns, run_logged
-from axode.problems.gradients.start_derivatives import start_derivatives
+from axode.problems.gradients.start_derivatives import StartDerivatives
 from axode.problems.gradients.variables import Variable, read_variables
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import is_cut
@@ -98,21 +98,20 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
     with Session(cost.model.name, settings, 0, progress) as session:
         run = _run(cost, session)
         totals = Backward(run, cost.ends, _buffers(variables), session).compute()
-        along = start_derivatives(
+        by_start = StartDerivatives(
             cost.model,
             cost.state.named if cost.state.q is None else None,
             run.starts,
             settings.t0,
             [v.name for v in variables.values() if v.kind == "start"],
             [v.name for v in variables.values() if v.kind == "parameter"],
-        ).along
+        ).pull_back(totals.start)
     batch, order = run.starts.batch, _buffers(variables)
     found: dict[str, Array] = {}
     for name, variable in variables.items():
         derivative = _derivative(variable, totals, order, run)
         key = f"start.{variable.name}" if variable.kind == "start" else variable.name
-        for state, change in along.get(key, {}).items():
-            derivative = derivative + (totals.start[state] * change).sum(axis=-1)
+        derivative = derivative + by_start.get(key, 0.0)
         derivative[~run.ended] = np.nan
         found[name] = derivative.reshape((*batch, *derivative.shape[1:]))
     lost = np.where(run.ended, 0.0, np.nan)[:, np.newaxis]

@@ -13,7 +13,7 @@ from axode.model.model import Model
 from axode.problems.arguments import GivenState
 from axode.problems.gradients.ended_runs import EndedRuns, check_input, check_method
 from axode.problems.gradients.forward import Forward, push_forward
-from axode.problems.gradients.start_derivatives import start_derivatives
+from axode.problems.gradients.start_derivatives import StartDerivatives
 from axode.problems.gradients.variables import Variable, Variables, read_variables
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, is_cut
@@ -152,11 +152,6 @@ class FollowedChanges:
     ) -> None:
         check_method(settings.method, settings.place.precision)
         check_input(plan)
-        if settings.place.target != "cpu":
-            raise NotApplicable(
-                f"target='{settings.place.target}' has no sensitivities; use target='cpu', or "
-                "gradient, which runs there"
-            )
         if settings.singular != "stop":
             raise NotApplicable(
                 "sensitivities: runs that pass singular configurations have none; use "
@@ -166,7 +161,8 @@ class FollowedChanges:
         self._named = start.named if start.q is None else None
         self._known = Variables(model, input, self._named)
         self._variables = check_sensitivities(self._known, of, plan)
-        self.log = StepLog(_grid(settings) if settings.adaptive else None)
+        grid = _grid(settings) if settings.adaptive else None
+        self.log = StepLog(grid, target=settings.place.target)
 
     def compute(self, runs: Runs, starts: Starts, session: Session, run: Trajectory) -> None:
         """Compute the sensitivities of runs that have ended, and add them to their trajectory."""
@@ -207,7 +203,7 @@ def compute_sensitivities(
         samples: How many samples the trajectory has.
     """
     model, runs = run.model, run.runs
-    along = start_derivatives(
+    along = StartDerivatives(
         model,
         named,
         run.starts,

@@ -6,8 +6,8 @@ an argument: whatever chose it, its derivatives are those of the step that was c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
@@ -50,11 +50,20 @@ class CostTapes:
 
 @dataclass(frozen=True)
 class StepOfCost:
-    """A step from q, nu at t by h to q_n, nu_n, which adds dc to the cost."""
+    """A step from q, nu at t by h to q_n, nu_n, which adds dc to the cost.
+
+    Attributes:
+        method: What the step is made of.
+        d: Tapes of model and input.
+        cost: Tapes of the cost.
+        adjoints: Gradients of the rate and of the projection that were derived from equations, by
+            the names "rate" and "projection", where there are.
+    """
 
     method: ButcherTableau
     d: Dynamics
     cost: CostTapes = CostTapes()
+    adjoints: Mapping[str, Tape] = field(default_factory=dict)
 
     @cached_property
     def stages(self) -> tuple[int, ...]:
@@ -72,6 +81,16 @@ class StepOfCost:
     def _rate(self) -> Tape:
         """Rates of q and nu; the work that is done does not count."""
         return part_of_tape(self.d.rate, range(self.d.n_q + self.d.n_nu))
+
+    @cached_property
+    def known_adjoints(self) -> dict[str, Tape]:
+        """Gradients that were derived from equations, by the digests of what they belong to."""
+        tapes = {"rate": self._rate, "projection": self.d.projection}
+        return {
+            tape.digest: self.adjoints[name]
+            for name, tape in tapes.items()
+            if tape is not None and name in self.adjoints
+        }
 
     # samples ------------------------------------------------------------------------------------
 

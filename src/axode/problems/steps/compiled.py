@@ -32,6 +32,7 @@ MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thre
 EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
+ADJOINTS = {"rate": "state_rate_adjoint", "projection": "projection_adjoint"}
 MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were used last
 MAX_NUMBERS_ON_GPU = 16  # of a traced function that are arguments: they are kept in registers
 
@@ -121,6 +122,20 @@ def tape_of(model: Model, name: str) -> Tape:
     if name not in tapes:
         tapes[name] = model.tape(name)
     return tapes[name]
+
+
+def adjoints_of(model: Model) -> dict[str, Tape]:
+    """Return the gradients of rate and projection that the equations give, if the model has them.
+
+    Models read from files have none, unless they were saved along.
+    """
+    found = {}
+    for part, name in ADJOINTS.items():
+        try:
+            found[part] = tape_of(model, name)
+        except NotApplicable:
+            continue
+    return found
 
 
 def dynamics_of(

@@ -93,11 +93,16 @@ class RecursiveFormulation(AbstractFormulation):
         system, c = self.system, self.system.complement
         applied = ca.densify(system.forces.B @ system.u)
         if system.is_tree:
-            return system.chosen(self._tree_forward(applied - self.tree_forces(None)))
-        force = applied - self.tree_forces(c.sigma_0)
-        if all(row.on_joints for row in system.kept):
-            return system.chosen(self._coupled_forward(force) + c.sigma_0)
-        return system.chosen(self._projected_forward(force) + c.sigma_0)
+            return system.chosen(self.solve_forces(applied - self.tree_forces(None)))
+        return system.chosen(self.solve_forces(applied - self.tree_forces(c.sigma_0)) + c.sigma_0)
+
+    def solve_forces(self, force: SX) -> SX:
+        """Solve Theta_0^T (I~ a - force) = 0 for accelerations a = Theta_0 nu_0_dot."""
+        if self.system.is_tree:
+            return self._tree_forward(force)
+        if all(row.on_joints for row in self.system.kept):
+            return self._coupled_forward(force)
+        return self._projected_forward(force)
 
     def _projected_forward(self, force: SX) -> SX:
         """Theta_0 nu_0_dot by the projected composite inertia, (F4)."""
