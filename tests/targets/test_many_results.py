@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from axode.codegen.lowering import batch_loop as kernel
-from axode.codegen.lowering import instructions as lowering
-from axode.codegen.lowering.instructions import MOST_STORES
+from axode.codegen.lowering import cutting as lowering
+from axode.codegen.lowering.cutting import MOST_STORES
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import CompiledFunction
@@ -78,7 +78,7 @@ def test_results_may_overwrite_what_they_are_computed_from(count):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_the_code_does_not_grow_with_the_results(lanes):
-    """A result more costs an entry of a table, not instructions."""
+    """A result more costs an entry of a table, not cutting."""
 
     def lines(size: int) -> int:
         x = ca.SX.sym("x")

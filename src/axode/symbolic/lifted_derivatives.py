@@ -316,7 +316,7 @@ class ForwardDerivatives:
         rates = {n: self._rates(d) for n, d in directions.items()}
         rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
         if multipliers:
-            solved = {n: -self._accelerations(lifted.project(d)) for n, d in directions.items()}
+            solved = {n: self._accelerations(lifted.project(d)) for n, d in directions.items()}
             felt = {
                 n: c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved[n]))
                 for n, d in directions.items()
@@ -341,24 +341,24 @@ class ForwardDerivatives:
         }[name]()
 
     def _accelerations(self, right: SX) -> SX:
-        """Accelerations of the base's speeds that columns of projected forces give."""
+        """Accelerations of the base's speeds for which columns of projected forces vanish."""
         n, columns = right.shape
         single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
-        return self.factor.inverse() @ right if single else self.factor.solve(right)
+        return -(self.factor.inverse() @ right) if single else self.factor.solve(right, -1)
 
     def _rates(self, direction: Direction) -> SX:
         """Changes of the accelerations asked for, at fixed speeds of the base."""
         felt = self.lifted.project(direction)
         if self.complement.is_direct:
-            return -self._accelerations(felt)
+            return self._accelerations(felt)
         if direction.q is None and self._drives_asked(direction.G):
-            return symmetric(-self._response @ felt)
-        return self.system.chosen(direction.v_dot) - self._response @ felt
+            return symmetric(self._response @ felt)
+        return self.system.chosen(direction.v_dot) + self._response @ felt
 
     @cached_property
     def _response(self) -> SX:
-        """Accelerations asked for that unit forces on the base's speeds give."""
-        return self.factor.solve(self.system.chosen(self.complement.Theta_0).T).T
+        """Accelerations asked for that undo unit forces on the base's speeds."""
+        return self.factor.solve(self.system.chosen(self.complement.Theta_0).T, -1).T
 
     def _drives_asked(self, G: SX) -> bool:
         """Return whether inputs are unit forces on the speeds asked for, one each."""

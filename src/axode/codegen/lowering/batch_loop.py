@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from axode.codegen.lowering.instructions import MOST_STORES, Plan, attributes, plan_with_columns
+from axode.codegen.lowering.cutting import MOST_STORES, Plan, plan_with_columns
+from axode.codegen.lowering.instructions import attributes
 from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.tape.tape_file import MAX_PORTS

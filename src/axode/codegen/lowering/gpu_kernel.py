@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from axode.codegen.lowering.cutting import UNCUT, Plan, plan
 from axode.codegen.lowering.derivative_columns import column_functions
-from axode.codegen.lowering.instructions import UNCUT, ChunkLowering, Plan, plan
+from axode.codegen.lowering.instructions import ChunkLowering
 from axode.codegen.lowering.ir import Format
 from axode.codegen.lowering.program import Operation, Program, ReadRow, WriteRow
 from axode.codegen.lowering.program_loop import ProgramWriter

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from axode.codegen.lowering.cutting import plan_with_columns
 from axode.codegen.lowering.elimination import stride, workspace
-from axode.codegen.lowering.instructions import plan_with_columns
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from axode.codegen.lowering.cutting import Plan, plan_with_columns
 from axode.codegen.lowering.derivative_columns import (
     column_functions,
     write_columns,
@@ -10,7 +11,7 @@ from axode.codegen.lowering.derivative_columns import (
     write_largest,
 )
 from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.instructions import Plan, attributes, plan_with_columns
+from axode.codegen.lowering.instructions import attributes
 from axode.codegen.lowering.ir import DOUBLE, Format
 from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.lowering.program import (

@@ -11,12 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from axode.codegen.tape.operations import ARITY, COMMUTATIVE, LEAVES, Kind
+from axode.codegen.tape.operations import ARITY, COMMUTATIVE, Kind
 from axode.codegen.tape.tape import Tape
 
 FEWEST, MOST = 4, 16  # columns side by side
 MOST_WALKS = 8  # until columns begin with nothing that columns lead to
-DEPTH = 3  # operations, from a result downward, that columns alike have in common
 
 Group = tuple[int, ...]
 _SUMS = (Kind.ADD, Kind.SUB)
@@ -112,9 +111,10 @@ def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
     rows, count = shapes[0]
     results = tape.results.reshape(rows, count).tolist()
     walk = _Walk(tape, stops)
+    terms = _Terms(tape, results)
     alike: dict[object, list[int]] = defaultdict(list)
     for column in range(count):
-        alike[tuple(walk.look(row[column]) for row in results)].append(column)
+        alike[tuple(terms.of(row[column]) for row in results)].append(column)
     found = []
     for columns in alike.values():
         parts = -(-len(columns) // MOST)
@@ -126,6 +126,36 @@ def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
     return [columns for columns in found if columns.steps]
 
 
+class _Terms:
+    """What results are sums of: columns alike multiply their own numbers by the same factors."""
+
+    def __init__(self, tape: Tape, results: list[list[int]]) -> None:
+        self._kinds = [_KINDS[kind] for kind in tape.kinds.tolist()]
+        self._operands = tape.operands.tolist()
+        self._columns = [0] * len(self._kinds)  # that each value leads to, one bit each
+        for row in results:
+            for column, value in enumerate(row):
+                self._columns[value] |= 1 << column
+        for value in reversed(range(len(self._kinds))):
+            for operand in self._operands[value][: ARITY[self._kinds[value]]]:
+                self._columns[operand] |= self._columns[value]
+
+    def of(self, result: int) -> object:
+        """Factors of the terms of a result that more columns have, whatever else is in it."""
+        found: set[tuple[Kind, int]] = set()
+        waiting = [result]
+        while waiting:
+            value = waiting.pop()
+            kind = self._kinds[value]
+            operands = self._operands[value][: ARITY[kind]]
+            if kind in (*_SUMS, Kind.NEG):
+                waiting += [v for v in operands if self._columns[v] == self._columns[result]]
+            elif kind in (Kind.MUL, Kind.DIV):
+                shared = max(operands, key=lambda v: (self._columns[v].bit_count(), -v))
+                found.add((kind, shared))
+        return self._kinds[result], frozenset(found)
+
+
 class _Walk:
     """Follows groups of values, one per column, downward from results."""
 
@@ -133,13 +163,6 @@ class _Walk:
         self._stops = stops
         self._kinds = [_KINDS[kind] for kind in tape.kinds.tolist()]
         self._operands = tape.operands.tolist()
-
-    def look(self, value: int, depth: int = DEPTH) -> object:
-        """What values of columns alike have in common: their last operations."""
-        kind = self._kinds[value]
-        if not depth or kind in LEAVES:
-            return kind
-        return kind, *(self.look(v, depth - 1) for v in self._operands[value][: ARITY[kind]])
 
     def follow(self, results: list[Group]) -> ColumnSet:
         """Follow groups of results as far down as their members are computed alike."""
