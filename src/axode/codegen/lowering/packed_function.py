@@ -107,7 +107,7 @@ def lower_tape(tape: Tape, lanes: int) -> list[ChunkLowering]:
     packing = best_packing(tape) if lanes == 1 and short else None
     if packing is not None and packing.cost <= LONGEST_PACKED:
         return [PackedLowering(tape, packing)]
-    cut = plan_with_columns(tape)
+    cut = plan_with_columns(tape, lanes > 1)
     own = None if cut.columns is None else cut.columns.chunk
     return [
         ColumnLowering(cut, number, lanes) if number == own else ChunkLowering(cut, number, lanes)
