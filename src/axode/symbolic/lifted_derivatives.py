@@ -250,7 +250,7 @@ class LiftedDynamics:
         """Changes for unit speeds of a base as those for unit speeds asked for.  (N3)"""
         if complement.is_direct or not complement.asked:
             return changes
-        return ca.densify(changes) @ complement.B.inverted()
+        return ca.densify(changes) @ complement.B_inverse
 
     def put_together(
         self, changes: dict[str, SX], directions: dict[str, Direction]
@@ -380,4 +380,4 @@ class ForwardDerivatives:
         lam = ca.densify(self.complement.solve_transposed(force))
         table = ca.substitute(table, lifted.force, lam) if system.kept else table
         table = ca.substitute(table, lifted.v_dot, self._value)
-        return system.at_speeds(table)
+        return system.at_speeds(table, by_inverse=True)

@@ -184,11 +184,17 @@ class System:
         """The entries of a column of all speeds that belong to the independent ones."""
         return x[list(self.independent), :] if self.independent else SX.zeros(0, 1)
 
-    def at_speeds(self, expression: SX) -> SX:
-        """An expression of all speeds as one of the independent ones."""
+    def at_speeds(self, expression: SX, by_inverse: bool = False) -> SX:
+        """An expression of all speeds as one of the independent ones.
+
+        Args:
+            expression: Of all speeds.
+            by_inverse: Whether it contains `Complement.B_inverse` already.
+        """
         if self.tree.v.shape[0] == 0:
             return expression
-        return ca.substitute(expression, self.tree.v, self.complement.speeds(self.nu))
+        v = self.complement.speeds(self.nu, by_inverse)
+        return ca.substitute(expression, self.tree.v, v)
 
 
 @dataclass(frozen=True)

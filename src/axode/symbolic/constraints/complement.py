@@ -354,26 +354,44 @@ class Complement:
         r"""Accelerations with zero base accelerations: A sigma_0 = -bias.  (N4)"""
         return ca.densify(self.particular(-self.bias))
 
+    @property
+    def _to_asked(self) -> SX:
+        """The square matrix from base speeds to those asked for.  (N3)"""
+        return ca.densify(_rows(self.Theta_0, list(self.asked)))
+
     @cached_property
     def B(self) -> Block:
-        """The square matrix from base speeds to those asked for.  (N3)"""
-        return Block.of(ca.densify(_rows(self.Theta_0, list(self.asked))))
+        """The solves with that matrix, whose rows are alike where they are legs'."""
+        return Block.of_rows(self._to_asked)
 
-    def to_base(self, nu: SX) -> SX:
-        """Convert the speeds asked for to the base's, nu_0."""
+    @cached_property
+    def B_inverse(self) -> SX:
+        """Its inverse, for many right-hand sides."""
+        return Block.of(self._to_asked).inverted()
+
+    def to_base(self, nu: SX, by_inverse: bool = False) -> SX:
+        """Convert the speeds asked for to the base's, nu_0.
+
+        Args:
+            nu: Speeds asked for.
+            by_inverse: Whether by `B_inverse`, which is there already.
+        """
         if self.is_direct:
             return nu
-        return self.B.solve(nu - _rows(self.s_0, list(self.asked)))
+        return self._from_asked(nu - _rows(self.s_0, list(self.asked)), by_inverse)
 
-    def to_base_acceleration(self, nu_dot: SX) -> SX:
+    def to_base_acceleration(self, nu_dot: SX, by_inverse: bool = False) -> SX:
         """Convert accelerations of the speeds asked for to the base's, nu_0_dot."""
         if self.is_direct:
             return nu_dot
-        return self.B.solve(nu_dot - _rows(self.sigma_0, list(self.asked)))
+        return self._from_asked(nu_dot - _rows(self.sigma_0, list(self.asked)), by_inverse)
 
-    def speeds(self, nu: SX) -> SX:
+    def _from_asked(self, x: SX, by_inverse: bool) -> SX:
+        return self.B_inverse @ x if by_inverse else self.B.solve(x)
+
+    def speeds(self, nu: SX, by_inverse: bool = False) -> SX:
         """v = Theta nu + s.  (N1)"""
-        return self.expand(self.to_base(nu)) + self.s_0
+        return self.expand(self.to_base(nu, by_inverse)) + self.s_0
 
     @cached_property
     def Theta(self) -> SX:
@@ -431,7 +449,7 @@ class Complement:
             Theta_0[ind] = np.eye(len(ind))
             Theta_0[dep] = -np.linalg.solve(M[:, dep], M[:, ind])
             usual.append(Theta_0[list(self.asked)])
-        return self.B.pivot_against(_usual_columns(usual))
+        return Block.of(self._to_asked).pivot_against(_usual_columns(usual))
 
 
 def _sparse_inverse(matrix: SX) -> SX:
