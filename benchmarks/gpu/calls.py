@@ -30,7 +30,6 @@ from axode.runtime import staging
 MODELS = ("pendulum", "caster", "arm")
 SMALL, LARGE = 2**12, 2**20
 SWEEPS = ((2**20, 1000), (2**22, 1000), (2**20, 10_000), (2**24, 1000))
-GRADIENTS = ((2**10, 1000), (2**14, 1000), (2**17, 1000))
 ARRAYS = {"NumPy": None, "CuPy": "cupy"}  # of results
 OUTPUTS: dict[str, dict[str, tuple[str, Any]]] = {
     "1 number kept": {"turn": ("max", "phi")},
@@ -180,35 +179,6 @@ def measure_sweeps(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def measure_gradients(folder: Path) -> list[dict[str, Any]]:
-    """Gradients of runs by parameters and starts, beside the runs themselves."""
-    model = ax.load_model(folder / "whole_caster_robot.axm")
-    rows = []
-    for count, steps in GRADIENTS:
-        given: dict[str, Any] = {
-            "start": {"theta1_dot": np.linspace(-1, 1, count)},
-            "step": 1e-3,
-            "target": "cuda",
-        }
-        of = ["mp", "r", "b", "start.theta1_dot"]
-        cost = ax.Cost(model, 1e-3 * steps, running="phi ** 2", final="phi ** 2", **given)
-        assert np.isfinite(ax.gradient(cost, of).value).all()
-        run = partial(ax.sweep, model, 1e-3 * steps, outputs={"far": ("last", "phi")}, **given)
-        alone, took = (seconds(c, repeats=3) for c in (run, partial(ax.gradient, cost, of)))
-        rows.append(
-            {
-                "what": f"caster robot, gradient by {len(of)} names",
-                "runs": count,
-                "steps": steps,
-                "s a call": took,
-                "steps/s": count * steps / took,
-                "times a sweep of the same runs": took / alone,
-            }
-        )
-        print(_line(rows[-1]), flush=True)
-    return rows
-
-
 def measure_cold(folder: Path) -> list[dict[str, Any]]:
     """Time to the first result of a sweep in a new process, without and with what is kept."""
     rows = []
@@ -243,12 +213,7 @@ def _line(row: dict[str, Any]) -> str:
 def main() -> None:
     """Measure everything that is asked for by name, or all."""
     folder, target, *wanted = Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]
-    parts = {
-        "functions": measure_functions,
-        "cold": measure_cold,
-        "sweeps": measure_sweeps,
-        "gradients": measure_gradients,
-    }
+    parts = {"functions": measure_functions, "cold": measure_cold, "sweeps": measure_sweeps}
     about = {
         "gpu": cp.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "cupy": cp.__version__,

@@ -14,7 +14,7 @@ from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.symbolic.algebra.linear import Factor
 
-SIZE, COLUMNS = 5, 9
+SIZE, COLUMNS = 5, 7
 
 
 def solve() -> Tape:

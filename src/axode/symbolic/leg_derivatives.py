@@ -142,7 +142,7 @@ class LegChanges:
     With R from the far link's axes to the near one's, c and a velocity and acceleration of the
     point on either side and f directions that are constant on the near one,
 
-    .. math:: f (c_1 - R c_2) = 0, \qquad f (a_1 - R a_2) = 0.                       \tag{X11}
+    .. math:: f (c_1 - R c_2) = 0, \qquad f (a_1 - R a_2) = 0.                       \tag{X16}
 
     Args:
         symbols: What it is made of.
@@ -185,7 +185,7 @@ class LegChanges:
         """
         link, P = self._far, self.leg.P
         c, a = (of(self.leg.far.point) for of in (link.velocity, link.acceleration))
-        return ByTwist(  # (X14)
+        return ByTwist(  # (X19)
             X @ P - (C @ skew(c) + A @ skew(a)) @ ANGULAR,
             (C + A @ skew(link.w)) @ P - (A @ skew(c)) @ ANGULAR,
             A @ P,
@@ -201,7 +201,7 @@ class LegChanges:
     def accelerations(self) -> ByTwist:
         """Changes of the leg's accelerations, among all."""
         K, F = self._K, self.leg.F
-        by_x, by_c = K @ (self._a_c @ self._c_x - self._a_x), -K @ self._a_c  # (X12)
+        by_x, by_c = K @ (self._a_c @ self._c_x - self._a_x), -K @ self._a_c  # (X17)
         return self._follow(by_x @ F, by_c @ F, self._L)
 
     def forces(self, tree: TreeDerivatives) -> tuple[ByTwist, ByTwist, ByTwist]:
@@ -213,7 +213,7 @@ class LegChanges:
         K, L, F, turn, f = self._K, self._L, self.leg.F, self.leg.turn, self.leg.f
         weight, by_a = tree.inertia @ K, tree.inertia @ L
         by_c = tree.by_v @ K - weight @ self._a_c
-        by_x = tree.by_q @ K - self._own_pull - weight @ self._a_x - by_c @ self._c_x  # (X13)
+        by_x = tree.by_q @ K - self._own_pull - weight @ self._a_x - by_c @ self._c_x  # (X18)
         outside = [i for i in range(K.shape[0]) if K[i, :].nnz() == 0]
         own = self._follow(by_x @ F, by_c @ F, by_a)
         rest = self._follow(*(keep_rows(x, outside) for x in (by_x @ F, by_c @ F, by_a)))

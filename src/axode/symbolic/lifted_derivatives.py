@@ -1,4 +1,4 @@
-r"""First derivatives of direct and inverse dynamics, from the structure of the equations (X).
+r"""First derivatives of forward and inverse dynamics, from the structure of the equations (X).
 
 Speeds, accelerations and constraint forces are symbols of their own here. What is differentiated
 are the short equations that tie them to each other,
@@ -25,7 +25,27 @@ from axode.symbolic.constraints.rows import column_of
 from axode.symbolic.constraints.tangents import position_rows
 from axode.symbolic.equations import Equations
 from axode.symbolic.leg_derivatives import Change, HeldLink, LegSymbols, TreeDerivatives, keep_rows
+from axode.symbolic.tree.branches import BranchDynamics, branches_of
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
+from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.recursions import newton_euler
+
+FEWEST_IN_BRANCHES = 12  # speeds; of fewer, one factorization takes as few operations
+
+
+def uses_branches(tree: Tree) -> bool:
+    """Return whether branches take fewer operations than one factorization.
+
+    They meet in wrenches of six numbers: where fewer speeds lead from fork to fork, these are less.
+    """
+    runs = branches_of(tree)
+    inner = {tree.links[run[0]].parent for run in runs}
+    lengths = [sum(tree.links[i].k for i in run) for run in runs if run[-1] in inner]
+    enough = tree.v.shape[0] >= FEWEST_IN_BRANCHES
+    return enough and bool(lengths) and min(lengths) >= 6
+
+
+LED = frozenset(("p", "t"))  # arguments that may move loops, which coordinates then follow
 
 
 @dataclass(frozen=True)
@@ -37,7 +57,7 @@ class Direction:
         v_dot: Change of the accelerations at fixed accelerations of the base's speeds.
         G: Change of G for these.
         q: Displacement, in speeds; None where the configuration stays.
-        moves_parameters: Whether each column changes a parameter as well.
+        beside: Parameters, or time, that change by one in one column each.
         projected: Theta_0^T G, where it was found with fewer operations than from G.
     """
 
@@ -45,7 +65,7 @@ class Direction:
     v_dot: SX
     G: SX
     q: SX | None = None
-    moves_parameters: bool = False
+    beside: SX | None = None
     projected: SX | None = None
 
 
@@ -85,7 +105,7 @@ class LiftedDynamics:
     @cached_property
     def acting(self) -> SX:
         """Everything that acts: Q + B u + A^T lambda."""
-        return self.applied + ca.densify(self.system.A.T @ self.force)
+        return self.applied + ca.densify(self.complement.A_read.T @ self.force)
 
     @cached_property
     def needed(self) -> SX:
@@ -97,12 +117,12 @@ class LiftedDynamics:
     @cached_property
     def rate(self) -> SX:
         """A v - b."""
-        return ca.densify(self.system.A @ self.tree.v) - self.system.b
+        return ca.densify(self.complement.A_read @ self.tree.v) - self.system.b
 
     @cached_property
     def rate_change(self) -> SX:
         """A v_dot + beta."""
-        return ca.densify(self.system.A @ self.v_dot) + self.complement.bias
+        return ca.densify(self.complement.A_read @ self.v_dot) + self.complement.bias
 
     def along_q(self, x: SX) -> SX:
         """Derivative by displacements, in speeds, everything else held."""
@@ -131,16 +151,23 @@ class LiftedDynamics:
     def along_tangents(self) -> Direction:
         """Unit displacements of the tangents' base."""
         q = self.system.tangents.Theta_0
-        return self._followed_by_legs(q) if self.complement.legs else self._displaced(q)
+        return self._followed_by_legs(q) if self.complement.legs else self.displaced(q)
 
     @cached_property
     def along_parameters(self) -> Direction:
         """Unit changes of parameters, closed by the coordinates that depend on the tangents."""
-        p = self.tree.parameters
+        return self.displaced(self._following(self.tree.parameters), self.tree.parameters)
+
+    @cached_property
+    def along_time(self) -> Direction:
+        """A unit of time, closed in the same way."""
+        return self.displaced(self._following(self.tree.t), self.tree.t)
+
+    def _following(self, beside: SX) -> SX:
+        """Displacements that close loops again at fixed coordinates of the tangents' base."""
         rows = position_rows(self.system)
         residual = column_of([row.residual for row in rows if row.residual is not None])
-        followed = self.system.tangents.particular(-ca.jacobian(residual, p))
-        return self._displaced(followed, self.tree.parameters)
+        return self.system.tangents.particular(-ca.jacobian(residual, beside))
 
     def _followed_by_legs(self, q: SX | None) -> Direction:
         """What displacements, or unit speeds of the base, change where legs follow links."""
@@ -186,11 +213,11 @@ class LiftedDynamics:
     def _of_others(self) -> TreeDerivatives:
         """Derivatives of G without the forces of legs."""
         kept = [r for r in range(len(self.system.kept)) if r not in self.complement.leg_rows]
-        acting = self.applied + ca.densify(self.system.A[kept, :].T @ self.force[kept])
+        acting = self.applied + ca.densify(self.complement.A_read[kept, :].T @ self.force[kept])
         by_q = self.of_tree.by_q - self.along_q(acting)
         return TreeDerivatives(by_q, self.G_v, self.inertia)
 
-    def _displaced(self, q: SX, p: SX | None = None) -> Direction:
+    def displaced(self, q: SX, beside: SX | None = None) -> Direction:
         r"""What a displacement changes at fixed speeds and accelerations of the base.
 
         .. math:: A\,\delta v = -\frac{\partial (A v - b)}{\partial q}\,\delta q, \qquad
@@ -199,17 +226,17 @@ class LiftedDynamics:
         """
         c, v = self.complement, self.tree.v
         off = self.along_q(self.rate) @ q
-        if p is not None:
-            off += ca.jacobian(self.rate, p)
+        if beside is not None:
+            off += ca.jacobian(self.rate, beside)
         dv = c.particular(-off)
         off = self.along_q(self.rate_change) @ q + ca.jacobian(self.rate_change, v) @ dv
-        if p is not None:
-            off += ca.jacobian(self.rate_change, p)
+        if beside is not None:
+            off += ca.jacobian(self.rate_change, beside)
         dv_dot = c.particular(-off)  # (X6)
         G = self.G_q @ q + self.G_v @ dv + self.inertia @ dv_dot
-        if p is not None:
-            G += ca.jacobian(self._recursed - ca.densify(self.system.A.T @ self.force), p)
-        return Direction(dv, dv_dot, G, q, p is not None)
+        if beside is not None:
+            G += ca.jacobian(self._recursed - ca.densify(c.A_read.T @ self.force), beside)
+        return Direction(dv, dv_dot, G, q, beside)
 
     @cached_property
     def _recursed(self) -> SX:
@@ -279,25 +306,45 @@ class LiftedDynamics:
         tangents = self.system.tangents
         if "q" in found:
             found["q"] = self.by_asked(found["q"], tangents)
-        if "p" in found and not tangents.is_direct:
-            q = directions["p"].q
+        for name in found.keys() & LED:
+            q = directions[name].q
             assert q is not None
-            found["p"] = found["p"] - found["q"] @ q[list(tangents.asked), :]  # (X7)
+            if not tangents.is_direct:
+                found[name] = found[name] - found["q"] @ q[list(tangents.asked), :]  # (X7)
         return found
 
 
 class ForwardDerivatives:
-    """Direct dynamics, constraint forces, and all their first derivatives."""
+    """Forward dynamics, constraint forces, and all their first derivatives."""
 
     def __init__(self, equations: Equations) -> None:
         self.lifted = lifted = LiftedDynamics(equations)
         self.system, self.complement = lifted.system, lifted.complement
-        self.factor = Factor.of(self.complement.project_inertia(lifted.inertia))
+
+    @cached_property
+    def factor(self) -> Factor:
+        """Factors of the inertia of the base's speeds."""
+        return Factor.of(self.complement.project_inertia(self.lifted.inertia))
+
+    @cached_property
+    def branches(self) -> BranchDynamics | None:
+        """Branches of a tree without constraints, where they are worth it."""
+        system, c, every = self.system, self.complement, tuple(range(self.lifted.v_dot.shape[0]))
+        if system.kept or not every == tuple(c.asked) == tuple(system.tangents.asked):
+            return None
+        if not uses_branches(system.still_tree):
+            return None
+        armature = system.forces.armature
+        return BranchDynamics(system.still_tree, system.regrouped, armature, self.lifted.v_dot)
 
     @cached_property
     def _value(self) -> SX:
         """All accelerations."""
         c, system, lifted = self.complement, self.system, self.lifted
+        if self.branches is not None:
+            still = system.still_tree
+            need = newton_euler(still, system.regrouped, still.motion(still.v, None))
+            return self.branches.accelerations(lifted.acting - need)
         need = lifted.of_tree.without_accelerations(system.tree.v) - system.forces.dissipative
         if system.kept:
             need += ca.densify(lifted.inertia @ c.sigma_0)
@@ -308,10 +355,13 @@ class ForwardDerivatives:
         """Value and derivatives side by side, rows of constraint forces below if asked for.
 
         Args:
-            by: Arguments, of "q", "nu", "u" and "p", in the order of the columns.
+            by: Arguments, of "q", "nu", "u", "p" and "t", in the order of the columns.
             multipliers: Whether constraint forces follow.
         """
         lifted, c = self.lifted, self.complement
+        if self.branches is not None:
+            changes = {name: self._of_branches(self.branches, name) for name in by}
+            return self._resolved(self._row(lifted.v_dot, changes, {}, by))
         directions = {name: self._direction(name) for name in dict.fromkeys((*by, *self._more(by)))}
         rates = {n: self._rates(d) for n, d in directions.items()}
         rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
@@ -324,11 +374,21 @@ class ForwardDerivatives:
             rows.append(self._row(lifted.force, felt, directions, by))
         return self._resolved(ca.vertcat(*rows))
 
+    def _of_branches(self, branches: BranchDynamics, name: str) -> SX:
+        """Accelerations of a branched tree by an argument: those of its links, and of what acts."""
+        lifted = self.lifted
+        if name == "q":
+            return branches.by_q + branches.by_force @ lifted.along_q(lifted.acting)
+        if name == "nu":
+            acting = ca.sparsify(ca.jacobian(lifted.acting, lifted.tree.v))
+            return branches.by_v + branches.by_force @ acting
+        return -(branches.by_force @ ca.sparsify(self._direction(name).G))
+
     def _more(self, by: Sequence[str]) -> list[str]:
         """Arguments by which it must be known as well: those that others move."""
         if self.complement.is_direct and self.system.tangents.is_direct:
             return []
-        return ["nu", "q"] if "p" in by else ["nu"]
+        return ["nu", "q"] if LED & set(by) else ["nu"]
 
     def _direction(self, name: str) -> Direction:
         lifted = self.lifted
@@ -338,6 +398,7 @@ class ForwardDerivatives:
             "q": lambda: lifted.along_tangents,
             "nu": lambda: lifted.along_speeds,
             "p": lambda: lifted.along_parameters,
+            "t": lambda: lifted.along_time,
         }[name]()
 
     def _accelerations(self, right: SX) -> SX:
@@ -376,8 +437,9 @@ class ForwardDerivatives:
     def _resolved(self, table: SX) -> SX:
         """The table with speeds, accelerations and forces put in."""
         lifted, system = self.lifted, self.system
-        force = lifted.needed - ca.densify(system.forces.B @ system.u)
-        lam = ca.densify(self.complement.solve_transposed(force))
-        table = ca.substitute(table, lifted.force, lam) if system.kept else table
+        if system.kept:
+            force = lifted.needed - ca.densify(system.forces.B @ system.u)
+            lam = ca.densify(self.complement.solve_transposed(force))
+            table = ca.substitute(table, lifted.force, lam)
         table = ca.substitute(table, lifted.v_dot, self._value)
         return system.at_speeds(table, by_inverse=True)

@@ -107,12 +107,13 @@ def plan_with_columns(tape: Tape, on_vectors: bool = False) -> Plan:
     """
     longest = _longest_function(tape, on_vectors)
     plain = _cut(tape, longest, CHUNK)
-    if len(plain) == 1:
-        return plan(tape, longest)
-    tape = share_reciprocals(tape)  # otherwise each function would divide anew
-    sets = last_columns(tape)
-    if sum(len(columns.values) for columns in sets) * FEWEST_IN_COLUMNS < tape.n_operations:
-        return plan(tape)
+    if len(plain) > 1:
+        tape = share_reciprocals(tape)  # otherwise each function would divide anew
+        plain = _cut(tape, longest, CHUNK)
+    sets = last_columns(tape) if len(plain) > 1 else []
+    shared = sum(len(columns.values) for columns in sets)
+    if not sets or shared * FEWEST_IN_COLUMNS < tape.n_operations:
+        return plan(tape, stores=MOST_STORES, chunks=plain)
     own = set().union(*(columns.values for columns in sets))
     late = _depending(tape, own)
     order, counts = _order(tape)

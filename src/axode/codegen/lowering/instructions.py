@@ -12,6 +12,7 @@ from functools import cached_property
 
 from axode.codegen.lowering.cutting import PARTNER, Plan
 from axode.codegen.lowering.ir import DOUBLE, Format, Writer
+from axode.codegen.lowering.transposes import Transposes, blocks
 from axode.codegen.math.elementary import COMPARISONS, RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LOGICAL, Kind
@@ -19,6 +20,10 @@ from axode.codegen.tape.reciprocals import SHARED_DIVISIONS
 
 # Lines after which a value is read from its slot again: LLVM would keep a copy on the stack.
 READ_AGAIN = 150
+
+# Instructions on vectors of so many bytes reach so many slots from an address with one byte for the
+# distance; with four, code is a seventh longer.
+LONGEST_VECTOR, PAGE = 64, 256
 
 
 def attributes(widest: int) -> str:
@@ -69,12 +74,14 @@ class ChunkLowering:
     def __init__(self, plan: Plan, number: int, lanes: int, format: Format = DOUBLE) -> None:
         self.plan, self.number, self.widest = plan, number, lanes
         self.w = Writer(lanes, format)
+        self.in_rows = False  # outputs are addresses of samples, one per lane, not of vectors
         self._alignment = format.bytes * lanes
         self._values: dict[int, str] = {}
         self._bits: dict[int, str] = {}
         self._bases: dict[int, str] = {}
         self._reciprocals: dict[int, str] = {}
         self._kept: set[int] = set()  # values that were stored into their slots
+        self._pages: dict[int, str] = {}
         self._read: dict[int, int] = {}  # line after which values of slots were at hand
 
     def text(self, name: str, linkage: str = "internal ") -> str:
@@ -212,10 +219,24 @@ class ChunkLowering:
         values = [self._value(int(number)) for number in tape.results]
         first = 0
         for k, port in enumerate(tape.outputs):
-            for element in range(port.size):
-                place = self._element(len(tape.inputs) + k, element)
-                self._store(place, values[first + element])
+            own, argument = values[first : first + port.size], len(tape.inputs) + k
+            if self.in_rows:
+                self._store_rows(argument, own)
+            else:
+                for element, value in enumerate(own):
+                    self._store(self._element(argument, element), value)
             first += port.size
+
+    def _store_rows(self, argument: int, values: list[str]) -> None:
+        """Store results to the samples of all lanes."""
+        w = self.w
+        transposes = Transposes(w.emit, w.lines, w.lanes)
+        rows = w.emit(f"load ptr, ptr {w.emit(f'getelementptr ptr, ptr %bases, i64 {argument}')}")
+        places = [w.emit(f"getelementptr ptr, ptr {rows}, i64 {lane}") for lane in range(w.lanes)]
+        starts = [w.emit(f"load ptr, ptr {place}") for place in places]
+        for first, width in blocks(0, len(values), w.lanes):
+            transposed = transposes.transpose(values[first : first + width])
+            transposes.store_rows(starts, first, transposed)
 
     def _copy_loop(self, name: str) -> str:
         """A function that copies results from their slots, one loop per output."""
@@ -244,7 +265,20 @@ class ChunkLowering:
         return "".join(table + loop for table, loop, _ in parts) + f"{every}  ret void\n}}\n"
 
     def _slot(self, slot: int) -> str:
-        return self.w.emit(f"getelementptr {self.w.real}, ptr %work, i64 {slot}")
+        start, place = "%work", slot
+        if self._alignment == LONGEST_VECTOR:
+            page, place = divmod(slot, PAGE)
+            start, place = self._page(page), place - PAGE // 2
+        return self.w.emit(f"getelementptr {self.w.real}, ptr {start}, i64 {place}")
+
+    def _page(self, page: int) -> str:
+        """The middle of a page of slots, which LLVM does not see through."""
+        if page not in self._pages:
+            middle, mask = page * PAGE + PAGE // 2, "@llvm.ptrmask.p0.i64"
+            self.w.declarations.add(f"declare ptr {mask}(ptr, i64)")
+            place = self.w.emit(f"getelementptr {self.w.real}, ptr %work, i64 {middle}")
+            self._pages[page] = self.w.emit(f"call ptr {mask}(ptr {place}, i64 -{self._alignment})")
+        return self._pages[page]
 
     def _element(self, argument: int, element: int) -> str:
         base = self._bases.get(argument)

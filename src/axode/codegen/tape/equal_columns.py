@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from axode.codegen.tape.operations import ARITY, COMMUTATIVE, Kind
 from axode.codegen.tape.tape import Tape
 
-FEWEST, MOST = 4, 16  # columns side by side
+FEWEST, MOST = 4, 8  # columns side by side; the longest vector holds as many
+FEWEST_STEPS = 3  # per result; less is not worth moving numbers into columns
+MOST_TERMS = 16  # of a sum that are looked at for one that is scaled
 MOST_WALKS = 8  # until columns begin with nothing that columns lead to
 
 Group = tuple[int, ...]
@@ -123,7 +125,7 @@ def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
             some = columns[first : first + size]
             if len(some) >= FEWEST:
                 found.append(walk.follow([tuple(row[c] for c in some) for row in results]))
-    return [columns for columns in found if columns.steps]
+    return [columns for columns in found if len(columns.steps) > FEWEST_STEPS * rows]
 
 
 class _Terms:
@@ -194,9 +196,23 @@ class _Walk:
         if kind == Kind.NEG:
             return self._aligned(group, kind)
         if kind in _SUMS:
-            operands = self._aligned(group, kind)
-            return operands if any(self._is_scaled(operand) for operand in operands) else None
+            return self._aligned(group, kind) if self._has_scaled(group) else None
         return self._aligned(group, kind) if self._is_scaled(group) else None
+
+    def _has_scaled(self, group: Group) -> bool:
+        """Return whether a group is a sum with a scaled group among its terms."""
+        waiting = [group]
+        for _ in range(MOST_TERMS):
+            if not waiting:
+                break
+            some = waiting.pop()
+            kind = self._kinds[some[0]]
+            if kind in _SUMS and all(self._kinds[value] == kind for value in some):
+                operands = self._aligned(some, kind)
+                if any(map(self._is_scaled, operands)):
+                    return True
+                waiting += operands
+        return False
 
     def _is_scaled(self, group: Group) -> bool:
         """Return whether a group is one number times, or by, others."""

@@ -98,7 +98,7 @@ class _Rates:
 
 
 @dataclass(frozen=True)
-class _Felt:
+class Felt:
     """What a link's columns are to those inward of it: each carries them on in its own frame."""
 
     weight: Pairs  # M S
@@ -106,9 +106,9 @@ class _Felt:
     by_q: Pairs | None  # wrenches on the composite body for unit displacements; None: it is blind
     by_v: Pairs  # and for unit speeds
 
-    def carried(self, link: Link) -> _Felt:
+    def carried(self, link: Link) -> Felt:
         """As the link's parent feels them."""
-        return _Felt(
+        return Felt(
             self.weight.carried(link),
             link.rotation.outward(self.twist),
             None if self.by_q is None else self.by_q.carried(link),
@@ -117,14 +117,14 @@ class _Felt:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class LinkColumns:
     """What a link contributes to every pair it is in, in its own frame."""
 
     S: Pairs  # the joint's axes
     Psi_dot: Pairs  # the parent's twist x S
     Psi_ddot: Pairs
     sum_dot: Pairs  # Psi_dot + S_dot
-    felt: _Felt
+    felt: Felt
 
 
 def force_derivatives(
@@ -150,40 +150,56 @@ def force_derivatives(
                                      + S_i \times^* f_i), \\
         \partial\tau_j/\partial v_i &= S_j^T (2 B_i S_i + M_i (\dot\Psi_i + \dot S_i)).  \tag{X4}
     """
-    size = tree.v.shape[0]
-    inertia, by_q, by_v = (SX(size, size) for _ in range(3))
-    gravity = SX.zeros(size)
-    force, columns = _link_columns(tree, inertias, v_dot)
-    for i, own in enumerate(columns):
-        rows, felt = _entries(tree, i), own.felt
-        for j in tree.path(i):
-            inner, at, link = columns[j], _entries(tree, j), tree.links[j]
-            M = felt.weight.power(inner.S)
-            inertia[rows, at] = symmetric(M) if i == j else M
-            if inner.felt.by_q is not None:
-                by_q[rows, at] = felt.twist.T @ inner.Psi_dot.a + felt.weight.power(inner.Psi_ddot)
-            by_v[rows, at] = felt.twist.T @ inner.S.a + felt.weight.power(inner.sum_dot)
-            if i != j:
-                inertia[at, rows] = M.T
-                if felt.by_q is not None:
-                    by_q[at, rows] = inner.S.power(felt.by_q)
-                by_v[at, rows] = inner.S.power(felt.by_v)
-            if link.parent == ROOT:
-                gravity[rows] = felt.weight.b.T @ link.rotation.inward(-tree.gravity)
-            else:
-                felt = felt.carried(link)
-    inertia, by_q, by_v = map(ca.sparsify, (inertia, by_q, by_v))
+    force, columns = link_columns(tree, inertias, v_dot)
+    pairs = PairBlocks(tree, columns)
+    gravity = SX.zeros(tree.v.shape[0])
+    for i in range(len(columns)):
+        *_, last = tree.path(i)
+        felt, first = pairs.add(i, last), tree.links[last]
+        gravity[entries(tree, i)] = felt.weight.b.T @ first.rotation.inward(-tree.gravity)
+    inertia, by_q, by_v = map(ca.sparsify, (pairs.inertia, pairs.by_q, pairs.by_v))
     return ForceDerivatives(force, inertia, by_q, by_v, gravity)
 
 
-def _entries(tree: Tree, i: int) -> slice:
+class PairBlocks:
+    """Entries of all pairs of joints on one path, as far as they were added.  (X4)"""
+
+    def __init__(self, tree: Tree, columns: list[LinkColumns]) -> None:
+        size = tree.v.shape[0]
+        self._tree, self._columns = tree, columns
+        self.inertia, self.by_q, self.by_v = (SX(size, size) for _ in range(3))
+
+    def add(self, i: int, last: int) -> Felt:
+        """Add a link's pairs with all up to the last; return its columns as that one has them."""
+        tree, felt, rows = self._tree, self._columns[i].felt, entries(self._tree, i)
+        for j in tree.path(i):
+            inner, at = self._columns[j], entries(tree, j)
+            M = felt.weight.power(inner.S)
+            self.inertia[rows, at] = symmetric(M) if i == j else M
+            if inner.felt.by_q is not None:
+                by_q = felt.twist.T @ inner.Psi_dot.a + felt.weight.power(inner.Psi_ddot)
+                self.by_q[rows, at] = by_q
+            self.by_v[rows, at] = felt.twist.T @ inner.S.a + felt.weight.power(inner.sum_dot)
+            if i != j:
+                self.inertia[at, rows] = M.T
+                if felt.by_q is not None:
+                    self.by_q[at, rows] = inner.S.power(felt.by_q)
+                self.by_v[at, rows] = inner.S.power(felt.by_v)
+            if j == last:
+                break
+            felt = felt.carried(tree.links[j])
+        return felt
+
+
+def entries(tree: Tree, i: int) -> slice:
+    """Entries of a link's speeds."""
     speeds = tree.links[i].speeds
     return slice(speeds.start, speeds.stop)
 
 
-def _link_columns(
+def link_columns(
     tree: Tree, inertias: list[RigidInertia], v_dot: SX | None
-) -> tuple[SX, list[_Columns]]:
+) -> tuple[SX, list[LinkColumns]]:
     """Joint forces, and the columns of every link."""
     motion = tree.motion(tree.v, v_dot)
     force, wrenches = link_wrenches(tree, inertias, motion)
@@ -245,7 +261,7 @@ class _Body:
         return Pairs(x.J_dot @ twists.a - skew(x.l) @ twists.a, -2 * (skew(x.P) @ twists.a))
 
 
-def _columns(tree: Tree, link: Link, before: _Before, body: _Body) -> _Columns:
+def _columns(tree: Tree, link: Link, before: _Before, body: _Body) -> LinkColumns:
     """Columns of a link in its own frame.  (X2)"""
     S = Pairs(link.S_w, link.S_v)
     v = tree.v[link.speeds.start : link.speeds.stop]
@@ -262,7 +278,7 @@ def _columns(tree: Tree, link: Link, before: _Before, body: _Body) -> _Columns:
     twist = x.J_dot @ S.a + skew(x.l) @ S.a + 2 * (skew(x.P) @ S.b)
     sum_dot = Pairs(2 * Psi_dot.a + turned.a, 2 * Psi_dot.b + turned.b)
     by_v = body.twist(S) + body.weigh(sum_dot)
-    return _Columns(S, Psi_dot, Psi_ddot, sum_dot, _Felt(body.weigh(S), twist, by_q, by_v))
+    return LinkColumns(S, Psi_dot, Psi_ddot, sum_dot, Felt(body.weigh(S), twist, by_q, by_v))
 
 
 def _ad(w: SX, u: SX, twists: Pairs) -> Pairs:
