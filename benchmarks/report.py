@@ -449,6 +449,7 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "gpu conditions": ("gpu", tables.conditions),
     "gpu kernels": ("gpu", lambda found: tables.kernels(found, table)),
     "gpu calls": ("gpu-calls", lambda found: tables.calls(found, table)),
+    "gpu gradients": ("gpu-gradients", lambda found: tables.gradients(found, table)),
     "gpu peers": ("gpu", lambda found: tables.peers(found, newest("gpu-peers"), table)),
 }
 

@@ -29,6 +29,10 @@ class DeviceArray(np.ndarray):
         return SimpleNamespace(ptr=self.ctypes.data)
 
     @property
+    def device(self):
+        return SimpleNamespace(id=0)
+
+    @property
     def __cuda_array_interface__(self):
         return {"version": 3}
 
@@ -146,6 +150,8 @@ class EmulatedGpu:
             Stream=lambda non_blocking=False: Stream(gpu, 7),
             get_current_stream=lambda: Stream(gpu, gpu.stream),
             alloc_pinned_memory=bytearray,
+            UnownedMemory=lambda address, size, owner: (ctypes.c_char * size).from_address(address),
+            MemoryPointer=lambda memory, offset: memory,
             alloc=lambda size: SimpleNamespace(
                 ptr=(a := gpu.zeros(size, np.uint8)).data.ptr, own=a
             ),

@@ -123,9 +123,9 @@ def check_derivatives(folder: Path) -> None:
         for argument, got in model.vjp("forward_dynamics", *arrays).items():
             if got.size:
                 told(f"{name}, gradient by {argument}", error(got, expected[argument]), 1e-9)
-        of = ("q", "nu")
-        hessian = model.on_cpu().hessian("forward_dynamics", weights, *given, of=of)
-        found = model.hessian("forward_dynamics", *arrays, of=of)
+        by = ("q", "nu")
+        hessian = model.on_cpu().hessian("forward_dynamics", weights, *given, by=by)
+        found = model.hessian("forward_dynamics", *arrays, by=by)
         told(f"{name}, Hessian", error(found, hessian), 1e-9)
         try:
             import torch
@@ -147,6 +147,39 @@ def check_derivatives(folder: Path) -> None:
         single = [tensor[0].detach().requires_grad_(True) for tensor in tensors]
         assert torch.autograd.gradcheck(function, tuple(single), check_forward_ad=True)
         assert torch.autograd.gradgradcheck(function, tuple(single))
+
+
+def check_jax(folder: Path) -> None:
+    """Programs of JAX on the GPU: values, gradients and steps, on its own memory."""
+    try:
+        import jax
+    except ImportError:
+        print("  no JAX here")
+        return
+    jax.config.update("jax_enable_x64", True)
+    for name in ("pendulum", "arm"):
+        model = ax.load_model(folder / f"{name}.axm", target="cuda")
+        data = np.load(folder / f"{name}.npz")
+        given = [data[argument][:64] for argument in ("q", "nu", "u")]
+        compiled = jax.jit(model.jax_function("forward_dynamics"))
+        there = list(map(jax.device_put, given))
+        found = compiled(*there)
+        assert {d.platform for d in found.devices()} == {"gpu"}
+        told(f"{name}, JAX", error(cp.from_dlpack(found), data["expected"][:64]), 1e-9)
+        weights = np.random.default_rng(0).normal(size=found.shape)
+        expected = model.on_cpu().vjp("forward_dynamics", weights, *given)
+        pull_back = jax.vjp(compiled, *there)[1]
+        gradient = cp.from_dlpack(pull_back(jax.device_put(weights))[0])
+        told(f"{name}, JAX, gradient by q", error(gradient, expected["q"]), 1e-9)
+        for count in (1, len(data["q"])):
+            many = [jax.device_put(data[argument][:count]) for argument in ("q", "nu", "u")]
+            compiled(*many).block_until_ready()
+            began = time.perf_counter()
+            for _ in range(100):
+                found = compiled(*many)
+            found.block_until_ready()
+            took = (time.perf_counter() - began) / 100
+            print(f"  {name}, JAX, {count} states: {1e6 * took:.0f} us a call")
 
 
 def check_handing(folder: Path) -> None:
@@ -215,6 +248,28 @@ def check_runs(folder: Path, name: str) -> None:
             told(f"{name}, sweep, {key}, {precision}", difference, RUNS_AGREE[precision])
 
 
+def check_gradients(folder: Path) -> None:
+    """Gradients of runs and sensitivities against those of the CPU."""
+    cases = {"caster_robot": ("mp", "theta1_dot", "phi"), "four_bar": ("m2", "theta3", "theta1")}
+    for name, (parameter, started, signal) in cases.items():
+        model = ax.load_model(folder / f"whole_{name}.axm")
+        start = {started: np.linspace(0.2, 1.0, 300)}
+        for method in ("rk4", "dopri5"):
+            given = {"start": start, "method": method}
+            names = [parameter, f"start.{started}"]
+            found = []
+            for target in ("cpu", "cuda"):
+                cost = ax.Cost(
+                    model, 0.5, running=f"{signal} ** 2", final=signal, target=target, **given
+                )
+                run = ax.simulate(model, 0.5, sensitivities=names, target=target, **given)
+                slopes = [run.sensitivity(signal, n) for n in names]
+                found.append([*ax.gradient(cost, names).values(), *slopes])
+            labels = [*(f"gradient by {n}" for n in names), *(f"sensitivity to {n}" for n in names)]
+            for label, here, there in zip(labels, *found, strict=True):
+                told(f"{name}, {method}, {label}", error(there, here), RUNS_AGREE["float64"])
+
+
 def check_a_million(folder: Path) -> None:
     """A million runs of which only a few numbers are kept."""
     model = ax.load_model(folder / "whole_caster_robot.axm")
@@ -260,12 +315,15 @@ def main() -> None:
     """All checks, one after the other."""
     folder = Path(sys.argv[1])
     print(f"CuPy {cp.__version__}, compute capability {cuda.own_capability()}, {device.chip()}")
-    for check in (check_models, check_others, check_derivatives, check_handing, check_errors):
+    checks = (check_models, check_others, check_derivatives, check_jax, check_handing, check_errors)
+    for check in checks:
         print((check.__doc__ or "").splitlines()[0])
         check(folder)
     print("Whole runs")
     for name in OUTPUTS:
         check_runs(folder, name)
+    print("Derivatives of runs")
+    check_gradients(folder)
     print("A million runs")
     check_a_million(folder)
     print("all checks passed")

@@ -85,6 +85,8 @@ def main() -> None:
     prepare(folder, "pendulum", mechanisms.wheeled_pendulum().derive())
     prepare(folder, "caster", mechanisms.caster_robot().derive())
     prepare(folder, "arm", mechanisms.arm().derive())
+    whole = ax.gallery.build("caster_robot").derive().compile()
+    whole.save(folder / "whole_caster_robot.axm")
     print(f"kernels and references are in {folder}")
 
 

@@ -128,6 +128,45 @@ def calls(found: dict[str, Any], table: Table) -> str:
     )
 
 
+def gradients(found: dict[str, Any], table: Table) -> str:
+    """Steps backwards, the best batch of each robot, and whole calls of `gradient`."""
+    best: dict[str, dict[str, Any]] = {}
+    for row in sorted(found["rows"], key=lambda row: float(row["reverse steps/s"])):
+        best[row["kernel"]] = row
+    names = {"pendulum": "wheeled pendulum", "caster": "caster robot", "arm": "7-dof arm"}
+    steps = [
+        (
+            names[kernel.partition(",")[0]],
+            f"{row['logged steps/s']:.3g}",
+            f"{row['reverse steps/s']:.3g}",
+            f"{row['gradient steps/s']:.3g}",
+            f"2^{row['batch'].bit_length() - 1}",
+            str(row["registers"]),
+            str(row["spilled bytes"]),
+            f"{row['error']:.0e}",
+        )
+        for kernel, row in best.items()
+    ]
+    calls = [
+        (
+            f"2^{row['runs'].bit_length() - 1}",
+            f"{1e3 * row['s a call']:.3g} ms",
+            f"{row['steps/s']:.3g}",
+            f"{row['times the sweep']:.3g}",
+        )
+        for row in found["calls"]
+    ]
+    heads = ("float64", "logged steps/s", "steps back/s", "both", "batch", "registers")
+    about = f"{found['date']}, commit `{found['commit']}`, {found['gpu']}, CuPy {found['cupy']}."
+    return "\n\n".join(
+        [
+            about,
+            table((*heads, "bytes spilled", "error"), steps),
+            table(("runs of 1000 steps", "a call", "steps/s", "times a sweep"), calls),
+        ]
+    )
+
+
 def _ratios(found: dict[str, Any]) -> list[tuple[str, ...]]:
     """How many times as long as the transfers calls on NumPy arrays take, by function and batch."""
     took = {

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.model.wrappers.array_function import ArrayFunction
 from emulated_gpu import install
 
 SAME = 1e-12
@@ -228,6 +229,35 @@ def test_jax_in_single_precision(jax):
         found = m.jax_function("energy")(jax.numpy.asarray(state(m)[0], dtype="float32"))
     assert found.dtype == "float32"
     np.testing.assert_allclose(found, m.energy(state(m)[0]), rtol=1e-5)
+
+
+def test_programs_of_jax_on_a_gpu(jax, monkeypatch):
+    """On an emulated one: kernels read and write the memory of JAX."""
+    from axode.model.wrappers import jax_calls
+
+    gpu = install(monkeypatch)
+    there = model().equations.compile("cuda").jax_function("forward_dynamics")
+    monkeypatch.setattr(jax_calls, "_on_cpu", jax_calls._on_gpu)
+    q, nu, u, p = state(model())
+    many = np.stack([q, 2 * q])
+    for dtype, allowed in (("float64", SAME), ("float32", 1e-5)):
+        given = [jax.numpy.asarray(x, dtype=dtype) for x in (many, nu, u, p)]
+        found = jax.jit(there)(*given[:3], parameters=given[3])
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            found, model().forward_dynamics(many, nu, u), rtol=allowed, atol=allowed
+        )
+    assert [launch.runs for launch in gpu.launches] == [2, 2]
+
+
+def test_errors_reach_users_of_compiled_programs(jax, monkeypatch):
+    def fail(*_, **__):
+        raise ax.NotApplicable("the GPU's memory is full")
+
+    monkeypatch.setattr(ArrayFunction, "call", fail)
+    m = model()
+    with pytest.raises(jax.errors.JaxRuntimeError, match="NotApplicable: the GPU's memory is full"):
+        jax.jit(m.jax_function("energy"))(m.home)
 
 
 # what is refused ----------------------------------------------------------------------------------

@@ -91,3 +91,14 @@ def test_what_needs_the_mechanism(tmp_path: Path):
     run = caught.value.trajectory
     assert isinstance(run, ax.Trajectory) and abs(run.final["rocker.rate"]) < 0.1
     assert np.isfinite(run.values).all()
+
+
+def test_warning_of_singular_runs_needs_no_casadi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What chooses other rows is made of CasADi, and is of no use for a model from a file."""
+    path = tmp_path / "four_bar.axm"
+    machines.four_bar("rocker").save(path)
+    model = ax.load_model(path)
+    monkeypatch.setitem(sys.modules, "axode.symbolic.constraints.row_choice", None)
+    with pytest.warns(ax.RunsFailed, match="2 of 2 runs failed"):
+        run = ax.simulate(model, 0.5, start={"crank.rate": [20.0, 10.0]})
+    assert (run.lengths > 1).all()

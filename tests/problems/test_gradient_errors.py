@@ -227,22 +227,6 @@ def test_sensitivities(lever):
         assert run.sensitivity("hinge", "mass").shape == run["hinge"].shape
 
 
-def test_places_without_sensitivities(lever, monkeypatch):
-    from emulated_gpu import install
-
-    install(monkeypatch)
-    text = "has no sensitivities; use target='cpu', or gradient, which runs there"
-    refused(
-        text,
-        ax.simulate,
-        lever,
-        0.1,
-        target="cuda",
-        sensitivities=["mass"],
-        error=ax.errors.NotApplicable,
-    )
-
-
 def test_starts_without_a_derivative():
     """A measure at the end of its reach cannot be asked for more."""
     bot = ax.Mechanism("reach")

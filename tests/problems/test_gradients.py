@@ -14,7 +14,7 @@ from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.gradients import ended_runs
 from axode.problems.gradients.backward import Backward
 from axode.problems.gradients.ended_runs import begin_runs
-from axode.problems.gradients.reverse_program import reverse_program, tangent_program
+from axode.problems.gradients.reverse_program import SAMPLES, reverse_program, tangent_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import plan_input
@@ -170,7 +170,8 @@ def test_steps_forwards_and_backwards(name, method):
     b = ahead.new_state(1, {f"{n}~": v[n] for n in ("q", "nu")})
     b |= {f"{n}~": v[n] for n in shared} | {"count": np.array([float(count)])}
     b |= {n: a for n, a in given.items() if n in ahead.program.given}
-    ahead(b, {"log": rows, "out": np.zeros((1, count, rows.shape[1] - 2))}, budget=2**62)
+    b |= {n: np.array([x]) for n, x in zip(SAMPLES, (0.0, h, h * count, float(count)), strict=True)}
+    ahead(b, {"log": rows, "out": np.zeros((1, count + 1, rows.shape[1] - 2))}, budget=2**62)
 
     of = {n: range(len(given[n])) for n in shared}
     back = Rollout(reverse_program(step, of))
@@ -534,6 +535,14 @@ def test_a_gpu_finds_the_same(monkeypatch, method):
         assert len(gpu.launches) >= before + 2
         for name in here:
             np.testing.assert_allclose(there[name], here[name], rtol=1e-8, atol=1e-9)
+    starts = {name: given[name] for name in ("start", "method")}
+    runs = [
+        ax.simulate(four_bar(), 0.2, sensitivities=["m2"], save_every=0.06, target=place, **starts)
+        for place in ("cpu", "cuda")
+    ]
+    here, there = (run.sensitivity("theta1", "m2") for run in runs)
+    np.testing.assert_allclose(there, here, rtol=1e-8, atol=1e-12)
+    assert np.abs(here[:, 1:]).min() > 0.0
 
 
 # sensitivities -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.codegen.lowering import instructions, packed_function
+from axode.codegen.lowering import cutting, packed_function
 from axode.codegen.lowering.batch_loop import module
 from axode.codegen.tape.equal_columns import column_sets, last_columns
 from axode.codegen.tape.packing import packings
@@ -14,7 +14,7 @@ from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.symbolic.algebra.linear import Factor
 
-SIZE, COLUMNS = 5, 9
+SIZE, COLUMNS = 5, 7
 
 
 def solve() -> Tape:
@@ -62,19 +62,19 @@ def test_columns_side_by_side_in_one_function():
 def test_columns_of_long_tapes_have_one_function(monkeypatch, lanes, stores):
     tape = solve()
     monkeypatch.setattr(packed_function, "best_packing", lambda _: None)
-    monkeypatch.setattr(instructions, "LONGEST_FUNCTION", 60)
-    monkeypatch.setattr(instructions, "CHUNK", 40)
-    monkeypatch.setattr(instructions, "MOST_STORES", stores)
+    monkeypatch.setattr(cutting, "LONGEST_FUNCTION", 60)
+    monkeypatch.setattr(cutting, "CHUNK", 40)
+    monkeypatch.setattr(cutting, "MOST_STORES", stores)
     monkeypatch.setenv("AXODE_CACHE", "off")
-    instructions.plan_with_columns.cache_clear()
+    cutting.plan_with_columns.cache_clear()
     try:
-        assert instructions.plan_with_columns(tape).columns is not None
+        assert cutting.plan_with_columns(tape).columns is not None
         text = module(tape, lanes)
         assert text.count("call void @chunk") > text.count("define internal void @chunk") / 2
-        assert text.count("_set0(ptr %bases, ptr %work, i64 %column)") == 1
+        assert text.count("_set0(ptr %bases, ptr %work, i64 %column, i64 %place)") == 1
         got = CompiledFunction(tape, lanes=lanes)(*arrays())
     finally:
-        instructions.plan_with_columns.cache_clear()
+        cutting.plan_with_columns.cache_clear()
     np.testing.assert_allclose(got, tape.evaluate(*arrays())[0], rtol=1e-13, atol=1e-13)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from axode.codegen.lowering import batch_loop as kernel
-from axode.codegen.lowering import instructions as lowering
-from axode.codegen.lowering.instructions import MOST_STORES
+from axode.codegen.lowering import cutting as lowering
+from axode.codegen.lowering.cutting import MOST_STORES
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import CompiledFunction
@@ -76,9 +76,28 @@ def test_results_may_overwrite_what_they_are_computed_from(count):
     np.testing.assert_allclose(array, expected, rtol=0, atol=len(array[0]) * DIGITS)
 
 
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_results_are_stored_at_once_when_all_inputs_were_read(lanes, monkeypatch):
+    """Those computed before wait in slots, also if the output is the input."""
+    monkeypatch.setattr(lowering, "LONGEST_FUNCTION", 100)
+    monkeypatch.setattr(lowering, "CHUNK", 100)
+    monkeypatch.setenv("AXODE_CACHE", "off")
+    x = ca.SX.sym("x", MOST_STORES + 5)
+    early, late = ca.cos(x[:5]), ca.sqrt(1 + x[5:] * x[5:])
+    tape = Tape.from_casadi(ca.Function("f", [x], [ca.vertcat(early, late[::-1] * ca.sum1(late))]))
+    lowering.plan_with_columns.cache_clear()
+    cut = lowering.plan_with_columns(tape)
+    assert MOST_STORES - lowering.CHUNK <= len(cut.direct) <= MOST_STORES
+    array = samples(tape, SAMPLES)[0]
+    expected = tape.evaluate(array)[0]
+    CompiledFunction(tape, lanes=lanes)(array, out=array)
+    lowering.plan_with_columns.cache_clear()
+    np.testing.assert_allclose(array, expected, rtol=len(array[0]) * DIGITS, atol=0)
+
+
 @pytest.mark.parametrize("lanes", LANES)
 def test_the_code_does_not_grow_with_the_results(lanes):
-    """A result more costs an entry of a table, not instructions."""
+    """A result more costs an entry of a table, not cutting."""
 
     def lines(size: int) -> int:
         x = ca.SX.sym("x")

@@ -176,10 +176,15 @@ class MemoryGuard:
             ) from None
 
 
+def free_bytes() -> int:
+    """Memory of the current GPU that is free, with what CuPy keeps for itself."""
+    cp = cupy()
+    return int(cp.cuda.runtime.memGetInfo()[0] + cp.get_default_memory_pool().free_bytes())
+
+
 def piece_of(count: int, bytes_per_run: int) -> int:
     """How many runs fit into the GPU's memory at once, `count` at most."""
-    cp = cupy()
-    free = cp.cuda.runtime.memGetInfo()[0] + cp.get_default_memory_pool().free_bytes()
+    free = free_bytes()
     piece = int(SHARE_OF_MEMORY * free / max(bytes_per_run, 1))
     if piece < 1:
         raise NotApplicable(

@@ -1,4 +1,4 @@
-r"""First derivatives of direct and inverse dynamics, from the structure of the equations (X).
+r"""First derivatives of forward and inverse dynamics, from the structure of the equations (X).
 
 Speeds, accelerations and constraint forces are symbols of their own here. What is differentiated
 are the short equations that tie them to each other,
@@ -24,7 +24,27 @@ from axode.symbolic.constraints.complement import Complement
 from axode.symbolic.constraints.rows import column_of
 from axode.symbolic.constraints.tangents import position_rows
 from axode.symbolic.equations import Equations
+from axode.symbolic.tree.branches import BranchDynamics, branches_of
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
+from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.recursions import newton_euler
+
+FEWEST_IN_BRANCHES = 12  # speeds; of fewer, one factorization takes as few operations
+
+
+def uses_branches(tree: Tree) -> bool:
+    """Return whether branches take fewer operations than one factorization.
+
+    They meet in wrenches of six numbers: where fewer speeds lead from fork to fork, these are less.
+    """
+    runs = branches_of(tree)
+    inner = {tree.links[run[0]].parent for run in runs}
+    lengths = [sum(tree.links[i].k for i in run) for run in runs if run[-1] in inner]
+    enough = tree.v.shape[0] >= FEWEST_IN_BRANCHES
+    return enough and bool(lengths) and min(lengths) >= 6
+
+
+LED = frozenset(("p", "t"))  # arguments that may move loops, which coordinates then follow
 
 
 @dataclass(frozen=True)
@@ -36,14 +56,14 @@ class Direction:
         v_dot: Change of the accelerations at fixed accelerations of the base's speeds.
         G: Change of G for these.
         q: Displacement, in speeds; None where the configuration stays.
-        moves_parameters: Whether each column changes a parameter as well.
+        beside: Parameters, or time, that change by one in one column each.
     """
 
     v: SX
     v_dot: SX
     G: SX
     q: SX | None = None
-    moves_parameters: bool = False
+    beside: SX | None = None
 
 
 class LiftedDynamics:
@@ -78,7 +98,7 @@ class LiftedDynamics:
         """Everything that acts: Q + B u + A^T lambda."""
         forces = self.system.forces
         acting = forces.dissipative + forces.elastic + ca.densify(forces.B @ self.system.u)
-        return acting + ca.densify(self.system.A.T @ self.force)
+        return acting + ca.densify(self.complement.A_read.T @ self.force)
 
     @cached_property
     def needed(self) -> SX:
@@ -90,12 +110,12 @@ class LiftedDynamics:
     @cached_property
     def rate(self) -> SX:
         """A v - b."""
-        return ca.densify(self.system.A @ self.tree.v) - self.system.b
+        return ca.densify(self.complement.A_read @ self.tree.v) - self.system.b
 
     @cached_property
     def rate_change(self) -> SX:
         """A v_dot + beta."""
-        return ca.densify(self.system.A @ self.v_dot) + self.complement.bias
+        return ca.densify(self.complement.A_read @ self.v_dot) + self.complement.bias
 
     def along_q(self, x: SX) -> SX:
         """Derivative by displacements, in speeds, everything else held."""
@@ -111,23 +131,35 @@ class LiftedDynamics:
         """Derivative of G by all speeds."""
         return self.of_tree.by_v - ca.jacobian(self.acting, self.tree.v)
 
+    def project(self, direction: Direction) -> SX:
+        """Theta_0^T G of a direction."""
+        L, Y = self.complement.factors
+        return ca.sparsify(Y.T @ (L.T @ direction.G))
+
     # directions ----------------------------------------------------------------------------------
 
     @cached_property
     def along_tangents(self) -> Direction:
         """Unit displacements of the tangents' base."""
-        return self._displaced(self.system.tangents.Theta_0)
+        return self.displaced(self.system.tangents.Theta_0)
 
     @cached_property
     def along_parameters(self) -> Direction:
         """Unit changes of parameters, closed by the coordinates that depend on the tangents."""
-        p = self.tree.parameters
+        return self.displaced(self._following(self.tree.parameters), self.tree.parameters)
+
+    @cached_property
+    def along_time(self) -> Direction:
+        """A unit of time, closed in the same way."""
+        return self.displaced(self._following(self.tree.t), self.tree.t)
+
+    def _following(self, beside: SX) -> SX:
+        """Displacements that close loops again at fixed coordinates of the tangents' base."""
         rows = position_rows(self.system)
         residual = column_of([row.residual for row in rows if row.residual is not None])
-        followed = self.system.tangents.particular(-ca.jacobian(residual, p))
-        return self._displaced(followed, self.tree.parameters)
+        return self.system.tangents.particular(-ca.jacobian(residual, beside))
 
-    def _displaced(self, q: SX, p: SX | None = None) -> Direction:
+    def displaced(self, q: SX, beside: SX | None = None) -> Direction:
         r"""What a displacement changes at fixed speeds and accelerations of the base.
 
         .. math:: A\,\delta v = -\frac{\partial (A v - b)}{\partial q}\,\delta q, \qquad
@@ -136,17 +168,17 @@ class LiftedDynamics:
         """
         c, v = self.complement, self.tree.v
         off = self.along_q(self.rate) @ q
-        if p is not None:
-            off += ca.jacobian(self.rate, p)
+        if beside is not None:
+            off += ca.jacobian(self.rate, beside)
         dv = c.particular(-off)
         off = self.along_q(self.rate_change) @ q + ca.jacobian(self.rate_change, v) @ dv
-        if p is not None:
-            off += ca.jacobian(self.rate_change, p)
+        if beside is not None:
+            off += ca.jacobian(self.rate_change, beside)
         dv_dot = c.particular(-off)  # (X6)
         G = self.G_q @ q + self.G_v @ dv + self.inertia @ dv_dot
-        if p is not None:
-            G += ca.jacobian(self._recursed - ca.densify(self.system.A.T @ self.force), p)
-        return Direction(dv, dv_dot, G, q, p is not None)
+        if beside is not None:
+            G += ca.jacobian(self._recursed - ca.densify(c.A_read.T @ self.force), beside)
+        return Direction(dv, dv_dot, G, q, beside)
 
     @cached_property
     def _recursed(self) -> SX:
@@ -214,25 +246,45 @@ class LiftedDynamics:
         tangents = self.system.tangents
         if "q" in found:
             found["q"] = self.by_asked(found["q"], tangents)
-        if "p" in found and not tangents.is_direct:
-            q = directions["p"].q
+        for name in found.keys() & LED:
+            q = directions[name].q
             assert q is not None
-            found["p"] = found["p"] - found["q"] @ q[list(tangents.asked), :]  # (X7)
+            if not tangents.is_direct:
+                found[name] = found[name] - found["q"] @ q[list(tangents.asked), :]  # (X7)
         return found
 
 
 class ForwardDerivatives:
-    """Direct dynamics, constraint forces, and all their first derivatives."""
+    """Forward dynamics, constraint forces, and all their first derivatives."""
 
     def __init__(self, equations: Equations) -> None:
         self.lifted = lifted = LiftedDynamics(equations)
         self.system, self.complement = lifted.system, lifted.complement
-        self.factor = Factor.of(self.complement.project_inertia(lifted.inertia))
+
+    @cached_property
+    def factor(self) -> Factor:
+        """Factors of the inertia of the base's speeds."""
+        return Factor.of(self.complement.project_inertia(self.lifted.inertia))
+
+    @cached_property
+    def branches(self) -> BranchDynamics | None:
+        """Branches of a tree without constraints, where they are worth it."""
+        system, c, every = self.system, self.complement, tuple(range(self.lifted.v_dot.shape[0]))
+        if system.kept or not every == tuple(c.asked) == tuple(system.tangents.asked):
+            return None
+        if not uses_branches(system.still_tree):
+            return None
+        armature = system.forces.armature
+        return BranchDynamics(system.still_tree, system.regrouped, armature, self.lifted.v_dot)
 
     @cached_property
     def _value(self) -> SX:
         """All accelerations."""
         c, system, lifted = self.complement, self.system, self.lifted
+        if self.branches is not None:
+            still = system.still_tree
+            need = newton_euler(still, system.regrouped, still.motion(still.v, None))
+            return self.branches.accelerations(lifted.acting - need)
         need = lifted.of_tree.without_accelerations(system.tree.v) - system.forces.dissipative
         if system.kept:
             need += ca.densify(lifted.inertia @ c.sigma_0)
@@ -243,15 +295,18 @@ class ForwardDerivatives:
         """Value and derivatives side by side, rows of constraint forces below if asked for.
 
         Args:
-            by: Arguments, of "q", "nu", "u" and "p", in the order of the columns.
+            by: Arguments, of "q", "nu", "u", "p" and "t", in the order of the columns.
             multipliers: Whether constraint forces follow.
         """
         lifted, c = self.lifted, self.complement
+        if self.branches is not None:
+            changes = {name: self._of_branches(self.branches, name) for name in by}
+            return self._resolved(self._row(lifted.v_dot, changes, {}, by))
         directions = {name: self._direction(name) for name in dict.fromkeys((*by, *self._more(by)))}
-        solved = {n: -self._accelerations(d.G) for n, d in directions.items()}
-        rates = {n: self._asked(solved[n], d) for n, d in directions.items()}
+        rates = {n: self._rates(d) for n, d in directions.items()}
         rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
         if multipliers:
+            solved = {n: self._accelerations(lifted.project(d)) for n, d in directions.items()}
             felt = {
                 n: c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved[n]))
                 for n, d in directions.items()
@@ -259,11 +314,21 @@ class ForwardDerivatives:
             rows.append(self._row(lifted.force, felt, directions, by))
         return self._resolved(ca.vertcat(*rows))
 
+    def _of_branches(self, branches: BranchDynamics, name: str) -> SX:
+        """Accelerations of a branched tree by an argument: those of its links, and of what acts."""
+        lifted = self.lifted
+        if name == "q":
+            return branches.by_q + branches.by_force @ lifted.along_q(lifted.acting)
+        if name == "nu":
+            acting = ca.sparsify(ca.jacobian(lifted.acting, lifted.tree.v))
+            return branches.by_v + branches.by_force @ acting
+        return -(branches.by_force @ ca.sparsify(self._direction(name).G))
+
     def _more(self, by: Sequence[str]) -> list[str]:
         """Arguments by which it must be known as well: those that others move."""
         if self.complement.is_direct and self.system.tangents.is_direct:
             return []
-        return ["nu", "q"] if "p" in by else ["nu"]
+        return ["nu", "q"] if LED & set(by) else ["nu"]
 
     def _direction(self, name: str) -> Direction:
         lifted = self.lifted
@@ -273,18 +338,18 @@ class ForwardDerivatives:
             "q": lambda: lifted.along_tangents,
             "nu": lambda: lifted.along_speeds,
             "p": lambda: lifted.along_parameters,
+            "t": lambda: lifted.along_time,
         }[name]()
 
-    def _accelerations(self, G: SX) -> SX:
-        """Accelerations of the base's speeds that columns of forces give."""
-        L, Y = self.complement.factors
-        right = ca.sparsify(Y.T @ (L.T @ G))
+    def _accelerations(self, right: SX) -> SX:
+        """Accelerations of the base's speeds for which columns of projected forces vanish."""
         n, columns = right.shape
         single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
-        return self.factor.inverse() @ right if single else self.factor.solve(right)
+        return -(self.factor.inverse() @ right) if single else self.factor.solve(right, -1)
 
-    def _asked(self, solved: SX, direction: Direction) -> SX:
-        """Accelerations asked for: of the base, and what a direction changes without these."""
+    def _rates(self, direction: Direction) -> SX:
+        """Changes of the accelerations asked for, at fixed speeds of the base."""
+        solved = self._accelerations(self.lifted.project(direction))
         if self.complement.is_direct:
             return solved
         return self.system.chosen(self.complement.Theta_0 @ solved + direction.v_dot)
@@ -298,8 +363,9 @@ class ForwardDerivatives:
     def _resolved(self, table: SX) -> SX:
         """The table with speeds, accelerations and forces put in."""
         lifted, system = self.lifted, self.system
-        force = lifted.needed - ca.densify(system.forces.B @ system.u)
-        lam = ca.densify(self.complement.solve_transposed(force))
-        table = ca.substitute(table, lifted.force, lam) if system.kept else table
+        if system.kept:
+            force = lifted.needed - ca.densify(system.forces.B @ system.u)
+            lam = ca.densify(self.complement.solve_transposed(force))
+            table = ca.substitute(table, lifted.force, lam)
         table = ca.substitute(table, lifted.v_dot, self._value)
         return system.at_speeds(table)

@@ -56,7 +56,7 @@ class System:
 
     @cached_property
     def missing_inertia(self) -> MechanismError | None:
-        """Why direct dynamics is not defined, motions that nothing resists; None if it is."""
+        """Why forward dynamics is not defined, motions that nothing resists; None if it is."""
         from axode.symbolic.analysis.inertia_rank import find_missing_inertia
 
         return find_missing_inertia(self)

@@ -5,14 +5,17 @@ input, then every output, ``table`` holds the address of the first sample and
 the bytes from one sample to the next (0 repeats a sample); then comes the
 address of the work array. A SIMD loop reads and writes the user's row-major
 arrays through register transposes; lanes beyond the end repeat the last sample.
+Few results are transposed where they are computed, many from a buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from axode.codegen.lowering.instructions import MOST_STORES, Plan, attributes, plan_with_columns
+from axode.codegen.lowering.cutting import MOST_STORES, Plan, plan_with_columns
+from axode.codegen.lowering.instructions import attributes
 from axode.codegen.lowering.packed_function import lower_tape
+from axode.codegen.lowering.transposes import Element, Transposes, blocks
 from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.tape.tape_file import MAX_PORTS
 from axode.errors import NotApplicable
@@ -21,9 +24,6 @@ ENTRY = "map"
 
 # Alignment of the work array; the widest vector of any CPU.
 WORK_ALIGNMENT = 64
-
-# The number of an element of a sample: known, or a value of the code.
-Element = int | str
 
 
 def work_size(tape: Tape, lanes: int) -> int:
@@ -46,6 +46,7 @@ def module(tape: Tape, lanes: int) -> str:
         )
     parts = lower_tape(tape, lanes)
     cut = parts[0].plan
+    parts[-1].in_rows = lanes > 1  # unless they are copied
     functions: list[str] = []
     declarations: set[str] = set()
     for number, part in enumerate(parts):
@@ -140,6 +141,7 @@ class _SimdLoop(_ScalarLoop):
         super().__init__(cut)
         self.lanes = lanes
         self.vector = f"<{lanes} x double>"
+        self._transposes = Transposes(self.emit, self.lines, lanes)
         self._buffers: list[str] = []
         self._lane_numbers: list[str] = []
 
@@ -150,6 +152,10 @@ class _SimdLoop(_ScalarLoop):
             self._buffers.append(buffer)
             self.set_base(bases, k, buffer)
             first += port.size
+        if not self.cut.copied:
+            for k in range(len(self.cut.tape.inputs), len(self.ports)):
+                self._buffers[k] = self.emit(f"alloca ptr, i64 {self.lanes}")
+                self.set_base(bases, k, self._buffers[k])
 
     def read(self, bases: str, entries: list[tuple[str, str]]) -> None:
         for lane in range(self.lanes):
@@ -161,8 +167,15 @@ class _SimdLoop(_ScalarLoop):
             rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
             for element, width in self._blocks(k, port.size, rows, _SimdLoop._read_block):
                 self._read_block(rows, self._buffers[k], element, width)
+        if not self.cut.copied:
+            for k in range(len(self.cut.tape.inputs), len(self.ports)):
+                for lane, number in enumerate(self._lane_numbers):
+                    row = self.sample(*entries[k], number)
+                    self.set_base(self._buffers[k], lane, row)
 
     def write(self, entries: list[tuple[str, str]]) -> None:
+        if not self.cut.copied:
+            return
         first = len(self.cut.tape.inputs)
         for k, port in enumerate(self.cut.tape.outputs, start=first):
             rows = [self.sample(*entries[k], number) for number in self._lane_numbers]
@@ -170,13 +183,13 @@ class _SimdLoop(_ScalarLoop):
                 self._write_block(rows, self._buffers[k], element, width)
 
     def _read_block(self, rows: list[str], buffer: str, element: Element, width: int) -> None:
-        stacked = self._load_rows(rows, element, width)
-        for column, value in enumerate(self._transpose(stacked)):
+        stacked = self._transposes.load_rows(rows, element, width)
+        for column, value in enumerate(self._transposes.transpose(stacked)):
             self._store_vector(buffer, self._sum(element, column), value)
 
     def _write_block(self, rows: list[str], buffer: str, element: Element, width: int) -> None:
         columns = [self._load_vector(buffer, self._sum(element, j)) for j in range(width)]
-        self._store_rows(rows, element, self._transpose(columns))
+        self._transposes.store_rows(rows, element, self._transposes.transpose(columns))
 
     def _sum(self, element: Element, more: int) -> Element:
         """The number of an element, known now or when the code runs."""
@@ -211,57 +224,8 @@ class _SimdLoop(_ScalarLoop):
 
         A long sample's whole blocks are left to a loop.
         """
-        element, width = 0, self.lanes
-        if size > MOST_STORES:
-            element = self._roll(k, size, rows, block)
-        while element < size:
-            while width > size - element:
-                width //= 2
-            yield element, width
-            element += width
-
-    def _load_rows(self, rows: list[str], element: Element, width: int) -> list[str]:
-        """``width`` elements of every sample; vector i holds samples i, i + width, ..."""
-        kind = _vector(width)
-        pieces = []
-        for row in rows:
-            place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
-            pieces.append(self.emit(f"load {kind}, ptr {place}, align 8"))
-        return [self._join(pieces[i::width], width) for i in range(width)]
-
-    def _store_rows(self, rows: list[str], element: Element, stacked: list[str]) -> None:
-        """Store what ``_load_rows`` loads."""
-        width = len(stacked)
-        kind = _vector(width)
-        for lane, row in enumerate(rows):
-            value = self._part(stacked[lane % width], lane // width, width)
-            place = self.emit(f"getelementptr double, ptr {row}, i64 {element}")
-            self.lines.append(f"  store {kind} {value}, ptr {place}, align 8")
-
-    def _join(self, pieces: list[str], width: int) -> str:
-        """Join pieces of one width in one vector."""
-        if width == 1:
-            value = "poison"
-            for lane, piece in enumerate(pieces):
-                value = self.emit(
-                    f"insertelement {self.vector} {value}, double {piece}, i64 {lane}"
-                )
-            return value
-        while len(pieces) > 1:
-            every = range(2 * width)
-            pairs = zip(pieces[::2], pieces[1::2], strict=True)
-            pieces = [self._shuffle(a, b, every, width) for a, b in pairs]
-            width *= 2
-        return pieces[0]
-
-    def _part(self, value: str, number: int, width: int) -> str:
-        """Return a piece of a vector."""
-        if width == self.lanes:
-            return value
-        if width == 1:
-            return self.emit(f"extractelement {self.vector} {value}, i64 {number}")
-        picks = range(number * width, (number + 1) * width)
-        return self._shuffle(value, "poison", picks, self.lanes)
+        first = self._roll(k, size, rows, block) if size > MOST_STORES else 0
+        yield from blocks(first, size, self.lanes)
 
     def _load_vector(self, buffer: str, element: Element) -> str:
         place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
@@ -271,30 +235,3 @@ class _SimdLoop(_ScalarLoop):
         place = self.emit(f"getelementptr {self.vector}, ptr {buffer}, i64 {element}")
         alignment = 8 * self.lanes
         self.lines.append(f"  store {self.vector} {value}, ptr {place}, align {alignment}")
-
-    def _transpose(self, vectors: list[str]) -> list[str]:
-        """Transpose squares of numbers, side by side in as many vectors as a side has.
-
-        It swaps ever larger off-diagonal blocks.
-        """
-        vectors, block = list(vectors), 1
-        lanes = range(self.lanes)
-        while block < len(vectors):
-            upper = [j if not j & block else self.lanes + j - block for j in lanes]
-            lower = [j + block if not j & block else self.lanes + j for j in lanes]
-            for i in range(len(vectors)):
-                if not i & block:
-                    a, b = vectors[i], vectors[i + block]
-                    vectors[i] = self._shuffle(a, b, upper, self.lanes)
-                    vectors[i + block] = self._shuffle(a, b, lower, self.lanes)
-            block *= 2
-        return vectors
-
-    def _shuffle(self, a: str, b: str, picks: Sequence[int], width: int) -> str:
-        mask = ", ".join(f"i32 {pick}" for pick in picks)
-        kind = _vector(width)
-        return self.emit(f"shufflevector {kind} {a}, {kind} {b}, <{len(picks)} x i32> <{mask}>")
-
-
-def _vector(width: int) -> str:
-    return "double" if width == 1 else f"<{width} x double>"

@@ -6,7 +6,10 @@ the columns in the lanes instead. Values of one step lie side by side, column af
 
 from __future__ import annotations
 
-from axode.codegen.lowering.instructions import ChunkLowering, Plan
+from itertools import pairwise
+
+from axode.codegen.lowering.cutting import Plan
+from axode.codegen.lowering.instructions import ChunkLowering
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.tape.equal_columns import ColumnSet, ColumnStep, Group
 from axode.codegen.tape.operations import LEAVES, Kind
@@ -27,15 +30,44 @@ class _ColumnFunction(ChunkLowering):
         """Write the whole function."""
         for step in self._columns.steps:
             self._groups[step.group] = value = self._compute(step)
+            if step.group[0] in self.plan.direct:
+                self._store_result(step.group, value)
             if step.group[0] in self.plan.slots:
                 place = self._place(self.plan.slots[step.group[0]])
                 kind, align = self._wide.real, self._alignment
                 self.w.lines.append(f"  store {kind} {value}, ptr {place}, align {align}")
         body = "\n".join(self.w.lines)
         return (
-            f"define internal void @{name}(ptr %bases, ptr %work, i64 %column) #0 {{\n{body}\n"
-            "  ret void\n}\n"
+            f"define internal void @{name}(ptr %bases, ptr %work, i64 %column, i64 %place) #0 {{\n"
+            f"{body}\n  ret void\n}}\n"
         )
+
+    def place(self, column: int) -> int:
+        """How far a column of the results is from the first one."""
+        direct = self.plan.direct
+        group = next((s.group for s in self._columns.steps if s.group[0] in direct), None)
+        return 0 if group is None else direct[group[column]][0][1] - direct[group[0]][0][1]
+
+    def _store_result(self, group: Group, value: str) -> None:
+        """Store a result in every column; columns that are neighbours in one piece."""
+        output, first = self.plan.direct[group[0]][0]
+        start = self._element(len(self.plan.tape.inputs) + output, first)
+        to = self.w.emit(f"getelementptr {self.w.real}, ptr {start}, i64 %place")
+        if self._side_by_side == 1:
+            self.w.lines.append(
+                f"  store {self._wide.real} {value}, ptr {to}, align {self._alignment}"
+            )
+            return
+        places = [self.place(column) for column in range(len(group))]
+        breaks = [c for c in range(1, len(places)) if places[c] != places[c - 1] + 1]
+        for a, b in pairwise((0, *breaks, len(places))):
+            mask = ", ".join(f"i32 {lane}" for lane in range(a, b))
+            kind = self._wide.real
+            piece = self.w.emit(
+                f"shufflevector {kind} {value}, {kind} poison, <{b - a} x i32> <{mask}>"
+            )
+            at = self.w.emit(f"getelementptr {self.w.real}, ptr {to}, i64 {places[a]}")
+            self.w.lines.append(f"  store <{b - a} x double> {piece}, ptr {at}, align 8")
 
     def _compute(self, step: ColumnStep) -> str:
         if step.kind == Kind.DIV and len(set(step.operands[1])) == 1:
@@ -44,11 +76,10 @@ class _ColumnFunction(ChunkLowering):
         return RECIPES[step.kind](self._wide, *map(self._operand, step.operands))
 
     def _operand(self, group: Group) -> str:
+        if len(set(group)) == 1:
+            return self._everywhere(self._value(group[0]))
         if group not in self._groups:
-            shared = len(set(group)) == 1
-            self._groups[group] = (
-                self._everywhere(self._value(group[0])) if shared else self._seed(group)
-            )
+            self._groups[group] = self._seed(group)
         return self._groups[group]
 
     def _seed(self, group: Group) -> str:
@@ -92,6 +123,7 @@ class ColumnLowering(ChunkLowering):
         for k, columns in enumerate(self._columns.sets):
             for column in range(columns.lanes if self.w.lanes > 1 else 1):
                 self.w.lines.append(
-                    f"  call void @{self._name}_set{k}(ptr %bases, ptr %work, i64 {column})"
+                    f"  call void @{self._name}_set{k}(ptr %bases, ptr %work, i64 {column}, "
+                    f"i64 {self._functions[k].place(column)})"
                 )
         self._kept |= set(self.plan.chunks[self.number])

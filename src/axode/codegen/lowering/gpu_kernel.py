@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from axode.codegen.lowering.cutting import UNCUT, Plan, plan
 from axode.codegen.lowering.derivative_columns import column_functions
-from axode.codegen.lowering.instructions import UNCUT, ChunkLowering, Plan, plan
+from axode.codegen.lowering.instructions import ChunkLowering
 from axode.codegen.lowering.ir import Format
 from axode.codegen.lowering.program import Operation, Program, ReadRow, WriteRow
 from axode.codegen.lowering.program_loop import ProgramWriter
@@ -52,7 +53,7 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
     """
     declarations = {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}
     functions: list[str] = []
-    if any(program.columns for program in programs.values()):
+    if any(program.has_matrices for program in programs.values()):
         texts, needed = column_functions(1, 1, number)
         functions += texts
         declarations |= needed

@@ -6,14 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from axode.codegen.lowering.column_functions import ColumnLowering
-from axode.codegen.lowering.instructions import (
-    LONGEST_FUNCTION,
-    SHARED_DIVISIONS,
-    UNCUT,
-    ChunkLowering,
-    plan,
-    plan_with_columns,
-)
+from axode.codegen.lowering.cutting import LONGEST_FUNCTION, UNCUT, plan, plan_with_columns
+from axode.codegen.lowering.instructions import SHARED_DIVISIONS, ChunkLowering
 from axode.codegen.lowering.ir import Writer
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos

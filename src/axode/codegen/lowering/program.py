@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from axode.codegen.lowering.cutting import plan_with_columns
 from axode.codegen.lowering.elimination import stride, workspace
-from axode.codegen.lowering.instructions import plan_with_columns
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit
 
@@ -218,6 +218,9 @@ class Program:
                         sizes[name] = port.size
             elif isinstance(operation, ReadRow) and operation.buffer not in self.external:
                 sizes.setdefault(operation.buffer, self.tables[operation.table])
+            elif isinstance(operation, JacobianColumns):
+                rows = operation.body[-1].tape.outputs[0].size
+                sizes.setdefault(operation.matrix, rows * operation.stride)
             elif isinstance(operation, FactorMatrix):
                 n, m = operation.size, operation.order
                 sizes |= {
@@ -257,6 +260,11 @@ class Program:
     def columns(self) -> list[JacobianColumns]:
         """Every Jacobian."""
         return [operation for operation in self.flatten() if isinstance(operation, JacobianColumns)]
+
+    @property
+    def has_matrices(self) -> bool:
+        """Return whether Jacobians or linear systems are among the operations."""
+        return any(isinstance(o, JacobianColumns | FactorMatrix) for o in self.flatten())
 
     @cached_property
     def along(self) -> dict[str, Tape]:

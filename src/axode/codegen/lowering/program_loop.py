@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from axode.codegen.lowering.cutting import Plan, plan_with_columns
 from axode.codegen.lowering.derivative_columns import (
     column_functions,
     write_columns,
@@ -12,7 +13,7 @@ from axode.codegen.lowering.derivative_columns import (
     write_largest,
 )
 from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.instructions import Plan, attributes, plan_with_columns
+from axode.codegen.lowering.instructions import attributes
 from axode.codegen.lowering.ir import DOUBLE, Format
 from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.lowering.program import (
@@ -46,7 +47,7 @@ def program_module(program: Program, lanes: int) -> str:
     plans: dict[str, tuple[int, Plan]] = {}
     widest = lanes
     side_by_side = jit.host().lanes if lanes == 1 else lanes
-    if program.columns:
+    if program.has_matrices:
         texts, needed = column_functions(lanes, side_by_side)
         functions += texts
         declarations |= needed

@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from axode.codegen.tape.operations import ARITY, COMMUTATIVE, LEAVES, Kind
+from axode.codegen.tape.operations import ARITY, COMMUTATIVE, Kind
 from axode.codegen.tape.tape import Tape
 
-FEWEST, MOST = 4, 16  # columns side by side
+FEWEST, MOST = 4, 8  # columns side by side; the longest vector holds as many
+FEWEST_STEPS = 3  # per result; less is not worth moving numbers into columns
+MOST_TERMS = 16  # of a sum that are looked at for one that is scaled
 MOST_WALKS = 8  # until columns begin with nothing that columns lead to
-DEPTH = 3  # operations, from a result downward, that columns alike have in common
 
 Group = tuple[int, ...]
 _SUMS = (Kind.ADD, Kind.SUB)
@@ -112,9 +113,10 @@ def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
     rows, count = shapes[0]
     results = tape.results.reshape(rows, count).tolist()
     walk = _Walk(tape, stops)
+    terms = _Terms(tape, results)
     alike: dict[object, list[int]] = defaultdict(list)
     for column in range(count):
-        alike[tuple(walk.look(row[column]) for row in results)].append(column)
+        alike[tuple(terms.of(row[column]) for row in results)].append(column)
     found = []
     for columns in alike.values():
         parts = -(-len(columns) // MOST)
@@ -123,7 +125,37 @@ def column_sets(tape: Tape, stops: Collection[int] = ()) -> list[ColumnSet]:
             some = columns[first : first + size]
             if len(some) >= FEWEST:
                 found.append(walk.follow([tuple(row[c] for c in some) for row in results]))
-    return [columns for columns in found if columns.steps]
+    return [columns for columns in found if len(columns.steps) > FEWEST_STEPS * rows]
+
+
+class _Terms:
+    """What results are sums of: columns alike multiply their own numbers by the same factors."""
+
+    def __init__(self, tape: Tape, results: list[list[int]]) -> None:
+        self._kinds = [_KINDS[kind] for kind in tape.kinds.tolist()]
+        self._operands = tape.operands.tolist()
+        self._columns = [0] * len(self._kinds)  # that each value leads to, one bit each
+        for row in results:
+            for column, value in enumerate(row):
+                self._columns[value] |= 1 << column
+        for value in reversed(range(len(self._kinds))):
+            for operand in self._operands[value][: ARITY[self._kinds[value]]]:
+                self._columns[operand] |= self._columns[value]
+
+    def of(self, result: int) -> object:
+        """Factors of the terms of a result that more columns have, whatever else is in it."""
+        found: set[tuple[Kind, int]] = set()
+        waiting = [result]
+        while waiting:
+            value = waiting.pop()
+            kind = self._kinds[value]
+            operands = self._operands[value][: ARITY[kind]]
+            if kind in (*_SUMS, Kind.NEG):
+                waiting += [v for v in operands if self._columns[v] == self._columns[result]]
+            elif kind in (Kind.MUL, Kind.DIV):
+                shared = max(operands, key=lambda v: (self._columns[v].bit_count(), -v))
+                found.add((kind, shared))
+        return self._kinds[result], frozenset(found)
 
 
 class _Walk:
@@ -133,13 +165,6 @@ class _Walk:
         self._stops = stops
         self._kinds = [_KINDS[kind] for kind in tape.kinds.tolist()]
         self._operands = tape.operands.tolist()
-
-    def look(self, value: int, depth: int = DEPTH) -> object:
-        """What values of columns alike have in common: their last operations."""
-        kind = self._kinds[value]
-        if not depth or kind in LEAVES:
-            return kind
-        return kind, *(self.look(v, depth - 1) for v in self._operands[value][: ARITY[kind]])
 
     def follow(self, results: list[Group]) -> ColumnSet:
         """Follow groups of results as far down as their members are computed alike."""
@@ -171,9 +196,23 @@ class _Walk:
         if kind == Kind.NEG:
             return self._aligned(group, kind)
         if kind in _SUMS:
-            operands = self._aligned(group, kind)
-            return operands if any(self._is_scaled(operand) for operand in operands) else None
+            return self._aligned(group, kind) if self._has_scaled(group) else None
         return self._aligned(group, kind) if self._is_scaled(group) else None
+
+    def _has_scaled(self, group: Group) -> bool:
+        """Return whether a group is a sum with a scaled group among its terms."""
+        waiting = [group]
+        for _ in range(MOST_TERMS):
+            if not waiting:
+                break
+            some = waiting.pop()
+            kind = self._kinds[some[0]]
+            if kind in _SUMS and all(self._kinds[value] == kind for value in some):
+                operands = self._aligned(some, kind)
+                if any(map(self._is_scaled, operands)):
+                    return True
+                waiting += operands
+        return False
 
     def _is_scaled(self, group: Group) -> bool:
         """Return whether a group is one number times, or by, others."""

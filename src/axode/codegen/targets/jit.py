@@ -185,7 +185,8 @@ def _target_machine(effort: int = EFFORT) -> Any:
     this = host()
     # On ARM, code reaches 4 GiB; the linker may put its tables farther away.
     far = this.triple.startswith("aarch64")
-    relocation, reach = ("static", "large") if far else ("pic", "jitdefault")
+    near = "small" if _keeps_together(this.triple) else "jitdefault"
+    relocation, reach = ("static", "large") if far else ("pic", near)
     return llvm.Target.from_triple(this.triple).create_target_machine(
         cpu=this.cpu, features=this.features, opt=effort, reloc=relocation, codemodel=reach
     )
@@ -198,4 +199,14 @@ def _linker(number: int) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _engine(_: int) -> Any:
-    return llvm.create_lljit_compiler(_target_machine(), use_jit_link=False)
+    together = _keeps_together(host().triple)
+    return llvm.create_lljit_compiler(_target_machine(), use_jit_link=together)
+
+
+def _keeps_together(triple: str) -> bool:
+    """Return whether the linker puts code and its numbers next to each other: addresses are short.
+
+    JITLink maps one region for an object. The older linker maps one per section, wherever there is
+    room.
+    """
+    return triple.startswith("x86_64") and "linux" in triple

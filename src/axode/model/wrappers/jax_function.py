@@ -10,6 +10,7 @@ import numpy as np
 
 from axode.errors import NotApplicable
 from axode.model.wrappers.array_function import ArrayFunction, Names
+from axode.model.wrappers.jax_calls import foreign_call, number_of
 
 
 def import_jax() -> Any:
@@ -30,8 +31,8 @@ class JaxFunction:
 
     Call it with the function's arguments: arrays with any leading batch axes, values by name, or
     None for the default; `t` and `parameters` are keywords. It works under `jit`, `vmap`, `grad`,
-    `jvp`, `jacfwd`, `jacrev` and `hessian`. Compiled programs of JAX call back to the model's
-    functions, on the CPU.
+    `jvp`, `jacfwd`, `jacrev` and `hessian`. Compiled programs of JAX call the model's functions on
+    their own memory; on a GPU that needs a model that is compiled for "cuda".
     """
 
     def __init__(self, source: ArrayFunction) -> None:
@@ -83,21 +84,41 @@ def _primitive() -> Any:
     made = Primitive("axode")
     made.def_impl(_impl)
     made.def_abstract_eval(_abstract)
-    mlir.register_lowering(made, mlir.lower_fun(_call_back, multiple_results=False))
+    ways = {"cpu": _call, "cuda": _call_on_gpu, None: _call_back}
+    for platform, way in ways.items():
+        lowered = mlir.lower_fun(way, multiple_results=False)
+        mlir.register_lowering(made, lowered, platform=platform)
     batching.primitive_batchers[made] = _batch
     ad.primitive_jvps[made] = _jvp
     ad.primitive_transposes[made] = _transpose
     return made
 
 
-def _evaluate(given: Sequence[Any], source: ArrayFunction, kind: str, names: Any) -> Any:
-    arrays = [np.asarray(x) for x in given]
-    found = source.call(kind, names, [x.astype(float, copy=False) for x in arrays])
-    return np.asarray(found, dtype=arrays[0].dtype)
-
-
 def _impl(*arrays: Any, **which: Any) -> Any:
-    return import_jax().numpy.asarray(_evaluate(arrays, **which))
+    return _compiled(**which)(*arrays)
+
+
+@cache
+def _compiled(**which: Any) -> Any:
+    """A call outside compiled programs: a program of its own."""
+    return import_jax().jit(lambda *arrays: _primitive().bind(*arrays, **which))
+
+
+@cache
+def _number(source: ArrayFunction, kind: str, names: tuple[Names, ...]) -> int:
+    """Number by which compiled programs know a function."""
+
+    def evaluate(arrays: Sequence[Any], result: Any, stream: int | None) -> None:
+        if stream is not None:
+            source.call(kind, names, arrays, out=result, stream=stream)
+            return
+        doubles = [array.astype(float, copy=False) for array in arrays]
+        out = result if result.dtype == float else np.empty(result.shape)
+        source.call(kind, names, doubles, out=out)
+        if out is not result:
+            result[...] = out
+
+    return number_of(evaluate)
 
 
 def _abstract(*arrays: Any, source: ArrayFunction, kind: str, names: tuple[Names, ...]) -> Any:
@@ -106,11 +127,31 @@ def _abstract(*arrays: Any, source: ArrayFunction, kind: str, names: tuple[Names
     return import_jax().core.ShapedArray(shape, arrays[0].dtype)
 
 
-def _call_back(*arrays: Any, **which: Any) -> Any:
-    """Let a compiled program call the model's function."""
-    jax, made = import_jax(), _abstract(*arrays, **which)
-    shape = jax.ShapeDtypeStruct(made.shape, made.dtype)
-    return jax.pure_callback(lambda *given: _evaluate(given, **which), shape, *arrays)
+def _call(*arrays: Any, **which: Any) -> Any:
+    """Let a compiled program call the model's function where its arrays are."""
+    return foreign_call(_number(**which), _shape(arrays, which), arrays)
+
+
+def _call_on_gpu(*arrays: Any, **which: Any) -> Any:
+    on_gpu = which["source"].model.target == "cuda"
+    return (_call if on_gpu else _call_back)(*arrays, **which)
+
+
+def _call_back(*arrays: Any, source: ArrayFunction, kind: str, names: tuple[Names, ...]) -> Any:
+    """Let a compiled program call the model's function on arrays that come to the CPU."""
+
+    def evaluate(*given: Any) -> Any:
+        here = [np.asarray(x) for x in given]
+        found = source.call(kind, names, [x.astype(float, copy=False) for x in here])
+        return np.asarray(found, dtype=here[0].dtype)
+
+    shape = _shape(arrays, {"source": source, "kind": kind, "names": names})
+    return import_jax().pure_callback(evaluate, shape, *arrays)
+
+
+def _shape(arrays: Any, which: dict[str, Any]) -> Any:
+    made = _abstract(*arrays, **which)
+    return import_jax().ShapeDtypeStruct(made.shape, made.dtype)
 
 
 def _batch(arrays: Any, axes: Any, **which: Any) -> Any:

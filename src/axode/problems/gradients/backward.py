@@ -185,7 +185,7 @@ class Backward:
         start: dict[str, Any] = {"index": _last_rows(counts, rollout.lanes_of(len(counts)))}
         if not self.values_only:
             start |= {f"a_{name}": array for name, array in weights.items()}
-        buffers = rollout.new_state(len(counts), start)
+        buffers = rollout.new_state(len(counts), start, resident=True)
         for name in program.given:
             buffers[name] = self._given(batch, name, counts, runs)
         tables = {"log": rows}

@@ -99,7 +99,7 @@ class EndedRuns:
     model: Model
     numbers: Numbers | None = None
 
-    @property
+    @cached_property
     def ended(self) -> npt.NDArray[np.bool_]:
         """Which runs came to an end that has a value."""
         return np.isin(self.runs.outcomes.status, ENDED)

@@ -12,7 +12,7 @@ from axode.codegen.tape.reversal import directional_tape, part_of_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.gradients.backward import ALL_STEPS, LIMITS
 from axode.problems.gradients.ended_runs import EndedRuns
-from axode.problems.gradients.reverse_program import LENGTH, tangent_program
+from axode.problems.gradients.reverse_program import LENGTH, SAMPLES, tangent_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, StepOfCost
 from axode.problems.session import Session
 from axode.problems.simulate.batch import Batch
@@ -22,7 +22,6 @@ from axode.problems.tracing import compile_tape
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
-SAME_TIME = 1e-6  # of the time between samples: a step that ends this near a sample ends there
 
 
 def push_forward(
@@ -84,12 +83,14 @@ class Forward:
                 moved = {name: np.array(array) for name, array in start.items()}
             else:
                 moved = self._translate(*log.parent, batch.model.independent)
+            saved = np.full(
+                (batch.count, len(times), batch.dynamics.n_q + batch.dynamics.n_nu), np.nan
+            )
             for one in log.slices:
                 session.check()
                 if one.counts.any():
-                    rows = log.steps(one)
-                    found = self._walk(batch, rows, one.counts, moved)
-                    self._keep(batch, rows, one.counts, found)
+                    self._walk(batch, log.steps(one), one.counts, moved, saved)
+            self._keep(batch, saved)
             self._after[batch] = moved
             self._end(batch, moved)
 
@@ -104,10 +105,11 @@ class Forward:
         rows: Array,
         counts: Numbers,
         moved: dict[str, Array],
+        saved: Array,
         runs: Numbers | None = None,
         length: float | None = None,
-    ) -> Array:
-        """Take changes forwards through steps, in place; returns them after every step."""
+    ) -> None:
+        """Take changes forwards through steps, in place, and write those at samples."""
         d = batch.dynamics
         step = StepOfCost(TABLEAUS[self.settings.stepper], d)
         own = {} if length is not None else self._own(batch, runs)
@@ -122,44 +124,35 @@ class Forward:
             limits=LIMITS,
         )
         buffers = rollout.new_state(len(counts), {f"{n}~": a for n, a in moved.items()})
+        times = self.settings.times
+        samples = times[0], times[1] - times[0], times[-1], len(times) - 1.0
+        on_grid = dict(zip(SAMPLES, samples, strict=True))
         for name in rollout.program.given:
-            if name == "count":
+            if name in on_grid:
+                buffers[name] = np.array([on_grid[name]])
+            elif name == "count":
                 buffers[name] = np.ascontiguousarray(counts[:, np.newaxis], dtype=float)
             elif name.endswith("~"):
                 buffers[name] = np.array([length]) if length is not None else own[name[:-1]]
             else:
                 array = batch.buffers[name]
                 buffers[name] = array if runs is None or array.ndim == 1 else array[runs]
-        tables = {"log": rows, "out": np.empty((len(counts), rows.shape[1], d.n_q + d.n_nu))}
+        tables = {"log": rows, "out": saved}
         if "samples" in rollout.program.tables:
             table = batch.tables["samples"]
             tables["samples"] = table if runs is None or table.ndim == 2 else table[runs]
         rollout(buffers, tables, budget=ALL_STEPS, threads=self.settings.threads)
         for name, array in moved.items():
             array[...] = buffers[f"{name}~"]
-        return tables["out"]
 
-    def _keep(self, batch: Batch, rows: Array, counts: Numbers, found: Array) -> None:
-        """Keep changes after steps that end at samples, in the user's speeds."""
-        times, d = self.settings.times, batch.dynamics
-        done = np.arange(rows.shape[1]) < counts[:, np.newaxis]  # what is beyond is any number
-        ends = np.where(done, rows[..., -2], np.nan) + np.where(done, rows[..., -1], 0.0)
-        spacing = abs(times[1] - times[0])
-        direction = self.settings.direction
-        after = np.searchsorted(times * direction, ends * direction - SAME_TIME * spacing)
-        nearest = np.clip(after, 0, len(times) - 1)
-        run, row = np.nonzero(np.abs(times[nearest] - ends) < SAME_TIME * spacing)
-        if not run.size:
-            return
-        changes = found[run, row]
-        if batch.model is not self.run.model:
-            # the state after a step is the start of the next one, or where the batch ended
-            follow = np.concatenate([rows, np.zeros_like(rows[:, :1])], axis=1)
-            last = np.concatenate([batch.buffers["q"], batch.buffers["nu"]], axis=1)
-            follow[np.arange(len(rows)), counts, : d.n_q + d.n_nu] = last
-            state = follow[run, row + 1]
-            changes = self._in_own_speeds(batch, run, state, ends[run, row], changes)
-        self.saved[batch.members[run], nearest[run, row]] = changes
+    def _keep(self, batch: Batch, saved: Array) -> None:
+        """Keep changes at samples, in the user's speeds."""
+        run, row = np.nonzero(~np.isnan(saved).all(axis=2))
+        changes, members = saved[run, row], batch.members[run]
+        if batch.model is not self.run.model and run.size:
+            times = self.settings.times[row]
+            changes = self._in_own_speeds(batch, run, batch.out[run, row], times, changes)
+        self.saved[members, row] = changes
 
     def _in_own_speeds(
         self,
@@ -223,9 +216,11 @@ class Forward:
         state = [batch.buffers[name][runs] for name in ("q", "nu")]
         rows = np.ascontiguousarray(np.concatenate([*state, t, end - t], axis=1)[:, np.newaxis])
         after = {name: np.array(array[runs]) for name, array in moved.items()}
-        fixed = self._walk(batch, rows, one, after, runs)[:, 0]
         still = {name: np.zeros_like(array) for name, array in after.items()}
-        slope = self._walk(batch, rows, one, still, runs, length=1.0)[:, 0]
+        unused = np.zeros((count, len(self.settings.times), d.n_q + d.n_nu))
+        self._walk(batch, rows, one, after, unused, runs)
+        self._walk(batch, rows, one, still, unused, runs, length=1.0)
+        fixed, slope = (np.concatenate([x["q"], x["nu"]], axis=1) for x in (after, still))
         last, n = batch.outcomes.last[runs], d.n_q
         known = {"q": last[:, :n], "nu": last[:, n:-2], "t": end}
         known |= {name: batch.buffers[name] for name in d.numbers}

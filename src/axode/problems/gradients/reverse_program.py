@@ -9,10 +9,11 @@ from itertools import accumulate
 from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.reversal import forward, needed_evaluations, reverse
-from axode.problems.gradients.steps_of_cost import StepOfCost, add_up
+from axode.problems.gradients.steps_of_cost import SAME_TIME, StepOfCost, add_up
 
 LENGTH = "h"  # differentiated by the length of the step, where a run ends at an event
 STATE = ("q", "nu")
+SAMPLES = ("samples_begin", "samples_apart", "samples_end", "last_row")
 
 
 def reverse_program(step: StepOfCost, of: Mapping[str, Sequence[int]]) -> Program:
@@ -65,7 +66,9 @@ def tangent_program(step: StepOfCost, of: Sequence[str]) -> Program:
     """Make a program that takes changes of the state from before logged steps to after them.
 
     The state of a run holds `q~` and `nu~`, and the given buffers `<buffer>~` hold changes of what
-    all steps share; after every step both go to the row `index` of the table `out`.
+    all steps share. After steps that end at samples, both go to rows of the table `out`. Samples
+    begin at `samples_begin`, `samples_apart` from each other, and the last of them, row `last_row`,
+    is at `samples_end`.
 
     Args:
         step: The step.
@@ -90,11 +93,34 @@ def tangent_program(step: StepOfCost, of: Sequence[str]) -> Program:
         *step.needed(read),
         *needed_evaluations(along, set(ends)),
         kept,
-        WriteRow("out", "index", "x", "active"),
+        Evaluate(
+            formula_tape("sample", dict.fromkeys(("t", "h", *SAMPLES, "active"), 1), _sample),
+            ("t", "h", *SAMPLES, "active", "sample", "saved"),
+        ),
+        WriteRow("out", "sample", "x", "saved"),
         _advance(),
     ]
     made = _walk("sensitivities", step, body, {"q~": d.n_q, "nu~": d.n_nu}, {"out": n})
-    return replace(made, given=made.given | {f"{name}~": _size(step, name) for name in of})
+    given = {f"{name}~": _size(step, name) for name in of} | dict.fromkeys(SAMPLES, 1)
+    return replace(made, given=made.given | given)
+
+
+def _sample(
+    t: Vector,
+    h: Vector,
+    samples_begin: Vector,
+    samples_apart: Vector,
+    samples_end: Vector,
+    last_row: Vector,
+    active: Vector,
+) -> dict[str, Vector]:
+    """The sample at which a step ends, and whether there is one."""
+    end, apart = t[0] + h[0], samples_apart[0]
+    place = (end - samples_begin[0]) / apart
+    row = (place + 0.5).floor()
+    last = abs((end - samples_end[0]) / apart) < SAME_TIME
+    among = (abs(place - row) < SAME_TIME) & (row < last_row[0])
+    return {"sample": [last.then(last_row[0], row)], "saved": [active[0] & (last | among)]}
 
 
 def _size(step: StepOfCost, name: str) -> int:

@@ -152,11 +152,6 @@ class FollowedChanges:
     ) -> None:
         check_method(settings.method, settings.place.precision)
         check_input(plan)
-        if settings.place.target != "cpu":
-            raise NotApplicable(
-                f"target='{settings.place.target}' has no sensitivities; use target='cpu', or "
-                "gradient, which runs there"
-            )
         if settings.singular != "stop":
             raise NotApplicable(
                 "sensitivities: runs that pass singular configurations have none; use "
@@ -166,7 +161,8 @@ class FollowedChanges:
         self._named = start.named if start.q is None else None
         self._known = Variables(model, input, self._named)
         self._variables = check_sensitivities(self._known, of, plan)
-        self.log = StepLog(_grid(settings) if settings.adaptive else None)
+        grid = _grid(settings) if settings.adaptive else None
+        self.log = StepLog(grid, target=settings.place.target)
 
     def compute(self, runs: Runs, starts: Starts, session: Session, run: Trajectory) -> None:
         """Compute the sensitivities of runs that have ended, and add them to their trajectory."""

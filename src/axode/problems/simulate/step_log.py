@@ -3,7 +3,8 @@
 Runs are advanced in slices. The state at the beginning of each slice is kept; the steps inside it
 are kept while they fit into memory, and computed again from that state where they do not: the same
 code on the same numbers takes the same steps. Slices become longer one by one, so that neither
-their number nor the steps of one of them grow faster than the square root of all steps.
+their number nor the steps of one of them grow faster than the square root of all steps. On a GPU
+they are as long as its memory allows: between slices states come back from there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from axode.runtime import device
+
 if TYPE_CHECKING:
     from axode.problems.simulate.batch import Batch
 
@@ -27,7 +30,8 @@ SLICE_BYTES = 1 << 24  # of the log of the first slice
 ALIGNED = 8  # numbers in a line of the cache
 COARSE = 20  # memory for steps comes in powers of two, beyond this one in multiples of it
 KEPT_BYTES = 1 << 28  # of steps that are kept, and of memory that is kept for the next call
-SLICE_BYTES_ON_GPU, KEPT_BYTES_ON_GPU = 1 << 30, 1 << 33  # the same there
+KEPT_ON_GPU, SLICE_ON_GPU = 0.5, 0.125  # of the GPU's free memory, the same there
+LONGEST_ON_GPU = 0.25  # the same of the longest slice: a slice that is computed again must fit too
 
 
 class _Memory:
@@ -112,15 +116,14 @@ class BatchLog:
         self._whole, self.batch = whole, batch
         self.parent: tuple[Batch, Numbers] | None = None
         self.slices: list[StepSlice] = []
-        width = batch.rollout.program.tables["log"]
-        size = SLICE_BYTES if batch.settings.place.target == "cpu" else SLICE_BYTES_ON_GPU
-        fits = size // (8 * width * max(batch.count, 1))
-        self._first = int(min(max(fits, MIN_FIRST_SLICE), whole.first))
+        step = 8 * batch.rollout.program.tables["log"] * max(batch.count, 1)
+        self._first = int(min(max(whole.slice_bytes // step, MIN_FIRST_SLICE), whole.first))
+        self._longest = int(max(whole.longest_bytes // step, MIN_FIRST_SLICE))
 
     def begin(self) -> int:
         """Begin a slice; returns how many steps it may try."""
         batch = self.batch
-        budget = self._first * (len(self.slices) + 1)
+        budget = min(self._first * (len(self.slices) + 1), self._longest)
         if not batch.settings.adaptive:
             budget = min(budget, batch.settings.n_steps)
         state = {name: array.copy() for name, array in batch.buffers.items() if _changes(array)}
@@ -201,7 +204,11 @@ class StepLog:
         target: str = "cpu",
     ) -> None:
         self.grid, self.backwards, self.first = grid, backwards, first
-        usual = KEPT_BYTES if target == "cpu" else KEPT_BYTES_ON_GPU
+        usual, self.slice_bytes, self.longest_bytes = KEPT_BYTES, SLICE_BYTES, 1 << 62
+        if target == "cuda":
+            free = device.free_bytes()
+            shares = KEPT_ON_GPU, SLICE_ON_GPU, LONGEST_ON_GPU
+            usual, self.slice_bytes, self.longest_bytes = (int(share * free) for share in shares)
         self.kept_bytes = usual if kept_bytes is None else kept_bytes
         self.batches: list[BatchLog] = []
         self.kept = 0

@@ -106,10 +106,10 @@ def warn_of_rows(model: Model, stops: Sequence[Approach]) -> None:
         model: What moves.
         stops: States at which a pivot was small.
     """
-    from axode.symbolic.constraints.row_choice import rows_at
-
     if not stops or not model.has_equations:
         return
+    from axode.symbolic.constraints.row_choice import rows_at
+
     system = model.equations.system
 
     def margin(q: Array, t: float, p: Array | None) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -15,13 +15,13 @@ from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.model.function_source import check_precision
+from axode.model.function_source import JACOBIAN, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.methods import IMPLICIT, METHODS
-from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.rates import INSIDE, Dynamics
 from axode.problems.tracing import MAX_NUMBERS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TARGETS = ("cpu", "cuda")
 MAX_STEPS_IN_SINGLE = 2**24  # beyond, whole numbers of single precision have gaps
 MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thread
-EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported
+EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported, explicit ones
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
 ADJOINTS = {"rate": "state_rate_adjoint", "projection": "projection_adjoint"}
@@ -113,6 +113,11 @@ def _devices(numbers: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
+def can_take_over(model: Model, place: Place, d: Dynamics) -> bool:
+    """Check whether implicit steps can take over; files may lack what they need."""
+    return JACOBIAN in model.functions and is_available(place, IMPLICIT, d)
+
+
 def is_available(place: Place, method: str, d: Dynamics) -> bool:
     """Check whether a method is available at a place."""
     return method != IMPLICIT or place.target == "cpu" or d.n_k <= MAX_SIZE_ON_GPU
@@ -174,7 +179,6 @@ def dynamics_of(
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
-    more = {"inside": INSIDE_IN_SINGLE} if single else {}
     numbers: dict[str, Array] = {}
 
     def lifted(tape: Tape | None) -> Tape | None:
@@ -199,12 +203,13 @@ def dynamics_of(
         numbers=numbers,
         samples=None if plan.sampled is None else plan.sampled.between,
         leaning=len(facts.leaning),
+        quaternions=tuple(map(tuple, facts.quaternions)),
         stiffness=stiffness,
         log=log,
         logged_stages=logged_stages if is_long(rate, facts) else 0,
         interleaved=interleaved,
         grid=grid,
-        **more,
+        inside=INSIDE_IN_SINGLE if single else INSIDE,
     )
 
 
@@ -241,7 +246,13 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
         d.grid,
         *tapes,
     )
-    return compiled(model, key, place, lambda: METHODS[method](d))
+    return compiled(model, key, place, lambda: program_of(model, method, d))
+
+
+def program_of(model: Model, method: str, d: Dynamics) -> Program:
+    """Make the steps of a model."""
+    slopes = None if method in EXPORTED else tape_of(model, JACOBIAN)
+    return METHODS[method](replace(d, rate_jacobian=slopes))
 
 
 def compiled(

@@ -20,6 +20,7 @@ class Dynamics:
 
     Attributes:
         rate: q, nu, u (t, p) to the rates of q, nu and w.
+        rate_jacobian: The same to its derivatives by q, nu, u and t, for implicit steps.
         projection: q (t, p) to the nearest closed q, if anything can open.
         pivots: q (t, p) to numbers that vanish where a solve becomes singular, then pairs that
             vanish together where a wheel lies flat, if they can.
@@ -37,12 +38,14 @@ class Dynamics:
         logged_stages: How many stages, from the first, have their rates in the log.
         interleaved: Whether the log holds each number of a group of runs side by side.
         grid: Whether steps end at the times of a grid, besides those of samples.
+        quaternions: Places of each in q.
     """
 
     n_q: int
     n_nu: int
     n_u: int
     rate: Tape
+    rate_jacobian: Tape | None = None
     projection: Tape | None = None
     pivots: Tape | None = None
     input: Tape | None = None
@@ -58,6 +61,7 @@ class Dynamics:
     logged_stages: int = 0
     interleaved: bool = False
     grid: bool = False
+    quaternions: tuple[tuple[int, ...], ...] = ()
 
     @property
     def n_k(self) -> int:

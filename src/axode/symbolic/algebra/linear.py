@@ -58,8 +58,11 @@ class Factor:
                 rows[i].append((j, x))
         return cls(columns, inverse_d, order)
 
-    def solve(self, b: SX) -> SX:
-        """Solve L D L^T x = b for one or several right-hand sides."""
+    def solve(self, b: SX, sign: int = 1) -> SX:
+        """Solve L D L^T x = b, or -b, for one or several right-hand sides.
+
+        Sums absorb a sign that stands before them; negated results would be operations.
+        """
         n = len(self.inverse_d)
         if n == 0:
             return SX(b)
@@ -67,9 +70,9 @@ class Factor:
         for k in range(n):
             for i, entry in self.columns[k].items():
                 x[i] = x[i] - entry * x[k]
-        x = [x[i] * self.inverse_d[i] for i in range(n)]
+        x = [sign * (x[i] * self.inverse_d[i]) for i in range(n)]
         for i in reversed(range(n)):
-            for k, entry in self.columns[i].items():
+            for k, entry in reversed(self.columns[i].items()):  # the one known last comes last
                 x[i] = x[i] - entry * x[k]
         place = {row: i for i, row in enumerate(self.order)}
         return ca.vertcat(*[x[place[row]] for row in range(n)])
@@ -83,7 +86,8 @@ class Factor:
         Z: dict[tuple[int, int], SX] = {}
         for k in reversed(range(n)):
             for i in reversed(range(k + 1)):
-                terms = [x * Z[max(j, k), min(j, k)] for j, x in self.columns[i].items()]
+                entries = reversed(self.columns[i].items())  # the product known last comes last
+                terms = [x * Z[max(j, k), min(j, k)] for j, x in entries]
                 known = sum(terms, SX(0))
                 Z[k, i] = self.inverse_d[k] - known if i == k else -known
         place = {row: i for i, row in enumerate(self.order)}

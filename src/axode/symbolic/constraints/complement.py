@@ -273,6 +273,16 @@ class Complement:
         return [Block.of(_part(self.A, rows, columns)) for rows, columns in self.base.blocks]
 
     @cached_property
+    def A_read(self) -> SX:
+        """A as the blocks read it: without later speeds, whose entries vanish where rows hold."""
+        A, known = SX(self.A), set(self.base.independent)
+        for rows, columns in self.base.blocks:
+            known |= set(columns)
+            for j in set(self._mentioned(rows)) - known:
+                A[list(rows), j] = 0
+        return ca.sparsify(A)
+
+    @cached_property
     def Theta_0(self) -> SX:
         """Complement on the base's speeds.  (N2)"""
         L, Y = self.factors

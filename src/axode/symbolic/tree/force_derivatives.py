@@ -5,18 +5,17 @@ nothing changes but the parent's motion, which is now seen from turned axes. So 
 the parent's twist and acceleration do to the joint's axes, one composite body and a product of two
 columns for every pair of joints on one path, and nothing is differentiated.
 
-All quantities of a link are formed in its own frame, where its joint's axes are numbers, and
-brought once into the axes and about the origin of the first link of its branch, where pairs meet.
+All quantities stay in link frames, where the joints' axes are numbers and most entries of what they
+are multiplied with vanish. What a link's columns are to others is carried inward, link by link.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import casadi as ca
 
-from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, is_zero, skew, spread, symmetric
+from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, spread, symmetric
 from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Link, Motion, Tree, acceleration_matrix
 from axode.symbolic.tree.recursions import composites, link_wrenches, momentum_of
@@ -58,15 +57,10 @@ class Pairs:
     def __add__(self, other: Pairs) -> Pairs:
         return Pairs(self.a + other.a, self.b + other.b)
 
-    def twists_at(self, R: SX, p: SX) -> Pairs:
-        """Twists in outer axes, about the outer origin."""
-        a = R @ self.a
-        return Pairs(a, R @ self.b + skew(p) @ a)
-
-    def wrenches_at(self, R: SX, p: SX) -> Pairs:
-        """Wrenches in outer axes, about the outer origin."""
-        b = R @ self.b
-        return Pairs(R @ self.a + skew(p) @ b, b)
+    def carried(self, link: Link) -> Pairs:
+        """Wrenches as the link's parent feels them, in its frame."""
+        b = link.rotation.outward(self.b)
+        return Pairs(link.rotation.outward(self.a) + skew(link.p) @ b, b)
 
     def power(self, twists: Pairs) -> SX:
         """Products with twists: own columns x theirs."""
@@ -104,30 +98,33 @@ class _Rates:
 
 
 @dataclass(frozen=True)
-class _Columns:
-    """What a link contributes to every pair it is in."""
+class Felt:
+    """What a link's columns are to those inward of it: each carries them on in its own frame."""
 
-    S: Pairs  # the joint's axes
-    turned: Pairs | None  # (S v) x S, what joints of several axes do to each other
-    Psi_dot: Pairs  # the parent's twist x S
-    Psi_ddot: Pairs
     weight: Pairs  # M S
     twist: SX  # (2 B)^T S, its angular part; the linear one vanishes
     by_q: Pairs | None  # wrenches on the composite body for unit displacements; None: it is blind
     by_v: Pairs  # and for unit speeds
 
-    def at(self, R: SX, p: SX) -> _Columns:
-        """Columns in common axes."""
-        return _Columns(
-            self.S.twists_at(R, p),
-            None if self.turned is None else self.turned.twists_at(R, p),
-            self.Psi_dot.twists_at(R, p),
-            self.Psi_ddot.twists_at(R, p),
-            self.weight.wrenches_at(R, p),
-            R @ self.twist,
-            None if self.by_q is None else self.by_q.wrenches_at(R, p),
-            self.by_v.wrenches_at(R, p),
+    def carried(self, link: Link) -> Felt:
+        """As the link's parent feels them."""
+        return Felt(
+            self.weight.carried(link),
+            link.rotation.outward(self.twist),
+            None if self.by_q is None else self.by_q.carried(link),
+            self.by_v.carried(link),
         )
+
+
+@dataclass(frozen=True)
+class LinkColumns:
+    """What a link contributes to every pair it is in, in its own frame."""
+
+    S: Pairs  # the joint's axes
+    Psi_dot: Pairs  # the parent's twist x S
+    Psi_ddot: Pairs
+    sum_dot: Pairs  # Psi_dot + S_dot
+    felt: Felt
 
 
 def force_derivatives(
@@ -153,43 +150,57 @@ def force_derivatives(
                                      + S_i \times^* f_i), \\
         \partial\tau_j/\partial v_i &= S_j^T (2 B_i S_i + M_i (\dot\Psi_i + \dot S_i)).  \tag{X4}
     """
-    size = tree.v.shape[0]
-    inertia, by_q, by_v = (SX(size, size) for _ in range(3))
-    gravity = SX.zeros(size)
-    upward: list[SX] = []  # acceleration that gravity is, in the axes of each branch
-    force, columns = _link_columns(tree, inertias, v_dot)
-    for i, own in enumerate(columns):
-        rows, link = _entries(tree, i), tree.links[i]
-        first = link.parent == ROOT
-        upward.append(link.rotation.inward(-tree.gravity) if first else upward[link.parent])
-        gravity[rows] = own.weight.b.T @ upward[i]
-        for j in tree.path(i):
-            inner, at = columns[j], _entries(tree, j)
-            M = own.weight.power(inner.S)
-            inertia[rows, at] = symmetric(M) if i == j else M
-            if inner.by_q is not None:
-                by_q[rows, at] = own.twist.T @ inner.Psi_dot.a + own.weight.power(inner.Psi_ddot)
-            by_v[rows, at] = own.twist.T @ inner.S.a + 2 * own.weight.power(inner.Psi_dot)
-            if inner.turned is not None:
-                by_v[rows, at] += own.weight.power(inner.turned)
-            if i != j:
-                inertia[at, rows] = M.T
-                if own.by_q is not None:
-                    by_q[at, rows] = inner.S.power(own.by_q)
-                by_v[at, rows] = inner.S.power(own.by_v)
-    inertia, by_q, by_v = map(ca.sparsify, (inertia, by_q, by_v))
+    force, columns = link_columns(tree, inertias, v_dot)
+    pairs = PairBlocks(tree, columns)
+    gravity = SX.zeros(tree.v.shape[0])
+    for i in range(len(columns)):
+        *_, last = tree.path(i)
+        felt, first = pairs.add(i, last), tree.links[last]
+        gravity[entries(tree, i)] = felt.weight.b.T @ first.rotation.inward(-tree.gravity)
+    inertia, by_q, by_v = map(ca.sparsify, (pairs.inertia, pairs.by_q, pairs.by_v))
     return ForceDerivatives(force, inertia, by_q, by_v, gravity)
 
 
-def _entries(tree: Tree, i: int) -> slice:
+class PairBlocks:
+    """Entries of all pairs of joints on one path, as far as they were added.  (X4)"""
+
+    def __init__(self, tree: Tree, columns: list[LinkColumns]) -> None:
+        size = tree.v.shape[0]
+        self._tree, self._columns = tree, columns
+        self.inertia, self.by_q, self.by_v = (SX(size, size) for _ in range(3))
+
+    def add(self, i: int, last: int) -> Felt:
+        """Add a link's pairs with all up to the last; return its columns as that one has them."""
+        tree, felt, rows = self._tree, self._columns[i].felt, entries(self._tree, i)
+        for j in tree.path(i):
+            inner, at = self._columns[j], entries(tree, j)
+            M = felt.weight.power(inner.S)
+            self.inertia[rows, at] = symmetric(M) if i == j else M
+            if inner.felt.by_q is not None:
+                by_q = felt.twist.T @ inner.Psi_dot.a + felt.weight.power(inner.Psi_ddot)
+                self.by_q[rows, at] = by_q
+            self.by_v[rows, at] = felt.twist.T @ inner.S.a + felt.weight.power(inner.sum_dot)
+            if i != j:
+                self.inertia[at, rows] = M.T
+                if felt.by_q is not None:
+                    self.by_q[at, rows] = inner.S.power(felt.by_q)
+                self.by_v[at, rows] = inner.S.power(felt.by_v)
+            if j == last:
+                break
+            felt = felt.carried(tree.links[j])
+        return felt
+
+
+def entries(tree: Tree, i: int) -> slice:
+    """Entries of a link's speeds."""
     speeds = tree.links[i].speeds
     return slice(speeds.start, speeds.stop)
 
 
-def _link_columns(
+def link_columns(
     tree: Tree, inertias: list[RigidInertia], v_dot: SX | None
-) -> tuple[SX, list[_Columns]]:
-    """Joint forces, and the columns of every link in common axes."""
+) -> tuple[SX, list[LinkColumns]]:
+    """Joint forces, and the columns of every link."""
     motion = tree.motion(tree.v, v_dot)
     force, wrenches = link_wrenches(tree, inertias, motion)
     w, u = tree.velocities(tree.v)
@@ -200,10 +211,10 @@ def _link_columns(
             rates[parent] = rates[parent] + rates[i].moved(tree.links[i])
     whole = composites(tree, inertias)
     found = []
-    for i, (link, place) in enumerate(zip(tree.links, common_poses(tree), strict=True)):
+    for i, link in enumerate(tree.links):
         before = _Before.of(tree, link, motion, u)
         body = _Body(whole[i], rates[i], *wrenches[i])
-        found.append(_columns(tree, link, before, body).at(*place))
+        found.append(_columns(tree, link, before, body))
     return force, found
 
 
@@ -250,7 +261,7 @@ class _Body:
         return Pairs(x.J_dot @ twists.a - skew(x.l) @ twists.a, -2 * (skew(x.P) @ twists.a))
 
 
-def _columns(tree: Tree, link: Link, before: _Before, body: _Body) -> _Columns:
+def _columns(tree: Tree, link: Link, before: _Before, body: _Body) -> LinkColumns:
     """Columns of a link in its own frame.  (X2)"""
     S = Pairs(link.S_w, link.S_v)
     v = tree.v[link.speeds.start : link.speeds.stop]
@@ -265,24 +276,11 @@ def _columns(tree: Tree, link: Link, before: _Before, body: _Body) -> _Columns:
         by_q = body.twist(Psi_dot) + body.weigh(Psi_ddot) + carried
     x = body.rates
     twist = x.J_dot @ S.a + skew(x.l) @ S.a + 2 * (skew(x.P) @ S.b)
-    S_dot = Pairs(2 * Psi_dot.a + turned.a, 2 * Psi_dot.b + turned.b)
-    by_v = body.twist(S) + body.weigh(S_dot)
-    own = None if is_zero(turned.a) and is_zero(turned.b) else turned
-    return _Columns(S, own, Psi_dot, Psi_ddot, body.weigh(S), twist, by_q, by_v)
+    sum_dot = Pairs(2 * Psi_dot.a + turned.a, 2 * Psi_dot.b + turned.b)
+    by_v = body.twist(S) + body.weigh(sum_dot)
+    return LinkColumns(S, Psi_dot, Psi_ddot, sum_dot, Felt(body.weigh(S), twist, by_q, by_v))
 
 
 def _ad(w: SX, u: SX, twists: Pairs) -> Pairs:
     """Motion cross product of the twist (w, u) with others."""
     return Pairs(skew(w) @ twists.a, skew(u) @ twists.a + skew(w) @ twists.b)
-
-
-def common_poses(tree: Tree) -> Iterator[tuple[SX, SX]]:
-    """Rotation and origin of every link in the first link of its branch from the ground."""
-    found: list[tuple[SX, SX]] = []
-    for link in tree.links:
-        if link.parent == ROOT:
-            found.append((SX.eye(3), SX.zeros(3)))
-        else:
-            R, p = found[link.parent]
-            found.append((R @ link.rotation.matrix, p + R @ link.p))
-    yield from found
