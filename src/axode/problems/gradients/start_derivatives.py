@@ -127,7 +127,7 @@ class StartDerivatives:
         """Runs with starts of their own, and which of them each run shares."""
         columns, p = list(self._named.values()), self.starts.p
         if p is not None and p.ndim > 1:
-            columns += list(p.T)
+            columns += [p[:, k] for k in _parameters_of_start(self.model, self._named)]
         return find_different(columns, self._count)
 
     @cached_property
