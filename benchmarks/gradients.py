@@ -2,9 +2,9 @@
 
     python -m benchmarks.gradients [--out results.json] [--repeat 15]
 
-Runs have 1000 steps of 1 ms by rk4. Gradients are by the start, the inputs and all parameters, of a
-cost with a running and a final part; whole calls are timed, compiled before. Times are of the
-processor, on one thread, so that other programs disturb them little; the least of some turns is
+Runs have steps of 1 ms by rk4. Gradients are by the start, the inputs and all parameters, of a cost
+with a running and a final part; whole calls are timed, compiled before. Times are of the processor,
+on one thread, so that other programs disturb them little; the least of some turns is
 shown. MuJoCo steps the wheeled pendulum on soft contacts by its implicit method, since
 `mjd_transitionFD` takes no RK4, and the matrices of all steps are multiplied: the derivative of the
 last pitch by the first one is compared.
@@ -16,6 +16,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,30 +48,96 @@ def least(work: Callable[[], Any], repeat: int) -> float:
     return min(found)
 
 
-def against_the_run(name: str, model: ax.Model, runs: int, repeat: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Case:
+    """Runs to differentiate.
+
+    Attributes:
+        name: What moves.
+        build: Makes it.
+        runs: How many runs, each a row.
+        steps: How many steps.
+        start: Values by name, of a start that is assembled, the first for every run another one;
+            coordinates of home and random speeds unless given.
+    """
+
+    name: str
+    build: Callable[[], ax.Mechanism]
+    runs: tuple[int, ...] = (1, RUNS)
+    steps: int = STEPS
+    start: dict[str, float] | None = None
+
+    def begin(self, model: ax.Model, runs: int) -> Any:
+        """Start of so many runs."""
+        rng = np.random.default_rng(0)
+        if self.start is not None:
+            spread = 1.0 if runs == 1 else np.linspace(1.0, 1.05, runs)
+            first = next(iter(self.start), None)
+            return {n: x * spread if n == first else x for n, x in self.start.items()}
+        shape = () if runs == 1 else (runs,)
+        q = np.broadcast_to(model.home, (*shape, len(model.coordinates)))
+        return q, 0.1 * rng.normal(size=(*shape, len(model.independent)))
+
+
+def lengths_of_a_balancer() -> ax.Mechanism:
+    """The balancer with four free lengths."""
+    radius, half, height, ahead = (
+        ax.Parameter(name, value)
+        for name, value in (("radius", 0.1), ("half", 0.2), ("height", 0.4), ("ahead", 0.01))
+    )
+    bot = ax.Mechanism("balancer")
+    pole = bot.add_body("pole", mass=8.0, com=(ahead, 0, height), inertia=(0.5, 0.4, 0.1))
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole)
+    for side, y in (("left", half), ("right", -half)):
+        bot.add_wheel(side, ax.Rolling(radius=radius), on=pole, at=(0, y, 0), mass=0.5, motor=True)
+    return bot
+
+
+CASES = (
+    Case("wheeled pendulum", mechanisms.wheeled_pendulum),
+    Case("wheeled pendulum, 9 parameters", lambda: ax.gallery.build("wheeled_pendulum")),
+    Case("four-bar, 8 parameters", lambda: ax.gallery.build("four_bar")),
+    Case("arm with 7 joints", mechanisms.arm),
+    Case("balancer on a floating base", mechanisms.balancer),
+    Case("balancer, 4 lengths, assembled", lengths_of_a_balancer, start={"pitch": 0.2}),
+    Case(
+        "five-bar, 7 parameters, assembled",
+        lambda: ax.gallery.build("five_bar"),
+        (256,),
+        200,
+        {"theta1": 1.4},
+    ),
+    Case("tree of 30 joints", mechanisms.tree, (1, 64)),
+    Case("6-UPS platform", mechanisms.platform, (1, 64), 300),
+    Case(
+        "Gough-Stewart, 40 parameters, assembled",
+        lambda: ax.gallery.build("gough_stewart"),
+        (1, 64),
+        300,
+        {"position.z": 1.0},
+    ),
+)
+
+
+def against_the_run(case: Case, model: ax.Model, runs: int, repeat: int) -> dict[str, Any]:
     """Time of a run, of its gradient by everything, and of its cost alone."""
-    rng = np.random.default_rng(0)
-    shape = () if runs == 1 else (runs,)
-    q = np.broadcast_to(model.home, (*shape, len(model.coordinates)))
-    nu = 0.1 * rng.normal(size=(*shape, len(model.independent)))
     given: dict[str, Any] = {
-        "start": (q, nu),
+        "start": case.begin(model, runs),
         "input": dict.fromkeys(model.inputs, 0.01),
         "method": "rk4",
         "step": STEP,
         "threads": 1,
     }
-    length, first = STEP * STEPS, model.coordinates[0]
+    length, first = STEP * case.steps, model.coordinates[0]
     cost = ax.Cost(model, length, running=f"{first} ** 2", final=f"{first} ** 2", **given)
-    of = [*model.inputs, *model.parameters]
     options = {"save_every": length, "progress": False}
     seconds = {
         "run": least(lambda: ax.simulate(model, length, **options, **given), repeat),
-        "gradient": least(lambda: ax.gradient(cost, of, progress=False), repeat),
+        "gradient": least(lambda: ax.gradient(cost, cost.names, progress=False), repeat),
         "value": least(cost.value, repeat),
     }
-    ratio = seconds["gradient"] / seconds["run"]
-    return {"mechanism": name, "runs": runs, "by": len(of), "ratio": ratio, "seconds": seconds}
+    made = {"mechanism": case.name, "runs": runs, "steps": case.steps, "by": len(cost.names)}
+    return made | {"ratio": seconds["gradient"] / seconds["run"], "seconds": seconds}
 
 
 def pendulum_cost(model: ax.Model) -> ax.Cost:
@@ -116,12 +183,13 @@ def beside_mujoco(model: ax.Model, repeat: int) -> dict[str, Any]:
 
 def show(console: Console, rows: list[dict[str, Any]], peer: dict[str, Any] | None) -> None:
     """Print what was found."""
-    table = Table(title=f"Gradients of {STEPS} steps against the run, goal {GOAL:g} times")
-    for column in ("mechanism", "runs", "by", "run [ms]", "gradient [ms]", "ratio"):
+    table = Table(title=f"Gradients by everything against the run, goal {GOAL:g} times")
+    for column in ("mechanism", "runs", "steps", "by", "run [ms]", "gradient [ms]", "ratio"):
         table.add_column(column, justify="left" if column == "mechanism" else "right")
     for row in rows:
         run, whole = (1e3 * row["seconds"][key] for key in ("run", "gradient"))
-        numbers = (str(row["runs"]), str(row["by"]), f"{run:.2f}", f"{whole:.2f}")
+        counts = (str(row[key]) for key in ("runs", "steps", "by"))
+        numbers = (*counts, f"{run:.2f}", f"{whole:.2f}")
         table.add_row(row["mechanism"], *numbers, f"{row['ratio']:.2f}")
     console.print(table)
     if peer is None:
@@ -142,21 +210,14 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=15)
     options = parser.parse_args()
     where = conditions()
-    built = {
-        "wheeled pendulum": mechanisms.wheeled_pendulum(),
-        "four-bar": ax.gallery.build("four_bar"),
-        "arm, 7 joints": mechanisms.arm(),
-        "balancer on a floating base": mechanisms.balancer(),
-    }
-    models = {name: mechanism.derive().compile() for name, mechanism in built.items()}
-    rows = [
-        against_the_run(name, model, runs, options.repeat)
-        for name, model in models.items()
-        for runs in (1, RUNS)
-    ]
+    rows = []
+    for case in CASES:
+        model = case.build().derive().compile()
+        rows += [against_the_run(case, model, runs, options.repeat) for runs in case.runs]
+    pendulum = CASES[0].build().derive().compile()
     peer = None
     if find_spec("mujoco") is not None:
-        peer = beside_mujoco(models["wheeled pendulum"], options.repeat)
+        peer = beside_mujoco(pendulum, options.repeat)
     show(Console(width=120), rows, peer)
     if options.out:
         text = json.dumps({"conditions": where, "rows": rows, "mujoco": peer}, indent=1)

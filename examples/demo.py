@@ -20,7 +20,7 @@ OUT = Path("out")
 
 
 def round_trip(model: Any) -> float:
-    """Direct dynamics of an arbitrary state, then inverse dynamics back; the error of torques."""
+    """Forward dynamics of an arbitrary state, then inverse dynamics back; the error of torques."""
     nu, torques = [0.3, -0.2, 0.5], [0.05, -0.02]
     rates = model.forward_dynamics(model.home, nu, torques)
     return float(np.abs(model.inverse_dynamics(model.home, nu, rates) - torques).max())

@@ -1,4 +1,4 @@
-"""Inertia, Coriolis matrix, energies, direct and inverse dynamics."""
+"""Inertia, Coriolis matrix, energies, forward and inverse dynamics."""
 
 from dataclasses import replace
 

@@ -38,6 +38,7 @@ TRIED = (
     "loop_universal",
     "vehicle_0",
 )
+OPENED = ("platform", "car", "disk_on_plate", "driven_five_bar", "rolling_disk")
 FUNCTIONS = ("forward_dynamics", "inverse_dynamics")
 RIVAL = "complement"
 # Of nearly degenerate mechanisms both sides lose the condition of inertia and rows.
@@ -45,7 +46,7 @@ NEARLY = 1e-6
 
 
 def displacement(case, state):
-    """Rates of q for unit speeds, tangents, and what parameters move at fixed tangents."""
+    """Rates of q for unit speeds, tangents, and what parameters and time move at fixed tangents."""
     system, tree = case.system, case.tree
     N, T = case.at(state, tree.N, tree.N @ system.tangents.Theta)
     rows = [
@@ -53,14 +54,13 @@ def displacement(case, state):
         for r, row in enumerate(system.rows)
         if row.residual is not None and r not in system.report.loose
     ]
-    if not rows or not state.p.size:
-        return N, T, np.zeros((state.q.size, state.p.size))
+    led = ca.vertcat(case.equations.p, tree.t)
+    if not rows:
+        return N, T, np.zeros((state.q.size, led.shape[0]))
     residual = ca.vertcat(*rows)
-    by_q, by_p = case.at(
-        state, ca.jacobian(residual, tree.q), ca.jacobian(residual, case.equations.p)
-    )
+    by_q, by_led = case.at(state, ca.jacobian(residual, tree.q), ca.jacobian(residual, led))
     held = np.eye(N.shape[1])[list(system.tangents.asked)]
-    wanted = np.vstack([-by_p, np.zeros((len(held), state.p.size))])
+    wanted = np.vstack([-by_led, np.zeros((len(held), led.shape[0]))])
     moved = np.linalg.lstsq(np.vstack([by_q @ N, held]), wanted, rcond=None)[0]
     return N, T, N @ moved
 
@@ -71,7 +71,9 @@ def directions(case, state, argument):
     if argument == "q":
         return {"q": T}
     if argument == "p":
-        return {"p": np.eye(state.p.size), "q": followed}
+        return {"p": np.eye(state.p.size), "q": followed[:, :-1]}
+    if argument == "t":
+        return {"t": np.eye(1), "q": followed[:, -1:]}
     return {argument: np.eye(getattr(state, argument).size)}
 
 
@@ -107,6 +109,8 @@ def check(case, function, tolerance, multipliers=False):
         moved = directions(case, state, argument)
         width = next(iter(moved.values())).shape[1]
         if argument == "u" and function == "inverse_dynamics" and "u" not in names(tapes):
+            continue
+        if argument == "t" and not case.system.rheonomic:
             continue
         if width and len(table):
             wanted = np.vstack([derivatives_along(tape, values, moved) for tape in tapes])
@@ -255,3 +259,29 @@ def test_derivatives_have_a_short_text():
     n, rows = len(model.independent), len(model.rows)
     own, forces = (f"value ({k},), by_nu ({k}, {n})" for k in (n, rows))
     assert repr(found) == f"Derivatives({own}, multipliers Derivatives({forces}))"
+
+
+@pytest.mark.parametrize(
+    ("name", "formulation"),
+    [
+        *(further(n, "recursive") for n in TRIED if n not in OPENED),
+        *((n, "recursive") for n in OPENED),
+        ("four_bar", "spatial_operators"),
+    ],
+)
+def test_rates_of_states_by_every_coordinate(name, formulation):
+    """The Jacobian of implicit steps, along changes that open loops too."""
+    case = case_of(name)
+    state, lengthless = case.states[0], np.eye(len(case.states[0].q))
+    rate, jacobian = (
+        graph_tape(function_graph(case.by(formulation), function, fixed=False))
+        for function in ("state_rate", "state_rate_jacobian")
+    )
+    for four in map(list, case.tree.quaternions):
+        lengthless[np.ix_(four, four)] -= np.outer(state.q[four], state.q[four])
+    values = arguments_of(case, state)
+    moves = {"q": lengthless, **{n: np.eye(len(values[n])) for n in ("nu", "u", "t")}}
+    wanted = np.hstack([derivatives_along(rate, values, {n: d}) for n, d in moves.items()])
+    found = jacobian.evaluate(*(values[port.name] for port in jacobian.inputs))
+    worst = np.abs(np.reshape(found, wanted.shape) - wanted).max()
+    assert worst < SOLVED * max(1.0, np.abs(wanted).max())

@@ -216,5 +216,5 @@ def test_hybrid_dynamics_by_name():
     known = {model.independent[2]: 0.7, model.independent[5]: -0.3}
     inputs = {n: 0.1 * i for i, n in enumerate(model.inputs) if i not in (2, 5)}
     nu_dot, u = model.hybrid_dynamics(s.q, s.nu, nu_dot=known, u=inputs)
-    agree(model.forward_dynamics(s.q, s.nu, u), nu_dot, ROUNDING, "direct dynamics")
+    agree(model.forward_dynamics(s.q, s.nu, u), nu_dot, ROUNDING, "forward dynamics")
     assert nu_dot[2] == 0.7 and nu_dot[5] == -0.3 and u[6] == pytest.approx(0.6)

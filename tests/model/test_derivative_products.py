@@ -93,7 +93,7 @@ def test_nearly_degenerate_mechanisms(shape, seed):
 
 @pytest.mark.parametrize("name", ["rolling_disk", "four_bar", "mecanum_rover"])
 def test_second_order_against_multiprecision(name):
-    """The change of the gradient, and the whole Hessian, of direct dynamics by everything."""
+    """The change of the gradient, and the whole Hessian, of forward dynamics by everything."""
     m, rng = model(name), np.random.default_rng(4)
     known, function = state(m), "forward_dynamics"
     source = m.products(function)
@@ -138,7 +138,7 @@ def test_second_order_of_random_mechanisms(shape, kind, seed):
 
 
 def test_a_hessian_takes_fewer_directions_than_columns():
-    """Direct dynamics is linear in the inputs, and cyclic coordinates do not count."""
+    """Forward dynamics is linear in the inputs, and cyclic coordinates do not count."""
     source = model("seven_axis_arm").products("forward_dynamics")
     hessian = source.hessian(("q", "nu", "u")).call
     assert hessian.directions == 12  # of 21: not u, not the first angle, not the last speed's own

@@ -68,7 +68,7 @@ def test_a_body_that_tumbles():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_agrees_with_the_derived_equations(name):
-    """Inverse dynamics by virtual power, direct dynamics by all bodies at once, all rows."""
+    """Inverse dynamics by virtual power, forward dynamics by all bodies at once, all rows."""
     case = case_of(name)
     e, system, oracle = case.equations, case.system, Oracle(case.mechanism)
     v_dot = ca.SX.sym("v_dot", system.tree.v.shape[0])

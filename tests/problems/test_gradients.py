@@ -11,13 +11,15 @@ from axode.codegen.tape.operations import MEANING
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.model.conditions import Conditions
 from axode.problems.assemble.closure import ClosureSystem
+from axode.problems.gradients import ended_runs
 from axode.problems.gradients.backward import Backward
-from axode.problems.gradients.ended_runs import run_logged
+from axode.problems.gradients.ended_runs import begin_runs
 from axode.problems.gradients.reverse_program import SAMPLES, reverse_program, tangent_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.simulate.step_log import StepLog
+from axode.problems.steps import compiled
 from axode.problems.steps.compiled import adjoints_of, dynamics_of
 from axode.problems.tracing import traced_tape
 from emulated_gpu import install
@@ -436,17 +438,10 @@ def test_limits_of_motors_and_models_from_files(tmp_path):
 
 def run_of(cost, **log):
     with Session("test", cost.settings, 0, False) as session:
-        made = run_logged(
-            cost.model,
-            cost.state,
-            cost.plan,
-            cost.input,
-            cost.p,
-            cost.settings,
-            cost.events,
-            StepLog(cost.grid, **log),
-            session,
+        runs = begin_runs(
+            cost.model, cost.state, cost.plan, cost.input, cost.p, cost.settings, cost.events
         )
+        made = runs.run(StepLog(cost.grid, backwards=True, **log), session)
         return made, Backward(made, cost.ends, {"u": (0,)}, session)
 
 
@@ -471,6 +466,35 @@ def test_steps_that_are_computed_again_are_the_same(method):
     again = backward.compute()
     assert np.array_equal(kept.value, again.value)
     assert np.array_equal(kept.shared["u"], again.shared["u"])
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_parts_of_batches_and_logs_of_rates(monkeypatch, method):
+    """Runs some at a time, and with rates that are read instead of computed, are the same runs."""
+    starts = {"theta1": np.linspace(0.6, 0.9, 19), "theta1_dot": 1.0}
+    seen = ax.simulate(four_bar(), 0.1, start=starts, save_every=0.02)
+    cost = ax.Cost(
+        four_bar(),
+        0.1,
+        start=starts,
+        input=ax.Sampled({"tau": np.linspace(0, 1, 19 * 6).reshape(19, 6)}, 0.02),
+        running="theta1**2 + tau**2",
+        match=seen,
+        events=ax.Event("far", lambda s: s["theta1"] - 0.85, stop=True),
+        method=method,
+    )
+    by = ["m2", "a3", "tau", "start.theta1"]
+    usual = ax.gradient(cost, by)
+    monkeypatch.setattr(ended_runs, "LOG_BYTES", 1)
+    parts = ax.gradient(cost, by)
+    monkeypatch.setattr(compiled, "OPERATIONS_PER_LOGGED", 0)
+    logged = ax.gradient(cost, by)
+    assert len(set(usual.value)) == 19
+    for found in (parts, logged):
+        assert np.allclose(found.value, usual.value, rtol=1e-13)
+        for name in by:
+            assert np.allclose(found[name], usual[name], rtol=1e-11, atol=1e-13), name
+        assert np.allclose(found.by_tangents, usual.by_tangents, rtol=1e-11)
 
 
 def test_memory_grows_with_the_square_root_of_the_steps():

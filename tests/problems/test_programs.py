@@ -1,5 +1,7 @@
 """Programs of tapes: loops, tables, budgets, joined tapes, one run or many."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,35 @@ def test_tables_loops_and_budgets(runs: int, budget: int):
         for k in range(10):
             there = sums[k] if k < n and k % 2 else [-1.0, -1.0]
             assert tables["sums"][run, k] == pytest.approx(there, abs=0)
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("runs", [1, 3, 19])
+def test_runs_side_by_side(runs: int, together: bool):
+    """Tables that hold each number of a group of runs side by side: in step, and out of it."""
+    plain = Rollout(accumulate())
+    other = Rollout(replace(accumulate(), interleaved=frozenset({"rows", "sums"})))
+    rng = np.random.default_rng(0)
+    rows, lanes = rng.normal(size=(runs, 10, 2)), other.lanes_of(runs)
+    first = np.zeros((runs, 1)) if together else 1.0 * (np.arange(runs)[:, np.newaxis] % 4)
+
+    def side_by_side(array: np.ndarray) -> np.ndarray:
+        groups = array[np.minimum(np.arange(-(-runs // lanes) * lanes), runs - 1)]
+        shaped = groups.reshape(-1, lanes, *array.shape[1:]).transpose(0, 2, 3, 1)
+        assert shaped.shape == other.table_shape("rows", runs, 10)
+        return np.ascontiguousarray(shaped)
+
+    start = {"index": first, "left": 6.0}
+    here, there = plain.new_state(runs, start), other.new_state(runs, start)
+    sums = np.zeros((runs, 10, 2))
+    tables = {"rows": side_by_side(rows), "sums": side_by_side(sums)}
+    plain(here, {"rows": rows, "sums": sums}, budget=100, threads=1)
+    other(there, tables, budget=100, threads=2)
+    assert np.array_equal(here["total"], there["total"])
+    back = tables["sums"].transpose(0, 3, 1, 2).reshape(-1, 10, 2)[:runs]
+    assert np.array_equal(back, sums) and sums.any()
+    with pytest.raises(ValueError, match="table 'rows': shape"):
+        other(there, tables | {"rows": rows}, budget=1)
 
 
 def test_rows_beyond_a_table_are_its_ends():

@@ -73,7 +73,8 @@ def test_gradients_of_batches():
         for key, change in found.along.items():
             wanted = sum((weights[part] * change[part]).sum(axis=1) for part in ("q", "nu"))
             assert np.allclose(sums[key], wanted, rtol=1e-9, atol=1e-9), key
-    many = derivatives_of("five_bar", {"theta1": np.repeat([1.5, 1.6], 8)}, {})
+    masses = {"m1": np.linspace(0.5, 0.7, 16)}
+    many = derivatives_of("five_bar", {"theta1": np.repeat([1.5, 1.6], 8)}, masses)
     assert len(many._different[0]) == 2  # and their slopes are found once
     weights = {"q": rng.normal(size=(16, 4)), "nu": np.zeros((16, 2))}
     sums = many._picked(many._exact.pull_back(weights))

@@ -355,6 +355,18 @@ def test_short_stiff_runs_are_not_worth_it():
     assert run.info["method"] == "dopri5" and run.info["steps"] > 300
 
 
+def test_files_may_lack_what_implicit_steps_need(tmp_path):
+    """`auto` stays explicit, the others name what is missing."""
+    path, model = tmp_path / "oscillator.axm", oscillator(1e5, 1e5)
+    model.save(path, [name for name in model.functions if name != "state_rate_jacobian"])
+    read = ax.load_model(path)
+    run = ax.simulate(read, 1.0, start={"rail": 1.0})
+    assert run.info["method"] == "dopri5" and run.info["steps"] > 10_000
+    for method in IMPLICIT:
+        with pytest.raises(ax.NotApplicable, match=r"no state_rate_jacobian; save it along: model"):
+            ax.simulate(read, 1.0, method=method)
+
+
 def test_who_asks_for_explicit_steps_keeps_them():
     with pytest.warns(StiffSystem, match=r"'oscillator' is stiff.*method='auto' or 'radau9'"):
         run = ax.simulate(oscillator(1e5, 1e5), 1.0, start={"rail": 1.0}, method="dopri5")

@@ -76,7 +76,7 @@ def test_a_body_that_weighs_nothing_but_for_rounding_is_massless(mass):
 
 @pytest.mark.parametrize(("moment", "digits"), [(1e-11, 5), (1e-10, 6)])
 def test_lost_digits_are_warned_of(moment, digits):
-    words = f"leave direct dynamics about {digits} digits; check plat"
+    words = f"leave forward dynamics about {digits} digits; check plat"
     with pytest.warns(Doubtful, match=words) as caught:
         model = planar_platform(1e-9, moment).derive().compile("interpreter")
     assert caught[0].filename == __file__

@@ -19,11 +19,13 @@ from axode.codegen.lowering.program import (
 from axode.codegen.tape.derivatives import forward_tape, reads
 from axode.codegen.tape.formulas import formula_tape
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.targets.cpu_rollout import Rollout
+from complex_step import derivatives_along
 
 STEP, DIFFERENCES = 1e-6, 1e-8  # of central differences, and what they are good for
-EXACT = 1e-12  # relative, against CasADi's derivatives
+EXACT = 1e-12  # relative, against complex steps
 SOLVED = 1e-9  # relative, of systems whose condition numbers are up to 1e4
 OPERATIONS = [kind for kind in Kind if kind not in LEAVES]
 
@@ -62,22 +64,30 @@ def test_arguments_that_stay_and_arguments_that_are_not_read():
 
 
 @pytest.mark.parametrize("name", ["four_bar", "rolling_disk", "mecanum_rover"])
-def test_rates_of_models_against_casadi(name: str):
-    """Loops, quaternions, wheels: both differentiate the same function."""
-    model, rng = (
-        ax.gallery.build(name).derive().compile(parameters="fixed"),
-        np.random.default_rng(3),
-    )
-    q = model.home + 0.1 * rng.normal(size=len(model.coordinates))
-    nu, u = rng.normal(size=len(model.independent)), rng.normal(size=len(model.inputs))
-    tape = model.tape("state_rate")
-    for wrt, x in (("q", q), ("nu", nu)):
-        expected = model.jacobian("state_rate", wrt, q, nu, u)
-        along = CompiledFunction(forward_tape(tape, {wrt: ("v", 0)}, {"v": x.size}))
-        known = {"q": q, "nu": nu, "u": u}
+def test_functions_of_models_against_complex_steps(name: str):
+    """Loops, quaternions, wheels; matrices column by column, and row by row in reverse."""
+    model, rng = ax.gallery.build(name).derive().compile(), np.random.default_rng(3)
+    known = {"q": model.home + 0.1 * rng.normal(size=len(model.coordinates))}
+    known |= {
+        "nu": rng.normal(size=len(model.independent)),
+        "u": rng.normal(size=len(model.inputs)),
+    }
+    known["p"] = np.array(list(model.parameters.values()))
+    for function, by in (
+        ("state_rate", "q"),
+        ("state_rate", "nu"),
+        ("energy", "q"),
+        ("poses", "q"),
+    ):
+        tape, size = model.tape(function), known[by].size
         arrays = [known[port.name] for port in tape.inputs]
-        found = np.stack([along(*arrays, v) for v in np.eye(x.size)], axis=-1)
-        assert np.abs(found - expected).max() < EXACT * max(1.0, np.abs(expected).max())
+        wanted = derivatives_along(tape, known, {by: np.eye(size)})
+        along = CompiledFunction(forward_tape(tape, {by: ("v", 0)}, {"v": size}))
+        columns = np.stack([along(*arrays, v).ravel() for v in np.eye(size)], axis=-1)
+        matrix = CompiledFunction(jacobian_tape(tape, by))(*arrays)
+        assert matrix.shape == (*tape.outputs[0].shape, size)
+        for found in (columns, matrix.reshape(wanted.shape)):
+            assert np.abs(found - wanted).max() < EXACT * max(1.0, np.abs(wanted).max())
 
 
 def linear_program(n: int, x: int, pair: bool) -> Program:

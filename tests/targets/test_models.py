@@ -375,7 +375,7 @@ def test_the_compiler_is_there_where_c_is_tested():
     assert shutil.which("cc"), "install a C compiler (Debian: build-essential) to test the C output"
 
 
-def test_derivatives_can_be_saved_along(tmp_path):
+def test_files_have_derivatives_saved_or_not(tmp_path):
     m, path = model("arm"), tmp_path / "arm.axm"
     n = len(m.independent)
     state = (m.home, np.full(n, 0.3), np.full(len(m.inputs), 0.1))
@@ -383,8 +383,9 @@ def test_derivatives_can_be_saved_along(tmp_path):
     loaded = ax.load_model(path)
     there = loaded.jacobian("forward_dynamics", "q", *state)
     assert np.array_equal(there, m.jacobian("forward_dynamics", "q", *state))
-    with pytest.raises(ax.NotApplicable, match="forward_dynamics_by_nu"):
-        loaded.jacobian("forward_dynamics", "nu", *state)
+    for by in ("nu", "u"):  # of its tape; with the equations, from the table of derivatives
+        found, wanted = (x.jacobian("forward_dynamics", by, *state) for x in (loaded, m))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
 
 
 def test_a_jacobian_wants_its_own_arguments():

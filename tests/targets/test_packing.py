@@ -137,6 +137,6 @@ def test_an_arm_has_no_limbs():
 
 
 def direct(mechanism, independent) -> Tape:
-    """The tape of its direct dynamics."""
+    """The tape of its forward dynamics."""
     e = mechanism.derive(independent=independent)
     return Tape.from_casadi(ca.Function("f", [e.q, e.nu, e.u, e.t, e.p], [e.forward_dynamics]))

@@ -15,8 +15,7 @@ from axode.codegen.tape.operations import ARITY, LEAVES, MEANING, Kind
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.wasm import SECTION, WasmModule
 from axode.problems.simulate.inputs import plan_input
-from axode.problems.steps.compiled import dynamics_of, rollout_program
-from axode.problems.steps.methods import METHODS
+from axode.problems.steps.compiled import dynamics_of, program_of, rollout_program
 from tests.targets import accuracy
 from tests.targets.test_math import EXACT, KINDS, SPECIAL, domain, same
 from tests.targets.wasm_machine import Machine, evaluated
@@ -150,6 +149,6 @@ def test_steps(name):
 def test_implicit_methods_are_refused():
     model = ax.gallery.build("unicycle").derive().compile(parameters="fixed")
     plan = plan_input(model, None)
-    program = METHODS["radau9"](dynamics_of(model, plan, ()))
+    program = program_of(model, "radau9", dynamics_of(model, plan, ()))
     with pytest.raises(ax.errors.NotApplicable, match="solves linear systems, and WebAssembly"):
         WasmModule().add_program("run", program, {}, {"out": 1, "times": 1})

@@ -79,13 +79,6 @@ def test_functions_of_a_model_that_do_not_fill_its_file(tmp_path):
         ax.load_model(path)
 
 
-def test_a_derivative_that_a_file_lacks(tmp_path):
-    unicycle().save(tmp_path / "m.axm", ["energy"])
-    model = ax.load_model(tmp_path / "m.axm")
-    with pytest.raises(NotApplicable, match="this file has no derivative of energy by q; save it"):
-        model.jacobian("energy", "q", model.home)
-
-
 def test_a_trajectory_of_another_structure():
     run = ax.simulate(unicycle(), 0.01, save_every=0.01)
     header = json.loads(storage._header(run)) | {"shape": [1]}

@@ -34,6 +34,7 @@ SHAPES: dict[str, tuple[Dimension, ...]] = {
     "rates": ("q",),
     "accelerations": ("speeds",),
     "state_rate": ("state_rate",),
+    "state_rate_jacobian": ("state_rate", "state_rate_arguments"),
     "projection": ("q",),
     "multipliers": ("rows",),
     "contact_forces": ("contacts", 3),
@@ -101,6 +102,7 @@ def _sizes(facts: Facts) -> dict[str, int]:
         "p": len(facts.parameters),
         "q_nu": n_q + n_nu,
         "state_rate": n_q + n_nu + 2,
+        "state_rate_arguments": n_q + n_nu + len(facts.inputs) + 1,
         "speeds": len(facts.speeds),
         "rows": len(facts.rows),
         "dropped": len(facts.dropped),
@@ -120,7 +122,8 @@ def table_sizes(facts: Facts, function: str) -> dict[str, int]:
     """Number of derivatives by each argument of a function."""
     n, tangents = len(facts.independent), len(facts.tangents)
     free = 0 if facts.fixed else len(facts.parameters)
-    return derivative_sizes(function, tangents, n, len(facts.inputs), facts.motors, free)
+    motors, driven = facts.motors, facts.driven
+    return derivative_sizes(function, tangents, n, len(facts.inputs), motors, free, driven)
 
 
 def _arguments(facts: Facts) -> tuple[str, ...]:

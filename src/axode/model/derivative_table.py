@@ -16,6 +16,7 @@ from axode.symbolic.derivative_names import DIFFERENTIATED, ROWS, TableName
 
 if TYPE_CHECKING:
     from axode.model.conditions import Options
+    from axode.model.metadata import Facts
     from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
@@ -37,6 +38,7 @@ class Derivatives:
         by_u: By the inputs; of inverse dynamics by the wrenches that are given, zero for motors.
         by_p: By the free parameters, the coordinates that the tangents name held and the others
             following, so that loops stay closed.
+        by_t: By time, in the same way, where it prescribes a motion: one column.
         multipliers: The same of the constraint forces, in the order of `model.rows`.
     """
 
@@ -46,6 +48,7 @@ class Derivatives:
     by_nu_dot: Array | None = None
     by_u: Array | None = None
     by_p: Array | None = None
+    by_t: Array | None = None
     multipliers: Derivatives | None = None
 
     def __repr__(self) -> str:
@@ -71,10 +74,8 @@ def evaluate_derivatives(
         raise UnknownName("derivatives", "function", function, DIFFERENTIATED)
     _check_used(function, arguments)
     sizes = table_sizes(model.facts, function)
-    if by is not None and "p" in by and "p" not in sizes and model.facts.parameters:
-        raise InvalidArgument(
-            "this model's parameters are fixed; compile(parameters='free') for derivatives by them"
-        )
+    if by is not None and "p" in by:
+        require_free(model.facts)
     if not model.facts.tangents and model.facts.independent:
         raise NotApplicable(
             f"model '{model.name}' was read from a file that names no tangents; save it again"
@@ -87,6 +88,14 @@ def evaluate_derivatives(
     rows = len(getattr(model, {"nu": "independent", "u": "inputs"}[ROWS[function]]))
     forces = _split(table[..., rows:, :], columns) if multipliers else None
     return _split(table[..., :rows, :], columns, forces)
+
+
+def require_free(facts: Facts) -> None:
+    """Refuse derivatives by parameters that were folded into the functions."""
+    if facts.fixed and facts.parameters:
+        raise InvalidArgument(
+            "this model's parameters are fixed; compile(parameters='free') for derivatives by them"
+        )
 
 
 def argument_names(

@@ -57,9 +57,13 @@ class Differentiation(ABC):
             options: See `Options`.
         """
         check_arguments(Differentiation.jacobian, locals())
+        from axode.model.derivative_table import require_free
+
+        if by == "p":
+            require_free(self.facts)
         key = ("jacobian", function, by)
         if key not in self._entries:
-            self._entries[key] = self.library.jacobian(function, by)
+            self._entries[key] = self.library.tape_entry(self.library.jacobian(function, by))
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
         if not 1 <= len(arguments) <= len(names):
             raise InvalidArgument(
@@ -80,7 +84,7 @@ class Differentiation(ABC):
         multipliers: bool = False,
         **options: Unpack[Options],
     ) -> Derivatives:
-        """Value and first derivatives of direct or inverse dynamics, all in one call.
+        """Value and first derivatives of forward or inverse dynamics, all in one call.
 
         An entry has the unit of the value per unit of the argument; that of a tangent is the unit
         of its speed times a second.
@@ -89,8 +93,8 @@ class Differentiation(ABC):
             function: "forward_dynamics" or "inverse_dynamics".
             q, nu, u, nu_dot, weights: Arguments of the function; left out as there.
             by: Names of the arguments to differentiate by: "q" along the tangents, "nu", "u",
-                "nu_dot", "p"; all that the function and the model have unless given.
-            multipliers: Whether constraint forces and their derivatives follow, of direct dynamics.
+                "nu_dot", "p", "t"; all that the function and the model have unless given.
+            multipliers: Whether those of constraint forces follow, of forward dynamics.
             options: See `Options`.
         """
         check_arguments(Differentiation.derivatives, locals())

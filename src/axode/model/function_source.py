@@ -7,10 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from axode.codegen.tape.builder import TapeBuilder
+from axode.codegen.tape.fusion import replay
+from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import NotApplicable, UnknownName
 from axode.symbolic.casadi_interrupts import stoppable
-from axode.symbolic.derivative_names import TableName
+from axode.symbolic.derivative_names import DIFFERENTIATED, SOME, TableName
 
 if TYPE_CHECKING:
     import casadi
@@ -35,6 +40,7 @@ ON_DEMAND = (  # functions that files hold only if they are named, besides deriv
     "state_rate_adjoint",
     "projection_adjoint",
 )
+JACOBIAN = "state_rate_jacobian"  # that implicit steps need
 
 
 @dataclass(frozen=True)
@@ -63,9 +69,13 @@ class AbstractLibrary(ABC):
     def entry(self, name: str) -> Entry:
         """Function ready to be called."""
 
-    @abstractmethod
-    def jacobian(self, name: str, wrt: str) -> Entry:
-        """Derivative of a function by one of its arguments."""
+    def jacobian(self, name: str, by: str) -> Tape:
+        """Derivative of a function by one of its arguments, everything else held."""
+        tape = self.tape(name)
+        choices = [port.name for port in tape.inputs if port.name != "weights"]
+        if by not in choices:
+            raise UnknownName(f"function '{name}'", "argument", by, choices)
+        return jacobian_tape(tape, by)
 
     @abstractmethod
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
@@ -123,17 +133,26 @@ class SymbolicLibrary(AbstractLibrary):
 
     @stoppable
     def tape(self, name: str) -> Tape:
+        function, by, argument = name.partition(SOME)
+        if by and TableName.read(name) is None:
+            return self.jacobian(function, argument)
         return graph_tape(self._graph(name))
+
+    def jacobian(self, name: str, by: str) -> Tape:
+        """Those of the dynamics by speeds, accelerations and inputs are columns of their tables; by
+        coordinates and parameters the tables have others, which keep loops closed."""
+        if name not in DIFFERENTIATED or by not in ("nu", "nu_dot", "u"):
+            return super().jacobian(name, by)
+        table = self.tape(TableName(name, (by,)).text)
+        builder, (rows, columns) = TapeBuilder(), table.outputs[0].shape
+        inputs = [[builder.input(k, i) for i in range(p.size)] for k, p in enumerate(table.inputs)]
+        results = np.reshape(replay(builder, table, inputs), (rows, columns))[:, 1:]
+        port = Port(f"{name}{SOME}{by}", results.shape)
+        return Tape.build(port.name, table.inputs, (port,), builder, results.ravel().tolist())
 
     @stoppable
     def entry(self, name: str) -> Entry:
         return self._entry(self._graph(name))
-
-    @stoppable
-    def jacobian(self, name: str, wrt: str) -> Entry:
-        from axode.symbolic.functions import jacobian_graph
-
-        return self._entry(jacobian_graph(self.equations, name, wrt, fixed=self._fixed))
 
     @stoppable
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
@@ -143,7 +162,7 @@ class SymbolicLibrary(AbstractLibrary):
         return self._entry(graph)
 
     def _graph(self, name: str) -> FunctionGraph:
-        from axode.symbolic.functions import function_graph, jacobian_graph
+        from axode.symbolic.functions import function_graph
 
         table = TableName.read(name)
         if table is not None:
@@ -154,9 +173,6 @@ class SymbolicLibrary(AbstractLibrary):
             from axode.symbolic.step_adjoints import adjoint_graph
 
             return adjoint_graph(self.equations, name, fixed=self._fixed)
-        function, by, wrt = name.partition("_by_")
-        if by:
-            return jacobian_graph(self.equations, function, wrt, fixed=self._fixed)
         return function_graph(self.equations, name, fixed=self._fixed)
 
     def _entry(self, graph: FunctionGraph) -> Entry:
@@ -205,7 +221,7 @@ class TapeLibrary(AbstractLibrary):
         return tuple(self._tapes)
 
     def tape(self, name: str) -> Tape:
-        on_demand = name in ON_DEMAND or TableName.read(name) is not None
+        on_demand = name in (*ON_DEMAND, JACOBIAN) or TableName.read(name) is not None
         if name not in self._tapes and on_demand:
             raise NotApplicable(
                 f"this file has no {name}; save it along: "
@@ -218,14 +234,9 @@ class TapeLibrary(AbstractLibrary):
     def entry(self, name: str) -> Entry:
         return tape_entry(self.tape(name), self.target, self.precision)
 
-    def jacobian(self, name: str, wrt: str) -> Entry:
-        wanted = f"{name}_by_{wrt}"
-        if wanted not in self._tapes:
-            raise NotApplicable(
-                f"this file has no derivative of {name} by {wrt}; save it along: "
-                f'model.save(path, [*model.functions, "{wanted}"])'
-            )
-        return self.entry(wanted)
+    def jacobian(self, name: str, by: str) -> Tape:
+        known = self._tapes.get(f"{name}{SOME}{by}")
+        return super().jacobian(name, by) if known is None else known
 
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         raise NotApplicable(

@@ -56,6 +56,7 @@ class Facts:
     platform: str = ""  # the body that legs carry
     legs: tuple[tuple[str, ...], ...] = ()  # each its name, then its freedoms
     tangents: tuple[str, ...] = ()  # speeds along which the configuration is displaced
+    driven: bool = False  # whether time prescribes anything
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
@@ -94,6 +95,7 @@ class Facts:
             **_platform(equations),
             bases=free_bases(system.mechanism),
             tangents=tuple(equations.speeds[j] for j in system.tangents.asked),
+            driven=system.rheonomic,
             rest_first=_rest_first(equations),
             dropped=tuple(str(row) for row in system.report.dropped),
             row_parameters=system.row_parameters,

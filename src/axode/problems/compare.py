@@ -33,8 +33,8 @@ class Rival:
     Attributes:
         name: Name of the formulation.
         errors: Largest relative difference from the reference, by function.
-        operations: Operation counts of direct and inverse dynamics.
-        seconds: Time to derive direct dynamics [s].
+        operations: Operation counts of forward and inverse dynamics.
+        seconds: Time to derive forward dynamics [s].
         refused: Why the formulation does not take this mechanism; empty if it does.
     """
 

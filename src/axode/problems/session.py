@@ -22,6 +22,7 @@ from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.step_log import StepLog
 from axode.problems.steps.compiled import dynamics_of
 from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.tableaus import EXPLICIT_METHODS
 from axode.results.event import Event
 from axode.runtime.launch import Summary
 
@@ -53,6 +54,16 @@ class Task:
     speeds: tuple[str, ...] | None = None
     log: StepLog | None = None
 
+    @property
+    def _logged_stages(self) -> int:
+        """Stages whose rates a log may have."""
+        method = EXPLICIT_METHODS.get(self.settings.stepper)
+        return (
+            0
+            if self.log is None or not self.log.backwards or method is None
+            else method.used_stages
+        )
+
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of."""
         place = self.settings.place
@@ -65,6 +76,8 @@ class Task:
             stiffness=stiffness,
             max_numbers=place.max_numbers,
             log=self.log is not None,
+            logged_stages=self._logged_stages,
+            interleaved=self.log is not None and self.log.backwards,
             grid=self.settings.adaptive and self.log is not None and self.log.grid is not None,
         )
 

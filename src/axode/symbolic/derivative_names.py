@@ -17,8 +17,8 @@ ENDING, SOME, FORCES = "_derivatives", "_by_", "_multipliers"
 
 # Arguments by which each function is differentiated, in the order of the columns.
 DIFFERENTIATED: dict[str, tuple[str, ...]] = {
-    "forward_dynamics": ("q", "nu", "u", "p"),
-    "inverse_dynamics": ("q", "nu", "nu_dot", "u", "p"),
+    "forward_dynamics": ("q", "nu", "u", "p", "t"),
+    "inverse_dynamics": ("q", "nu", "nu_dot", "u", "p", "t"),
 }
 ROWS = {"forward_dynamics": "nu", "inverse_dynamics": "u"}
 
@@ -90,7 +90,13 @@ class TableName:
 
 
 def derivative_sizes(
-    function: str, tangents: int, independent: int, inputs: int, motors: int, parameters: int
+    function: str,
+    tangents: int,
+    independent: int,
+    inputs: int,
+    motors: int,
+    parameters: int,
+    driven: bool,
 ) -> dict[str, int]:
     """Number of derivatives by each argument that a function of some mechanism has.
 
@@ -99,6 +105,7 @@ def derivative_sizes(
         tangents, independent, inputs: How many of these there are.
         motors: Inputs that are motors; inverse dynamics does not depend on them.
         parameters: Parameters that are free.
+        driven: Whether time prescribes anything.
     """
     sizes = {"q": tangents, "nu": independent}
     if function == "inverse_dynamics":
@@ -107,4 +114,6 @@ def derivative_sizes(
         sizes["u"] = inputs
     if parameters:
         sizes["p"] = parameters
+    if driven:
+        sizes["t"] = 1
     return sizes

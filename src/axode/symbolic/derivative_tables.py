@@ -18,7 +18,8 @@ def derivative_graph(equations: Equations, name: TableName, *, fixed: bool) -> F
     tangents, inputs = len(equations.system.tangents.asked), len(equations.inputs)
     n, motors = len(equations.independent), equations.system.forces.motors
     free = 0 if fixed else len(equations.parameters)
-    sizes = derivative_sizes(name.function, tangents, n, inputs, motors, free)
+    driven = equations.system.rheonomic
+    sizes = derivative_sizes(name.function, tangents, n, inputs, motors, free, driven)
     by = tuple(name.columns(sizes))
     rows = {"nu": n, "u": inputs, "rows": len(equations.rows)}
     if name.function == "forward_dynamics":

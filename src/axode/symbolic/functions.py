@@ -19,7 +19,6 @@ from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.rows import column_of, matrix_of
-from axode.symbolic.derivative_names import DIFFERENTIATED, TableName
 from axode.symbolic.equations import Equations
 from axode.symbolic.self_check import CHECKED
 from axode.symbolic.system import System
@@ -78,6 +77,14 @@ RECIPES: dict[str, FunctionRecipe] = {
         ("q", "nu", "u"),
         lambda e: state_rate(e),
         lambda e: (len(e.coordinates) + len(e.independent) + 2,),
+    ),
+    "state_rate_jacobian": FunctionRecipe(
+        ("q", "nu", "u"),
+        lambda e: state_rate_jacobian(e),
+        lambda e: (
+            len(e.coordinates) + len(e.independent) + 2,
+            len(e.coordinates) + len(e.independent) + len(e.inputs) + 1,
+        ),
     ),
     "projection": FunctionRecipe(("q",), lambda e: projection(e), lambda e: (len(e.coordinates),)),
     "pivots": FunctionRecipe(("q",), lambda e: pivots(e), lambda e: (pivots(e).shape[0],)),
@@ -200,30 +207,6 @@ def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionG
     return graph
 
 
-def jacobian_graph(equations: Equations, name: str, wrt: str, *, fixed: bool) -> FunctionGraph:
-    """Derivative of a function by one of its arguments, by sparse automatic differentiation.
-
-    Those of the dynamics by speeds, accelerations and inputs come from the table of derivatives;
-    by coordinates and parameters the table has others, which keep loops closed.
-    """
-    graph = function_graph(equations, name, fixed=False)
-    choices = [a for a in graph.arguments if a != "weights"]
-    if wrt not in choices:
-        raise UnknownName(f"function '{name}'", "argument", wrt, choices)
-    if name in DIFFERENTIATED and wrt in ("nu", "nu_dot", "u"):
-        from axode.symbolic.derivative_tables import derivative_graph
-
-        table = derivative_graph(equations, TableName(name, (wrt,)), fixed=False)
-        flat = table.function(*[getattr(equations, a) for a in table.arguments])
-        derivative = ca.reshape(flat, *table.shape[::-1]).T[:, 1:]
-    else:
-        value = graph.function(*[getattr(equations, a) for a in graph.arguments])
-        derivative = ca.jacobian(value, getattr(equations, wrt))
-    shape = (*graph.shape, derivative.shape[1])
-    arguments = tuple(a for a in graph.arguments if a not in ("t", "p"))
-    return make_graph(equations, f"{name}_by_{wrt}", arguments, derivative, shape, fixed)
-
-
 def hybrid_graph(
     equations: Equations, accelerations: Sequence[str], inputs: Sequence[str], *, fixed: bool
 ) -> FunctionGraph:
@@ -311,6 +294,22 @@ def state_rate(equations: Equations) -> SX:
         supplied += ca.dot(equations.multipliers, system.b)
     lost = -ca.dot(system.forces.dissipative, system.tree.v)
     return ca.vertcat(equations.q_dot, equations.forward_dynamics, supplied, system.at_speeds(lost))
+
+
+def state_rate_jacobian(equations: Equations) -> SX:
+    """Derivatives of `state_rate` by q, nu, u and t, lengths of quaternions held.
+
+    Formulations agree where the constraints hold. Off them, where implicit steps look too, others
+    than the recursive one are functions of their own.
+    """
+    from axode.symbolic.state_derivatives import RateDerivatives, displacements
+
+    equations.require_inertia()
+    if equations.formulation == "recursive":
+        return RateDerivatives(equations).jacobian()
+    e, N = equations, ca.sparsify(equations.system.tree.N)
+    by_q, by_others = (ca.jacobian(state_rate(e), x) for x in (e.q, ca.vertcat(e.nu, e.u, e.t)))
+    return ca.densify(ca.horzcat(by_q @ N @ displacements(e.system), by_others))
 
 
 def inverse_solution(equations: Equations) -> SX:

@@ -24,7 +24,7 @@ from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.actuation import solve_inputs, solve_square
 from axode.symbolic.equations import Equations
 from axode.symbolic.formulations.recursive import RecursiveFormulation
-from axode.symbolic.lifted_derivatives import Direction, LiftedDynamics
+from axode.symbolic.lifted_derivatives import LED, Direction, LiftedDynamics
 
 
 class InverseDerivatives:
@@ -59,7 +59,7 @@ class InverseDerivatives:
     def _accelerations(self) -> SX:
         """All accelerations, from those asked for."""
         c = self.complement
-        return c.expand(c.to_base_acceleration(self.equations.nu_dot)) + c.sigma_0
+        return c.expand(c.to_base_acceleration(self.equations.nu_dot, by_inverse=True)) + c.sigma_0
 
     @cached_property
     def _need(self) -> SX:
@@ -101,7 +101,7 @@ class InverseDerivatives:
         """Value and derivatives side by side.
 
         Args:
-            by: Arguments, of "q", "nu", "nu_dot", "u" and "p", in the order of the columns.
+            by: Arguments, of "q", "nu", "nu_dot", "u", "p" and "t", in the order of the columns.
         """
         e, motors = self.equations, self.motors
         given = e.u[motors:, :]
@@ -125,7 +125,7 @@ class InverseDerivatives:
         """Arguments by which it must be known as well: those that others move."""
         if self.complement.is_direct and self.system.tangents.is_direct:
             return []
-        return ["nu_dot", "nu", "q"] if "p" in by else ["nu_dot", "nu"]
+        return ["nu_dot", "nu", "q"] if LED & set(by) else ["nu_dot", "nu"]
 
     def _direction(self, name: str) -> Direction:
         lifted = self.lifted
@@ -136,25 +136,22 @@ class InverseDerivatives:
             "nu": lambda: lifted.along_speeds,
             "nu_dot": lambda: lifted.along_accelerations,
             "p": lambda: lifted.along_parameters,
+            "t": lambda: lifted.along_time,
         }[name]()
-
-    def _project(self, G: SX) -> SX:
-        L, Y = self.complement.factors
-        return ca.sparsify(Y.T @ (L.T @ G))
 
     def _motors(self, direction: Direction) -> SX:
         """Changes of the motors' inputs along a direction."""
         if self.kind == "square":
-            return solve_square(self.input_map, self._project(direction.G))
+            return solve_square(self.input_map, self.lifted.project(direction))
         _, power = self._moved(direction)
         if self.kind == "more":
             scaled, factor = self._effort
             shares = ca.diag(1 / self.equations.weights) @ power
-            mu = factor.solve(self._project(direction.G) - self.input_map @ shares)
+            mu = factor.solve(self.lifted.project(direction) - self.input_map @ shares)
             return scaled @ mu + shares
         felt = self._factor.solve(ca.densify(self.input_map))
         metric = Factor.of(self.input_map.T @ felt)
-        return metric.solve(ca.densify(felt.T @ self._project(direction.G) + power))
+        return metric.solve(ca.densify(felt.T @ self.lifted.project(direction) + power))
 
     def _moved(self, direction: Direction) -> tuple[SX, SX]:
         """Change of z at fixed base speeds of it, and of the motors' B^T z.  (X8)"""
@@ -164,9 +161,9 @@ class InverseDerivatives:
         lifted = self.lifted
         rows, power = self.system.A @ self.z, B.T @ self.z
         off, moved = (lifted.along_q(ca.densify(x)) @ direction.q for x in (rows, power))
-        if direction.moves_parameters:
-            p = self.system.tree.parameters
-            off, moved = off + ca.jacobian(rows, p), moved + ca.jacobian(power, p)
+        if direction.beside is not None:
+            off += ca.jacobian(rows, direction.beside)
+            moved += ca.jacobian(power, direction.beside)
         z = self.complement.particular(-off)
         return z, moved + B.T @ z
 
@@ -193,7 +190,7 @@ class InverseDerivatives:
             table = ca.substitute(table, self.z, self._virtual)
         if self.motors:
             table = ca.substitute(table, e.u, inputs)
-        return self.system.at_speeds(table)
+        return self.system.at_speeds(table, by_inverse=True)
 
     def _by_plain_differentiation(self, by: Sequence[str]) -> SX:
         """For motors that repeat each other and still are too few: of the whole expression."""
@@ -202,8 +199,8 @@ class InverseDerivatives:
         found = {name: ca.jacobian(value, getattr(e, name)) for name in by if name != "q"}
         by_q = ca.jacobian(value, e.q) @ self.system.tree.N
         found["q"] = lifted.by_asked(by_q @ tangents.Theta_0, tangents)
-        if "p" in found:
-            q = lifted.along_parameters.q
+        for name in found.keys() & LED:
+            q = self._direction(name).q
             assert q is not None
-            found["p"] += by_q @ q - found["q"] @ q[list(tangents.asked), :]
+            found[name] += by_q @ q - found["q"] @ q[list(tangents.asked), :]
         return ca.densify(ca.horzcat(value, *[found[name] for name in by]))

@@ -1,4 +1,4 @@
-r"""First derivatives of direct and inverse dynamics, from the structure of the equations (X).
+r"""First derivatives of forward and inverse dynamics, from the structure of the equations (X).
 
 Speeds, accelerations and constraint forces are symbols of their own here. What is differentiated
 are the short equations that tie them to each other,
@@ -13,17 +13,18 @@ follow by the factors that solved the equations in the first place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import casadi as ca
 
 from axode.symbolic.algebra.linear import Factor
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
 from axode.symbolic.constraints.complement import Complement
 from axode.symbolic.constraints.rows import column_of
 from axode.symbolic.constraints.tangents import position_rows
 from axode.symbolic.equations import Equations
+from axode.symbolic.leg_derivatives import Change, HeldLink, LegSymbols, TreeDerivatives, keep_rows
 from axode.symbolic.tree.branches import BranchDynamics, branches_of
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
 from axode.symbolic.tree.kinematics import Tree
@@ -43,6 +44,9 @@ def uses_branches(tree: Tree) -> bool:
     return enough and bool(lengths) and min(lengths) >= 6
 
 
+LED = frozenset(("p", "t"))  # arguments that may move loops, which coordinates then follow
+
+
 @dataclass(frozen=True)
 class Direction:
     """Changes of an argument, one column each, and what follows at fixed base speeds.
@@ -52,14 +56,16 @@ class Direction:
         v_dot: Change of the accelerations at fixed accelerations of the base's speeds.
         G: Change of G for these.
         q: Displacement, in speeds; None where the configuration stays.
-        moves_parameters: Whether each column changes a parameter as well.
+        beside: Parameters, or time, that change by one in one column each.
+        projected: Theta_0^T G, where it was found with fewer operations than from G.
     """
 
     v: SX
     v_dot: SX
     G: SX
     q: SX | None = None
-    moves_parameters: bool = False
+    beside: SX | None = None
+    projected: SX | None = None
 
 
 class LiftedDynamics:
@@ -90,11 +96,15 @@ class LiftedDynamics:
         return self.of_tree.inertia + ca.diag(ca.sparsify(self.system.forces.armature))
 
     @cached_property
+    def applied(self) -> SX:
+        """What acts but for constraints: Q + B u."""
+        forces = self.system.forces
+        return forces.dissipative + forces.elastic + ca.densify(forces.B @ self.system.u)
+
+    @cached_property
     def acting(self) -> SX:
         """Everything that acts: Q + B u + A^T lambda."""
-        forces = self.system.forces
-        acting = forces.dissipative + forces.elastic + ca.densify(forces.B @ self.system.u)
-        return acting + ca.densify(self.system.A.T @ self.force)
+        return self.applied + ca.densify(self.complement.A_read.T @ self.force)
 
     @cached_property
     def needed(self) -> SX:
@@ -106,12 +116,12 @@ class LiftedDynamics:
     @cached_property
     def rate(self) -> SX:
         """A v - b."""
-        return ca.densify(self.system.A @ self.tree.v) - self.system.b
+        return ca.densify(self.complement.A_read @ self.tree.v) - self.system.b
 
     @cached_property
     def rate_change(self) -> SX:
         """A v_dot + beta."""
-        return ca.densify(self.system.A @ self.v_dot) + self.complement.bias
+        return ca.densify(self.complement.A_read @ self.v_dot) + self.complement.bias
 
     def along_q(self, x: SX) -> SX:
         """Derivative by displacements, in speeds, everything else held."""
@@ -127,23 +137,86 @@ class LiftedDynamics:
         """Derivative of G by all speeds."""
         return self.of_tree.by_v - ca.jacobian(self.acting, self.tree.v)
 
+    def project(self, direction: Direction) -> SX:
+        """Theta_0^T G of a direction."""
+        if direction.projected is not None:
+            return ca.sparsify(direction.projected)
+        L, P, Y = self.complement.stages
+        return ca.sparsify(Y.T @ (P.T @ (L.T @ direction.G)))
+
     # directions ----------------------------------------------------------------------------------
 
     @cached_property
     def along_tangents(self) -> Direction:
         """Unit displacements of the tangents' base."""
-        return self._displaced(self.system.tangents.Theta_0)
+        q = self.system.tangents.Theta_0
+        return self._followed_by_legs(q) if self.complement.legs else self.displaced(q)
 
     @cached_property
     def along_parameters(self) -> Direction:
         """Unit changes of parameters, closed by the coordinates that depend on the tangents."""
-        p = self.tree.parameters
+        return self.displaced(self._following(self.tree.parameters), self.tree.parameters)
+
+    @cached_property
+    def along_time(self) -> Direction:
+        """A unit of time, closed in the same way."""
+        return self.displaced(self._following(self.tree.t), self.tree.t)
+
+    def _following(self, beside: SX) -> SX:
+        """Displacements that close loops again at fixed coordinates of the tangents' base."""
         rows = position_rows(self.system)
         residual = column_of([row.residual for row in rows if row.residual is not None])
-        followed = self.system.tangents.particular(-ca.jacobian(residual, p))
-        return self._displaced(followed, self.tree.parameters)
+        return self.system.tangents.particular(-ca.jacobian(residual, beside))
 
-    def _displaced(self, q: SX, p: SX | None = None) -> Direction:
+    def _followed_by_legs(self, q: SX | None) -> Direction:
+        """What displacements, or unit speeds of the base, change where legs follow links."""
+        c, of = self.complement, self._of_others
+        rows = [r for r in range(len(self.system.kept)) if r not in c.leg_rows]
+        outside = [j for j in range(c.size) if j not in c.leg_speeds]
+        v = c.rest if q is None else self._solve_others(rows, self.along_q(self.rate[rows]) @ q)
+        change = Change(None if q is None else keep_rows(q, outside), v, SX(*v.shape))
+        v_all = sum((link.speeds(change) for link in self.held_links), v)
+        off = ca.jacobian(self.rate_change[rows], self.tree.v) @ v_all
+        if q is not None:
+            off += self.along_q(self.rate_change[rows]) @ q
+        change = replace(change, v_dot=self._solve_others(rows, off))
+        v_dot = sum((link.accelerations(change) for link in self.held_links), change.v_dot)
+        G = of.by_v @ v + of.inertia @ change.v_dot
+        if change.q is not None:
+            G += of.by_q @ change.q
+        L, P, Y = c.stages
+        inner = P.T @ (L.T @ G)
+        felt, wrenches = inner[: c.size, :], [inner[c.size :, :]]
+        for link in self.held_links:
+            own, others, wrench = link.forces(of, change)
+            G, felt = G + own, felt + others
+            wrenches.append(wrench)
+        felt = ca.vertcat(felt, wrenches[0] + ca.vertcat(*wrenches[1:]))
+        return Direction(v_all, v_dot, G, q, projected=Y.T @ felt)
+
+    def _solve_others(self, rows: list[int], off: SX) -> SX:
+        """Solve the rows of no leg for the dependent speeds that undo some velocities."""
+        right = SX(len(self.system.kept), off.shape[1])
+        if rows:
+            right[rows, :] = -off
+        return self.complement.particular(right, self.complement.leg_rows)
+
+    @cached_property
+    def held_links(self) -> list[HeldLink]:
+        """Links that legs are held at, in the order of the complement's."""
+        c, symbols = self.complement, LegSymbols(self.tree, self.v_dot, self.force)
+        legs = {key: [leg for leg in c.legs if leg.held_at == key] for key in c.far_links}
+        return [HeldLink(symbols, c, own) for own in legs.values()]
+
+    @cached_property
+    def _of_others(self) -> TreeDerivatives:
+        """Derivatives of G without the forces of legs."""
+        kept = [r for r in range(len(self.system.kept)) if r not in self.complement.leg_rows]
+        acting = self.applied + ca.densify(self.complement.A_read[kept, :].T @ self.force[kept])
+        by_q = self.of_tree.by_q - self.along_q(acting)
+        return TreeDerivatives(by_q, self.G_v, self.inertia)
+
+    def displaced(self, q: SX, beside: SX | None = None) -> Direction:
         r"""What a displacement changes at fixed speeds and accelerations of the base.
 
         .. math:: A\,\delta v = -\frac{\partial (A v - b)}{\partial q}\,\delta q, \qquad
@@ -152,17 +225,17 @@ class LiftedDynamics:
         """
         c, v = self.complement, self.tree.v
         off = self.along_q(self.rate) @ q
-        if p is not None:
-            off += ca.jacobian(self.rate, p)
+        if beside is not None:
+            off += ca.jacobian(self.rate, beside)
         dv = c.particular(-off)
         off = self.along_q(self.rate_change) @ q + ca.jacobian(self.rate_change, v) @ dv
-        if p is not None:
-            off += ca.jacobian(self.rate_change, p)
+        if beside is not None:
+            off += ca.jacobian(self.rate_change, beside)
         dv_dot = c.particular(-off)  # (X6)
         G = self.G_q @ q + self.G_v @ dv + self.inertia @ dv_dot
-        if p is not None:
-            G += ca.jacobian(self._recursed - ca.densify(self.system.A.T @ self.force), p)
-        return Direction(dv, dv_dot, G, q, p is not None)
+        if beside is not None:
+            G += ca.jacobian(self._recursed - ca.densify(c.A_read.T @ self.force), beside)
+        return Direction(dv, dv_dot, G, q, beside)
 
     @cached_property
     def _recursed(self) -> SX:
@@ -175,6 +248,8 @@ class LiftedDynamics:
     @cached_property
     def along_speeds(self) -> Direction:
         """Unit changes of the base's speeds."""
+        if self.complement.legs:
+            return self._followed_by_legs(None)
         c = self.complement
         v = c.Theta_0
         v_dot = c.particular(-(ca.jacobian(self.rate_change, self.tree.v) @ v))
@@ -201,7 +276,7 @@ class LiftedDynamics:
         """Changes for unit speeds of a base as those for unit speeds asked for.  (N3)"""
         if complement.is_direct or not complement.asked:
             return changes
-        return complement.B.solve_transposed(ca.densify(changes).T).T
+        return ca.densify(changes) @ complement.B_inverse
 
     def put_together(
         self, changes: dict[str, SX], directions: dict[str, Direction]
@@ -230,15 +305,16 @@ class LiftedDynamics:
         tangents = self.system.tangents
         if "q" in found:
             found["q"] = self.by_asked(found["q"], tangents)
-        if "p" in found and not tangents.is_direct:
-            q = directions["p"].q
+        for name in found.keys() & LED:
+            q = directions[name].q
             assert q is not None
-            found["p"] = found["p"] - found["q"] @ q[list(tangents.asked), :]  # (X7)
+            if not tangents.is_direct:
+                found[name] = found[name] - found["q"] @ q[list(tangents.asked), :]  # (X7)
         return found
 
 
 class ForwardDerivatives:
-    """Direct dynamics, constraint forces, and all their first derivatives."""
+    """Forward dynamics, constraint forces, and all their first derivatives."""
 
     def __init__(self, equations: Equations) -> None:
         self.lifted = lifted = LiftedDynamics(equations)
@@ -276,7 +352,7 @@ class ForwardDerivatives:
         """Value and derivatives side by side, rows of constraint forces below if asked for.
 
         Args:
-            by: Arguments, of "q", "nu", "u" and "p", in the order of the columns.
+            by: Arguments, of "q", "nu", "u", "p" and "t", in the order of the columns.
             multipliers: Whether constraint forces follow.
         """
         lifted, c = self.lifted, self.complement
@@ -284,10 +360,10 @@ class ForwardDerivatives:
             changes = {name: self._of_branches(self.branches, name) for name in by}
             return self._resolved(self._row(lifted.v_dot, changes, {}, by))
         directions = {name: self._direction(name) for name in dict.fromkeys((*by, *self._more(by)))}
-        solved = {n: self._accelerations(d.G) for n, d in directions.items()}
-        rates = {n: self._asked(solved[n], d) for n, d in directions.items()}
+        rates = {n: self._rates(d) for n, d in directions.items()}
         rows = [self._row(self.system.chosen(lifted.v_dot), rates, directions, by)]
         if multipliers:
+            solved = {n: self._accelerations(lifted.project(d)) for n, d in directions.items()}
             felt = {
                 n: c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved[n]))
                 for n, d in directions.items()
@@ -309,7 +385,7 @@ class ForwardDerivatives:
         """Arguments by which it must be known as well: those that others move."""
         if self.complement.is_direct and self.system.tangents.is_direct:
             return []
-        return ["nu", "q"] if "p" in by else ["nu"]
+        return ["nu", "q"] if LED & set(by) else ["nu"]
 
     def _direction(self, name: str) -> Direction:
         lifted = self.lifted
@@ -319,21 +395,35 @@ class ForwardDerivatives:
             "q": lambda: lifted.along_tangents,
             "nu": lambda: lifted.along_speeds,
             "p": lambda: lifted.along_parameters,
+            "t": lambda: lifted.along_time,
         }[name]()
 
-    def _accelerations(self, G: SX) -> SX:
-        """Accelerations of the base's speeds for which columns of forces G vanish."""
-        L, Y = self.complement.factors
-        right = ca.sparsify(Y.T @ (L.T @ G))
+    def _accelerations(self, right: SX) -> SX:
+        """Accelerations of the base's speeds for which columns of projected forces vanish."""
         n, columns = right.shape
         single = right.nnz() == columns and 2 * columns > n  # motors on a joint each
         return -(self.factor.inverse() @ right) if single else self.factor.solve(right, -1)
 
-    def _asked(self, solved: SX, direction: Direction) -> SX:
-        """Accelerations asked for: of the base, and what a direction changes without these."""
+    def _rates(self, direction: Direction) -> SX:
+        """Changes of the accelerations asked for, at fixed speeds of the base."""
+        felt = self.lifted.project(direction)
         if self.complement.is_direct:
-            return solved
-        return self.system.chosen(self.complement.Theta_0 @ solved + direction.v_dot)
+            return self._accelerations(felt)
+        if direction.q is None and self._drives_asked(direction.G):
+            return symmetric(self._response @ felt)
+        return self.system.chosen(direction.v_dot) + self._response @ felt
+
+    @cached_property
+    def _response(self) -> SX:
+        """Accelerations asked for that undo unit forces on the base's speeds."""
+        return self.factor.solve(self.system.chosen(self.complement.Theta_0).T, -1).T
+
+    def _drives_asked(self, G: SX) -> bool:
+        """Return whether inputs are unit forces on the speeds asked for, one each."""
+        unit = SX(G.shape[0], len(self.system.independent))
+        for k, j in enumerate(self.system.independent):
+            unit[j, k] = -1
+        return G.shape == unit.shape and is_zero(G - unit)
 
     def _row(
         self, value: SX, changes: dict[str, SX], directions: dict[str, Direction], by: Sequence[str]
@@ -349,4 +439,4 @@ class ForwardDerivatives:
             lam = ca.densify(self.complement.solve_transposed(force))
             table = ca.substitute(table, lifted.force, lam)
         table = ca.substitute(table, lifted.v_dot, self._value)
-        return system.at_speeds(table)
+        return system.at_speeds(table, by_inverse=True)

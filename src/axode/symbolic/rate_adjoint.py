@@ -71,13 +71,15 @@ class RateAdjoint:
         Only functions that are equal there, too, have equal derivatives.
         """
         e, system = self.equations, self.equations.system
-        tree, c, A = system.tree, system.complement, system.A
+        tree, c = system.tree, system.complement
         n = tree.q.shape[0]
         v_dot = self.accelerations(state_rate(e)[n : n + len(e.independent)])
         held = ca.substitute(self.forces, self.v_dot, SX.zeros(v_dot.shape))
         pairs = [(ca.substitute(c.project(self.forces), self.v_dot, v_dot), held)]
-        for rest, x in ((-system.b, tree.v), (c.bias, v_dot)) if A.shape[0] else ():
-            pairs.append((ca.densify(A @ x) + rest, ca.densify(ca.fabs(A) @ ca.fabs(x)) + 1))
+        for rest, x in ((-system.b, tree.v), (c.bias, v_dot)) if system.kept else ():
+            pairs.append(
+                (ca.densify(c.A_read @ x) + rest, ca.densify(ca.fabs(c.A_read) @ ca.fabs(x)) + 1)
+            )
         inputs = [tree.q, system.nu, system.u, tree.t, tree.parameters]
         found = ca.Function("left", inputs, [system.at_speeds(x) for pair in pairs for x in pair])
         rng = np.random.default_rng(0)
@@ -135,13 +137,13 @@ class RateAdjoint:
         )
         S = ca.dot(w_q, tree.N @ tree.v) - ca.dot(mu, self.forces)
         if rows:
-            S += ca.dot(lam, ca.densify(system.A @ mu))
-            S -= ca.dot(eta, ca.densify(system.A @ self.v_dot) + c.bias)
+            S += ca.dot(lam, ca.densify(c.A_read @ mu))
+            S -= ca.dot(eta, ca.densify(c.A_read @ self.v_dot) + c.bias)
         by_v = ca.gradient(S, tree.v)
         by_nu = c.project(felt)
         by_nu = by_nu if c.is_direct else c.B.solve_transposed(by_nu)
         if rows:
-            S -= ca.dot(kappa, ca.densify(system.A @ tree.v) - system.b)
+            S -= ca.dot(kappa, ca.densify(c.A_read @ tree.v) - system.b)
         others = [x for x in arguments if x is not system.nu]
         parts = dict(zip(map(id, others), _gradients(S, others), strict=True))
         made = ca.vertcat(*[by_nu if x is system.nu else parts[id(x)] for x in arguments])

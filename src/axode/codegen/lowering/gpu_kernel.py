@@ -53,7 +53,7 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
     """
     declarations = {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}
     functions: list[str] = []
-    if any(program.columns for program in programs.values()):
+    if any(program.has_matrices for program in programs.values()):
         texts, needed = column_functions(1, 1, number)
         functions += texts
         declarations |= needed

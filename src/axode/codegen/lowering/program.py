@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from axode.codegen.lowering.cutting import plan_with_columns
+from axode.codegen.lowering.cutting import slots_needed
 from axode.codegen.lowering.elimination import stride, workspace
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit
@@ -178,6 +178,9 @@ class Program:
         given: Buffers that are only read, one per run or shared.
         tables: Arrays of rows, one per run or shared, name to row width.
         operations: What is done, in order.
+        interleaved: Tables of which each number of a group of runs lies side by side, so that a
+            row of them is read and written by whole vectors. Lanes beyond the last run hold what
+            it does. On a GPU any layout will do.
         constants: Numbers of given buffers by place, the same in every call. Kernels of a GPU hold
             them and leave them out of what they are given.
     """
@@ -187,6 +190,7 @@ class Program:
     given: dict[str, int]
     tables: dict[str, int]
     operations: tuple[Operation, ...]
+    interleaved: frozenset[str] = frozenset()
     constants: dict[str, dict[int, float]] = field(default_factory=dict)
 
     def varying(self, buffer: str) -> list[int]:
@@ -214,6 +218,9 @@ class Program:
                         sizes[name] = port.size
             elif isinstance(operation, ReadRow) and operation.buffer not in self.external:
                 sizes.setdefault(operation.buffer, self.tables[operation.table])
+            elif isinstance(operation, JacobianColumns):
+                rows = operation.body[-1].tape.outputs[0].size
+                sizes.setdefault(operation.matrix, rows * operation.stride)
             elif isinstance(operation, FactorMatrix):
                 n, m = operation.size, operation.order
                 sizes |= {
@@ -254,6 +261,11 @@ class Program:
         """Every Jacobian."""
         return [operation for operation in self.flatten() if isinstance(operation, JacobianColumns)]
 
+    @property
+    def has_matrices(self) -> bool:
+        """Return whether Jacobians or linear systems are among the operations."""
+        return any(isinstance(o, JacobianColumns | FactorMatrix) for o in self.flatten())
+
     @cached_property
     def along(self) -> dict[str, Tape]:
         """Tapes of Jacobians, which have a vector for every number even of one run."""
@@ -269,13 +281,14 @@ class Program:
     def digest(self) -> str:
         """Names the program uniquely."""
         text = repr((self.state, self.given, self.tables, _shape(self.operations)))
+        text += repr(sorted(self.interleaved)) if self.interleaved else ""
         text += repr(self.constants) if self.constants else ""
         return hashlib.sha256(text.encode()).hexdigest()
 
     def work_size(self, lanes: int) -> int:
         """Bytes of the work array that one thread needs."""
         external = 0 if lanes == 1 else sum(self.external.values())
-        slots = max((plan_with_columns(tape).n_slots for tape in self.tapes), default=0)
+        slots = max(map(slots_needed, self.tapes), default=0)
         own = (sum(self.local.values()) + external + slots) * lanes * 8
         if lanes > 1 or not self.columns:
             return own

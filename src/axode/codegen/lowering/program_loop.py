@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from axode.codegen.lowering.cutting import Plan, plan_with_columns
+from collections.abc import Callable
+
+from axode.codegen.lowering.cutting import Plan, slots_needed
 from axode.codegen.lowering.derivative_columns import (
     column_functions,
     write_columns,
@@ -29,6 +31,7 @@ from axode.codegen.lowering.program import (
     While,
     WriteRow,
 )
+from axode.codegen.lowering.row_copies import row_copies
 from axode.codegen.targets import jit
 
 
@@ -39,11 +42,12 @@ def program_module(program: Program, lanes: int) -> str:
     runs and number of rows of every table; the budget; the address of the work array.
     """
     declarations: set[str] = {"declare i64 @llvm.fptosi.sat.i64.f64(double)"}
-    functions: list[str] = [_COPIES.replace("LANES", str(lanes))]
+    functions, needed = row_copies(lanes, interleaved=bool(program.interleaved))
+    declarations |= needed
     plans: dict[str, tuple[int, Plan]] = {}
     widest = lanes
     side_by_side = jit.host().lanes if lanes == 1 else lanes
-    if program.columns:
+    if program.has_matrices:
         texts, needed = column_functions(lanes, side_by_side)
         functions += texts
         declarations |= needed
@@ -56,49 +60,6 @@ def program_module(program: Program, lanes: int) -> str:
             widest = max(widest, part.widest)
     loop = ProgramWriter(program, lanes, plans).text()
     return "\n".join([*sorted(declarations), *functions, loop, attributes(widest)])
-
-
-# One run's row of plain numbers to and from a buffer, whose lanes lie next to each other.
-_COPIES = """
-define internal void @fetch(ptr %row, ptr %buffer, i64 %lane, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %copy, label %done
-copy:
-  %from = getelementptr double, ptr %row, i64 %e
-  %x = load double, ptr %from
-  %first = mul i64 %e, LANES
-  %place = add i64 %first, %lane
-  %to = getelementptr double, ptr %buffer, i64 %place
-  store double %x, ptr %to
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-define internal void @put(ptr %row, ptr %buffer, i64 %lane, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %copy, label %done
-copy:
-  %first = mul i64 %e, LANES
-  %place = add i64 %first, %lane
-  %from = getelementptr double, ptr %buffer, i64 %place
-  %x = load double, ptr %from
-  %to = getelementptr double, ptr %row, i64 %e
-  store double %x, ptr %to
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-"""
 
 
 class ProgramWriter:
@@ -217,7 +178,7 @@ class ProgramWriter:
             self.wide_places[name] = self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
             offset += size
         self._wide_slots = self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
-        offset += max(plan_with_columns(tape).n_slots for tape in self.program.along.values())
+        offset += max(map(slots_needed, self.program.along.values()))
         return self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
 
     def _item(self, position: int, kind: str) -> str:
@@ -268,12 +229,20 @@ class ProgramWriter:
         match operation:
             case Evaluate():
                 self.evaluate(operation)
-            case ReadRow(table, index, buffer):
-                for lane, run in enumerate(self._runs):
-                    row = self._table_row(table, index, lane, run)
-                    self._copy("fetch", row, self.places[buffer], lane, self.program.tables[table])
-            case WriteRow():
-                self._write_row(operation)
+            case ReadRow(table, index, _):
+                if self._is_interleaved(table):
+                    together = self._all(self._are_equal(index))
+                    self._by_vectors(operation, together, lambda: self._read_row(operation))
+                else:
+                    self._read_row(operation)
+            case WriteRow(table, index, _, flag):
+                if self._is_interleaved(table):
+                    both = self.emit(
+                        f"and <{self.lanes} x i1> {self._are_equal(index)}, {self._are_up(flag)}"
+                    )
+                    self._by_vectors(operation, self._all(both), lambda: self._write_row(operation))
+                else:
+                    self._write_row(operation)
             case While():
                 self._while(operation)
             case JacobianColumns():
@@ -308,11 +277,76 @@ class ProgramWriter:
                 f"(ptr {self._bases[id(operation)]}, ptr {slots})"
             )
 
+    # tables of which each number of a group of runs lies side by side ---------------------------
+
+    def _is_interleaved(self, table: str) -> bool:
+        return self.lanes > 1 and table in self.program.interleaved
+
+    def _vector(self, buffer: str) -> str:
+        align = self.format.bytes * self.lanes
+        return self.emit(f"load {self.real}, ptr {self.places[buffer]}, align {align}")
+
+    def _are_equal(self, buffer: str) -> str:
+        """Which lanes have the number of the first one."""
+        value = self._vector(buffer)
+        mask = f"<{self.lanes} x i32> zeroinitializer"
+        first = self.emit(f"shufflevector {self.real} {value}, {self.real} poison, {mask}")
+        return self.emit(f"fcmp oeq {self.real} {value}, {first}")
+
+    def _are_up(self, flag: str) -> str:
+        return self.emit(f"fcmp une {self.real} {self._vector(flag)}, zeroinitializer")
+
+    def _all(self, bits: str) -> str:
+        packed = self.emit(f"bitcast <{self.lanes} x i1> {bits} to i{self.lanes}")
+        return self.emit(f"icmp eq i{self.lanes} {packed}, -1")
+
+    def _by_vectors(
+        self, operation: ReadRow | WriteRow, together: str, otherwise: Callable[[], None]
+    ) -> None:
+        """Copy a row of all runs as it is where they are at the same one, else run by run."""
+        fast, slow, after = self.labels("together", "apart", "copied")
+        self.line(f"br i1 {together}, label %{fast}, label %{slow}")
+        self.label(fast)
+        row = self._table_row(operation.table, operation.index, 0, "%i")
+        pair = [row, self.places[operation.buffer]]
+        if isinstance(operation, WriteRow):
+            pair.reverse()
+        width = self.program.tables[operation.table]
+        self.line(f"call void @copy(ptr {pair[0]}, ptr {pair[1]}, i64 {width})")
+        if isinstance(operation, ReadRow):  # rows are read downwards
+            before = self.emit(f"getelementptr {self.real}, ptr {row}, i64 {-width}")
+            self.line(f"call void @announce(ptr {before}, i64 {width})")
+        self.line(f"br label %{after}")
+        self.label(slow)
+        otherwise()
+        self.line(f"br label %{after}")
+        self.label(after)
+
+    def _read_row(self, operation: ReadRow) -> None:
+        width = self.program.tables[operation.table]
+        for lane, run in enumerate(self._runs):
+            self._copy_row("fetch", operation, lane, run, width)
+
+    def _copy_row(
+        self, function: str, operation: ReadRow | WriteRow, lane: int, run: str, width: int
+    ) -> None:
+        """Copy the row of one run."""
+        table, place = operation.table, self.places[operation.buffer]
+        if not self._is_interleaved(table):
+            row = self._table_row(table, operation.index, lane, run)
+            self._copy(function, row, place, lane, width)
+            return
+        row = self._table_row(table, operation.index, lane, "%i")
+        pair = (row, place) if function == "fetch" else (place, row)
+        self.line(f"call void @pick(ptr {pair[0]}, ptr {pair[1]}, i64 {lane}, i64 {width})")
+
     def _table_row(self, table: str, index: str, lane: int, run: str) -> str:
+        """Address of a row of a run, or of a group of them that begins with it."""
         address, stride, rows = self._tables[table]
         whole = self._whole(index, lane, rows)
         start = self._row(address, stride, run)
-        size = self.emit(f"mul i64 {whole}, {self.program.tables[table]}")
+        width = self.program.tables[table] * (self.lanes if self._is_interleaved(table) else 1)
+        size = self.emit(f"mul i64 {whole}, {width}")
         return self.emit(f"getelementptr double, ptr {start}, i64 {size}")
 
     def _whole(self, index: str, lane: int, rows: str) -> str:
@@ -343,9 +377,7 @@ class ProgramWriter:
             self.label(after)
 
     def _write_one(self, operation: WriteRow, lane: int, run: str) -> None:
-        row = self._table_row(operation.table, operation.index, lane, run)
-        width = self.program.tables[operation.table]
-        self._copy("put", row, self.places[operation.buffer], lane, width)
+        self._copy_row("put", operation, lane, run, self.program.tables[operation.table])
 
     def _while(self, operation: While) -> None:
         self._labels += 1

@@ -27,7 +27,7 @@ class Transposes:
     Args:
         emit: Appends an instruction and names its result.
         lines: Instructions so far.
-        lanes: Number of samples in one vector.
+        lanes: Samples that one vector holds.
     """
 
     def __init__(self, emit: Callable[[str], str], lines: list[str], lanes: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.adjoints import adjoint_tape
+from axode.codegen.tape.adjoints import adjoint_tape, gradients
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import changes_along, dependencies, forward_tape
 from axode.codegen.tape.formulas import Formula, Vector
@@ -29,6 +29,44 @@ def jvp_tape(tape: Tape, along: Sequence[str]) -> Tape:
 def second_change_tape(tape: Tape, along: Sequence[str], again: Sequence[str]) -> Tape:
     """Change of what `jvp_tape` gives along changes of arguments, `<argument>_direction_2`."""
     return _forward(_forward(tape, along), again, "_2")
+
+
+def jacobian_tape(tape: Tape, by: str) -> Tape:
+    """Derivatives of a tape's one result by an argument, along one more axis, the last.
+
+    Column by column, or row by row in reverse where these are fewer.
+    """
+    place, argument = next((k, port) for k, port in enumerate(tape.inputs) if port.name == by)
+    builder, (port,) = TapeBuilder(), tape.outputs
+    arguments = [
+        [Formula(builder, builder.input(k, i)) for i in range(p.size)]
+        for k, p in enumerate(tape.inputs)
+    ]
+
+    def unit(size: int, i: int) -> list[Formula | None]:
+        one = Formula(builder, builder.constant(1.0))
+        return [one if k == i else None for k in range(size)]
+
+    rows: list[list[Formula | None]] = [[None] * argument.size for _ in range(port.size)]
+    moving = {i for found in dependencies(tape) for name, i in found if name == by}
+    if port.size < len(moving):
+        for i in range(port.size):
+            rows[i] = gradients(tape, arguments, unit(port.size, i), [by])[1][by]
+    else:
+        directions: list[list[Formula | None]] = [[None] * p.size for p in tape.inputs]
+        for j in moving:
+            directions[place] = unit(argument.size, j)
+            for row, change in zip(rows, changes_along(tape, arguments, directions), strict=True):
+                row[j] = change
+    zero = builder.constant(0.0)
+    name = f"{tape.name}_by_{by}"
+    return Tape.build(
+        name,
+        tape.inputs,
+        (Port(name, (*port.shape, argument.size)),),
+        builder,
+        [zero if x is None else x.number for row in rows for x in row],
+    )
 
 
 def vjp_tape(tape: Tape, of: Sequence[str]) -> Tape:

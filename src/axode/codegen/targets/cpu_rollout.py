@@ -103,6 +103,18 @@ class Rollout:
         """
         return new_state(self.program, runs, start)
 
+    def table_shape(self, name: str, runs: int, rows: int) -> tuple[int, ...]:
+        """Shape of a table of its own for each run."""
+        width = self.program.tables[name]
+        if name not in self.program.interleaved:
+            return runs, rows, width
+        lanes = self.lanes_of(runs)
+        return -(-runs // lanes), rows, width, lanes
+
+    def lanes_of(self, runs: int) -> int:
+        """How many runs share a vector."""
+        return 1 if runs == 1 and not self.alike else self.lanes
+
     def bind(
         self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False
     ) -> Bound:
@@ -126,12 +138,15 @@ class Bound:
     ) -> None:
         program = rollout.program
         self.runs = next(iter(buffers[name] for name in program.state)).shape[0]
-        self.lanes = 1 if self.runs == 1 and not rollout.alike else rollout.lanes
+        self.lanes = rollout.lanes_of(self.runs)
         items: list[int] = []
         for name, size in program.external.items():
             items += self._place("buffer", name, buffers[name], 1, size)[:2]
         for name, width in program.tables.items():
-            items += self._place("table", name, tables[name], 2, width)
+            if name in program.interleaved:
+                items += self._place_interleaved(rollout, name, tables[name])
+            else:
+                items += self._place("table", name, tables[name], 2, width)
         self._table = np.array([*items, 0, 0], dtype=np.int64)
         native = rollout.function(self.lanes)
         self._buffers, self._kept = buffers, (native, tables)  # as long as addresses of them are
@@ -169,6 +184,14 @@ class Bound:
         own = self._table.copy()
         own[-1] = raw.ctypes.data + -raw.ctypes.data % WORK_ALIGNMENT
         self._call(own.ctypes.data, begin, end)
+
+    def _place_interleaved(self, rollout: Rollout, name: str, array: Array) -> list[int]:
+        """Address, bytes per run, and rows of a table whose runs lie side by side."""
+        rows = array.shape[1]
+        expected = rollout.table_shape(name, self.runs, rows)
+        if array.dtype != np.float64 or array.shape != expected or not array.flags.c_contiguous:
+            raise ValueError(f"table '{name}': shape {array.shape}, expected {expected}")
+        return [array.ctypes.data, 8 * rows * array.shape[2], rows]
 
     def _place(self, kind: str, name: str, array: Array, own_axes: int, width: int) -> list[int]:
         """Address, bytes between runs, and rows of an array."""

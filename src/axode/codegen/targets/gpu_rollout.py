@@ -15,6 +15,7 @@ from axode.runtime import device
 from axode.runtime.cuda import GpuKernel, KernelFile
 from axode.runtime.device import assembled, assembler_version, own_capability
 from axode.runtime.host_arrays import BoundKernel
+from axode.runtime.launch import WARP
 from axode.runtime.resident_buffers import ResidentBuffers
 
 Array = npt.NDArray[np.float64]
@@ -101,6 +102,14 @@ class KernelRollout:
         if resident and ResidentBuffers.fit(self.kernel, runs):
             return ResidentBuffers(self.kernel, runs, start)
         return new_state(self.program, runs, start)
+
+    def table_shape(self, name: str, runs: int, rows: int) -> tuple[int, ...]:
+        """Shape of a table of its own for each run."""
+        return runs, rows, self.program.tables[name]
+
+    def lanes_of(self, runs: int) -> int:
+        """How many runs go in step."""
+        return min(runs, WARP)
 
     def new_table(self, shape: tuple[int, int, int]) -> Any:
         """Make a table of any numbers on the GPU, (runs, rows, width); runs are side by side."""

@@ -39,6 +39,12 @@ class FailedStarts:
     def __len__(self) -> int:
         return len(self.runs)
 
+    def part(self, runs: Indices) -> FailedStarts:
+        """Return those of some runs, in ascending order, which are numbered from zero."""
+        at = np.isin(self.runs, runs)
+        places = np.searchsorted(runs, self.runs[at])
+        return replace(self, runs=places, cause=self.cause[at], size=self.size[at])
+
     def describe(self, place: int) -> str:
         """Describe why a run failed, by its place among those that did."""
         one = slice(place, place + 1)

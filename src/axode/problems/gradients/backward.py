@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,23 @@ class Totals:
     shared: dict[str, Array]
     samples: Array | None = None
     start: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Totals]) -> Totals:
+        """Join those of runs that were computed one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        samples = [part.samples for part in parts if part.samples is not None]
+
+        def join(groups: Sequence[dict[str, Array]]) -> dict[str, Array]:
+            return {name: np.concatenate([group[name] for group in groups]) for name in groups[0]}
+
+        return cls(
+            np.concatenate([part.value for part in parts]),
+            join([part.shared for part in parts]),
+            np.concatenate(samples) if samples else None,
+            join([part.start for part in parts]),
+        )
 
 
 class Backward:
@@ -165,7 +182,7 @@ class Backward:
         rollout = self._rollout(batch.model, step, with_length)
         program = rollout.program
         members = batch.members if runs is None else batch.members[runs]
-        start: dict[str, Any] = {"index": counts[:, np.newaxis] - 1.0}
+        start: dict[str, Any] = {"index": _last_rows(counts, rollout.lanes_of(len(counts)))}
         if not self.values_only:
             start |= {f"a_{name}": array for name, array in weights.items()}
         buffers = rollout.new_state(len(counts), start, resident=True)
@@ -209,7 +226,8 @@ class Backward:
         d = step.d
         traced = None if d.input is None else d.input.digest
         chosen = None if self.values_only else tuple(of.items())
-        key = ("gradient", step.method.name, d.samples, traced, step.cost.key, chosen)
+        kind = (step.method.name, d.samples, d.logged_stages, d.interleaved, traced)
+        key = ("gradient", *kind, step.cost.key, chosen)
         return compiled(model, key, self.settings.place, program, limits=LIMITS)
 
     # ends ---------------------------------------------------------------------------------------
@@ -272,8 +290,9 @@ class Backward:
         table, batch = ends.measured, self.run.starts.batch
         if table is None or table.ndim == 2:
             return table
-        shape = table.shape[-2:]
-        return np.ascontiguousarray(np.broadcast_to(table, (*batch, *shape)).reshape(-1, *shape))
+        shape, numbers = table.shape[-2:], self.run.numbers
+        every = np.broadcast_to(table, (*batch, *shape)).reshape(-1, *shape)
+        return np.ascontiguousarray(every if numbers is None else every[numbers])
 
     def _add_by_parameters(self, members: Numbers, found: Mapping[str, Array]) -> None:
         total = self.totals.shared.get("p")
@@ -288,6 +307,7 @@ class Backward:
         as L - (dL/dh)/(dg/dh) g does at fixed h.
         """
         d, count = batch.dynamics, len(runs)
+        step = replace(step, d=replace(d, logged_stages=0, interleaved=False))
         known = self._states(batch, runs)
         t = batch.buffers["t"][runs]
         state = [batch.buffers[name][runs] for name in ("q", "nu")]
@@ -371,6 +391,13 @@ def _own(array: Array, runs: Numbers | None, axes: int) -> Array:
     if runs is None or array.ndim == axes:
         return array
     return np.ascontiguousarray(array[runs])
+
+
+def _last_rows(counts: Numbers, lanes: int) -> Array:
+    """Last row of runs that go in step: that of the longest of them, (runs, 1)."""
+    padded = np.concatenate([counts, np.zeros(-len(counts) % lanes, dtype=np.intp)])
+    last = np.repeat(padded.reshape(-1, lanes).max(axis=1), lanes)[: len(counts)] - 1.0
+    return np.asarray(last[:, np.newaxis])
 
 
 def _scratch(totals: Totals) -> Totals:

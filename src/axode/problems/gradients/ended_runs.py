@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, NotApplicable, RunsFailed
+from axode.codegen.targets.cpu import cpu_count
+from axode.codegen.targets.jit import host
+from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
 from axode.problems.arguments import GivenState
 from axode.problems.gradients.steps_of_cost import TABLEAUS
@@ -22,12 +23,16 @@ from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.simulate import raise_if_failed
 from axode.problems.simulate.starts import Starts, find_starts, require_runs, shared_batch
 from axode.problems.simulate.step_log import StepLog
+from axode.problems.steps.compiled import log_width
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
+from axode.problems.steps.tableaus import EXPLICIT_METHODS
 
 if TYPE_CHECKING:
     from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.intp]
+LOG_BYTES = 1 << 26  # of the log of runs that are computed together, on the CPU
 ENDED = (FINISHED, EVENT)  # statuses of runs whose end is known
 
 
@@ -85,12 +90,14 @@ class EndedRuns:
         starts: Where they started.
         log: Their steps.
         model: What moves.
+        numbers: Which ones of the batch they are; all of them unless given.
     """
 
     runs: Runs
     starts: Starts
     log: StepLog
     model: Model
+    numbers: Numbers | None = None
 
     @cached_property
     def ended(self) -> npt.NDArray[np.bool_]:
@@ -98,7 +105,67 @@ class EndedRuns:
         return np.isin(self.runs.outcomes.status, ENDED)
 
 
-def run_logged(
+@dataclass(frozen=True)
+class LoggedRuns:
+    """Runs whose steps are logged, some of them at a time.
+
+    Attributes:
+        model: What moves.
+        starts: Where the runs start.
+        plan: Their input, one row per run or one for all.
+        given: The input as the user gave it.
+        settings: How to integrate.
+        events: Zero crossings to locate.
+    """
+
+    model: Model
+    starts: Starts
+    plan: InputPlan
+    given: Any
+    settings: Settings
+    events: tuple[Event, ...]
+
+    def parts(self) -> list[Numbers]:
+        """Numbers of runs whose log fits into memory that is used again and again.
+
+        Memory that is new takes longer to get than to fill, and steps that were not kept have to
+        be computed twice.
+        """
+        count, settings = len(self.starts.q), self.settings
+        every = np.arange(count)
+        if settings.adaptive or settings.place.target != "cpu":
+            return [every]
+        method = EXPLICIT_METHODS[settings.stepper]
+        one = 8 * settings.n_steps * log_width(self.model, method.used_stages)
+        least = host().lanes * (settings.threads or cpu_count())  # all threads have work
+        together = max(LOG_BYTES // one // least, 1) * least
+        return [every[k : k + together] for k in range(0, max(count, 1), together)]
+
+    def run(self, log: StepLog, session: Session, numbers: Numbers | None = None) -> EndedRuns:
+        """Run to the end and keep the steps.
+
+        Args:
+            log: Where the steps go.
+            session: The call that this is part of.
+            numbers: Which runs; all of them unless given.
+
+        Raises:
+            SimulationFailed, SingularConfiguration: for a single run that fails.
+        """
+        starts, plan = self.starts, self.plan
+        if numbers is not None and len(numbers) < len(starts.q):
+            starts, plan = starts.part(numbers), plan.part(numbers)
+        task = Task(self.model, plan, self.settings, self.events, log=log)
+        runs = Runs(task, self.given, starts.q, starts.nu, starts.p)
+        if len(starts.failed):
+            runs.end_unassembled(starts.failed)
+        runs.advance(session)
+        if not starts.batch:
+            raise_if_failed(runs, None)
+        return EndedRuns(runs, starts, log, self.model, numbers)
+
+
+def begin_runs(
     model: Model,
     start: GivenState,
     plan: InputPlan,
@@ -106,11 +173,9 @@ def run_logged(
     p: Array | None,
     settings: Settings,
     events: Sequence[Event],
-    log: StepLog,
-    session: Session,
     others: tuple[int, ...] = (),
-) -> EndedRuns:
-    """Run to the end and keep the steps.
+) -> LoggedRuns:
+    """Find the starts of runs.
 
     Args:
         model: What moves.
@@ -120,35 +185,15 @@ def run_logged(
         p: Free parameters, (*batch, size).
         settings: How to integrate.
         events: Zero crossings to locate.
-        log: Where the steps go.
-        session: The call that this is part of.
         others: Shape of the batch that measurements make.
-
-    Raises:
-        SimulationFailed, SingularConfiguration: for a single run that fails.
     """
     target = settings.place.target
     batch = shared_batch(plan.batch, [others])
     begun = find_starts(model, start, settings.t0, p, batch, target=target)
     require_runs(begun.batch)
     begun.require_some()
-    session.begin(len(begun.q), 0.0, 1.0)
-    task = Task(model, plan.spread(begun.batch), settings, tuple(events), log=log)
-    runs = Runs(task, given, begun.q, begun.nu, begun.p)
-    if len(begun.failed):
-        runs.end_unassembled(begun.failed)
-    runs.advance(session)
-    made = EndedRuns(runs, begun, log, model)
-    if not begun.batch:
-        raise_if_failed(runs, None)
-    elif not made.ended.all():
-        failed = int((~made.ended).sum())
-        warnings.warn(
-            f"{failed} of {len(made.ended)} runs failed; their values and derivatives are NaN",
-            RunsFailed,
-            stacklevel=5,
-        )
-    return made
+    spread = plan.spread(begun.batch)
+    return LoggedRuns(model, begun, spread, given, settings, tuple(events))
 
 
 def as_ends_only(settings: Settings) -> EndsOnly:

@@ -15,11 +15,12 @@ from axode.errors import InvalidArgument, RunsFailed, UnknownName, shortened
 from axode.model.conditions import Conditions
 from axode.problems.gradients.backward import Backward, Totals
 from axode.problems.gradients.cost import Cost
-from axode.problems.gradients.ended_runs import EndedRuns, run_logged
+from axode.problems.gradients.ended_runs import LoggedRuns, begin_runs
 from axode.problems.gradients.start_derivatives import StartDerivatives
 from axode.problems.gradients.variables import Variable, read_variables
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import is_cut
+from axode.problems.simulate.starts import Starts
 from axode.problems.simulate.step_log import StepLog
 
 Array = npt.NDArray[np.float64]
@@ -96,8 +97,8 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
         cost = cost.changed(by)
     settings = cost.settings
     with Session(cost.model.name, settings, 0, progress) as session:
-        run = _run(cost, session)
-        totals = Backward(run, cost.ends, _buffers(variables), session).compute()
+        run = _run(cost, _buffers(variables), session)
+        totals = run.totals
         by_start = StartDerivatives(
             cost.model,
             cost.state.named if cost.state.q is None else None,
@@ -127,7 +128,7 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
     return Gradient(totals.value.reshape(batch), found, by_speeds, displace)
 
 
-def _warn_of_overflow(run: EndedRuns, by_start: Array) -> None:
+def _warn_of_overflow(run: _Whole, by_start: Array) -> None:
     """Warn of runs along which changes grow until numbers cannot hold them."""
     lost = run.ended & ~np.isfinite(by_start).all(axis=1)
     if lost.any():
@@ -142,13 +143,33 @@ def _warn_of_overflow(run: EndedRuns, by_start: Array) -> None:
 def evaluate_cost(cost: Cost) -> Array:
     """Evaluate a cost, of the shape of its batch."""
     with Session(cost.model.name, cost.settings, 0, None) as session:
-        run = _run(cost, session)
-        totals = Backward(run, cost.ends, None, session).compute()
-    return totals.value.reshape(run.starts.batch)
+        run = _run(cost, None, session)
+    return run.totals.value.reshape(run.starts.batch)
 
 
-def _run(cost: Cost, session: Session) -> EndedRuns:
-    return run_logged(
+@dataclass(frozen=True)
+class _Whole:
+    """All runs of a cost.
+
+    Attributes:
+        runs: The runs.
+        totals: Their values and gradients.
+        ended: Which of them came to an end that has a value.
+    """
+
+    runs: LoggedRuns
+    totals: Totals
+    ended: npt.NDArray[np.bool_]
+
+    @property
+    def starts(self) -> Starts:
+        """Where they started."""
+        return self.runs.starts
+
+
+def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) -> _Whole:
+    """Run and walk back, some runs at a time; the value alone if `of` is None."""
+    runs = begin_runs(
         cost.model,
         cost.state,
         cost.plan,
@@ -156,10 +177,23 @@ def _run(cost: Cost, session: Session) -> EndedRuns:
         cost.p,
         cost.settings,
         cost.events,
-        StepLog(cost.grid, target=cost.settings.place.target),
-        session,
         () if cost.measured is None else cost.measured.shape[:-2],
     )
+    totals, ended, count = [], [], len(runs.starts.q)
+    for numbers in runs.parts():
+        session.begin(len(numbers), numbers[0] / count, len(numbers) / count)
+        log = StepLog(cost.grid, backwards=True, target=cost.settings.place.target)
+        run = runs.run(log, session, numbers)
+        totals.append(Backward(run, cost.ends, of, session).compute())
+        ended.append(run.ended)
+    whole = _Whole(runs, Totals.joined(totals), np.concatenate(ended))
+    if runs.starts.batch and not whole.ended.all():
+        warnings.warn(
+            f"{(~whole.ended).sum()} of {count} runs failed; their values and derivatives are NaN",
+            RunsFailed,
+            stacklevel=4,
+        )
+    return whole
 
 
 def _buffers(variables: Mapping[str, Variable]) -> dict[str, tuple[int, ...]]:
@@ -173,7 +207,7 @@ def _buffers(variables: Mapping[str, Variable]) -> dict[str, tuple[int, ...]]:
 
 
 def _derivative(
-    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], run: EndedRuns
+    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], run: _Whole
 ) -> Array:
     """Derivative of every run by a variable, but for what the start has to do with it."""
     count = len(totals.value)
@@ -186,7 +220,7 @@ def _derivative(
 
 
 def _by_input(
-    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], run: EndedRuns
+    variable: Variable, totals: Totals, order: Mapping[str, tuple[int, ...]], run: _Whole
 ) -> Array:
     """Derivative by a constant input or by its samples; zero where a motor's limit cuts them."""
     place, plan = variable.place, run.runs.plan
@@ -196,5 +230,5 @@ def _by_input(
         found = np.array(totals.shared["u"][:, order["u"].index(place)])
     values = plan.constant if plan.sampled is None else plan.sampled.table
     assert values is not None
-    found[np.broadcast_to(is_cut(run.model, values)[..., place], found.shape)] = 0.0
+    found[np.broadcast_to(is_cut(run.runs.model, values)[..., place], found.shape)] = 0.0
     return found

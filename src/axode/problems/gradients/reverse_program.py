@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Vector, formula_tape
@@ -20,7 +21,8 @@ def reverse_program(step: StepOfCost, of: Mapping[str, Sequence[int]]) -> Progra
 
     The state of a run holds `a_q` and `a_nu`, the gradient by its state; `g_<buffer>`, that by what
     all steps share, summed up; `cost`, summed up; `index`, the row of the log that comes next,
-    downwards. Gradients by samples of the input are added to rows of the table `out`.
+    downwards, the same of runs that go in step: rows beyond a run's `count` are passed over.
+    Gradients by samples of the input are added to rows of the table `out`.
 
     Args:
         step: The step.
@@ -39,7 +41,7 @@ def reverse_program(step: StepOfCost, of: Mapping[str, Sequence[int]]) -> Progra
     weights["dc"] = (1.0,)
     backwards, found = reverse(step.evaluations, weights, wanted, step.known_adjoints)
     read = {b for e in backwards for b in e.buffers[: len(e.tape.inputs)]}
-    forwards = needed_evaluations(step.evaluations, read | {"dc"})
+    forwards = step.needed(read | {"dc"})
     shared = {name: len(places) for name, places in of.items() if not (by_samples and name == "u")}
     body: list[Operation] = [
         *_fetch(step),
@@ -47,7 +49,7 @@ def reverse_program(step: StepOfCost, of: Mapping[str, Sequence[int]]) -> Progra
         *backwards,
         *(o for name, row in samples for o in _add_to_samples(d.n_u, row, found[name])),
         _accumulate(sizes, shared, found),
-        _advance(-1.0),
+        _step_back(),
     ]
     state = {f"a_{name}": size for name, size in sizes.items()}
     state |= {f"g_{name}": size for name, size in shared.items()}
@@ -56,12 +58,7 @@ def reverse_program(step: StepOfCost, of: Mapping[str, Sequence[int]]) -> Progra
 
 def value_program(step: StepOfCost) -> Program:
     """Make a program that sums up the cost of logged steps."""
-    body = [
-        *_fetch(step),
-        *needed_evaluations(step.evaluations, {"dc"}),
-        _accumulate({}, {}, {}),
-        _advance(-1.0),
-    ]
+    body = [*_fetch(step), *step.needed({"dc"}), _accumulate({}, {}, {}), _step_back()]
     return _walk("cost", step, body, {}, {})
 
 
@@ -93,7 +90,7 @@ def tangent_program(step: StepOfCost, of: Sequence[str]) -> Program:
     read = {b for e in along for b in e.buffers[: len(e.tape.inputs)]}
     body: list[Operation] = [
         *_fetch(step),
-        *needed_evaluations(step.evaluations, read),
+        *step.needed(read),
         *needed_evaluations(along, set(ends)),
         kept,
         Evaluate(
@@ -101,7 +98,7 @@ def tangent_program(step: StepOfCost, of: Sequence[str]) -> Program:
             ("t", "h", *SAMPLES, "active", "sample", "saved"),
         ),
         WriteRow("out", "sample", "x", "saved"),
-        _advance(1.0),
+        _advance(),
     ]
     made = _walk("sensitivities", step, body, {"q~": d.n_q, "nu~": d.n_nu}, {"out": n})
     given = {f"{name}~": _size(step, name) for name in of} | dict.fromkeys(SAMPLES, 1)
@@ -137,19 +134,25 @@ def _walk(
     state: dict[str, int],
     written: dict[str, int],
 ) -> Program:
-    """Repeat a body while the index is inside the rows of a run."""
-    d = step.d
-    inside = formula_tape(
-        "inside",
-        {"index": 1, "count": 1},
-        lambda index, count: {"active": [(index[0] >= 0.0) & (index[0] < count[0])]},
+    """Repeat a body while the index is inside the rows of a run, or will be.
+
+    Backwards only: forwards a run that has ended is never inside again.
+    """
+    d, backwards = step.d, "q~" not in state
+
+    def find(index: Vector, count: Vector) -> dict[str, Vector]:
+        inside = (index[0] >= 0.0) & (index[0] < count[0])
+        return {"active": [inside], "going": [index[0] >= 0.0] if backwards else [inside]}
+
+    check = Evaluate(
+        formula_tape("inside", {"index": 1, "count": 1}, find),
+        ("index", "count", "active", "going"),
     )
-    check = Evaluate(inside, ("index", "count", "active"))
     read = {port for o in body if isinstance(o, Evaluate) for port in o.buffers}
     given = {name: size for name, size in d.givens().items() if name in read}
     if step.cost.match is not None:
         given |= {"grid_start": 1, "grid_period": 1, "grid_count": 1}
-    tables = {"log": d.n_q + d.n_nu + 2} | written
+    tables = {"log": d.log_width} | written
     if d.samples is not None:
         tables["samples"] = d.n_u
     if step.cost.match is not None:
@@ -159,37 +162,40 @@ def _walk(
         state=state | {"cost": 1, "index": 1},
         given=given | {"count": 1},
         tables=tables,
-        operations=(check, While("active", (*body, check))),
+        interleaved=d.interleaved_tables,
+        operations=(check, While("going", (*body, check))),
     )
 
 
 def _fetch(step: StepOfCost) -> list[Operation]:
     """Read a step from the log, and what tables hold for it."""
-    n, m = step.d.n_q, step.d.n_nu
-    split = formula_tape(
-        "split",
-        {"row": n + m + 2},
-        lambda row: {
-            "q": row[:n],
-            "nu": row[n : n + m],
-            "t": row[n + m : n + m + 1],
-            "h": row[n + m + 1 :],
-        },
-    )
+    ends = list(accumulate(step.logged.values()))
+
+    def split(row: Vector) -> dict[str, Vector]:
+        return {
+            name: row[end - size : end]
+            for (name, size), end in zip(step.logged.items(), ends, strict=True)
+        }
+
     return [
         ReadRow("log", "index", "row"),
-        Evaluate(split, ("row", "q", "nu", "t", "h")),
+        Evaluate(formula_tape("split", {"row": ends[-1]}, split), ("row", *step.logged)),
         *step.reading(),
     ]
 
 
-def _advance(by: float) -> Evaluate:
+def _advance() -> Evaluate:
     tape = formula_tape(
         "advance",
         {"index": 1, "active": 1},
-        lambda index, active: {"index": [index[0] + by * active[0]]},
+        lambda index, active: {"index": [index[0] + active[0]]},
     )
     return Evaluate(tape, ("index", "active", "index"))
+
+
+def _step_back() -> Evaluate:
+    tape = formula_tape("step_back", {"index": 1}, lambda index: {"index": [index[0] - 1.0]})
+    return Evaluate(tape, ("index", "index"))
 
 
 def _accumulate(

@@ -9,7 +9,6 @@ choice, the search of `assemble` does: equations and steps of the search are dif
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +18,6 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.problems.assemble.closure import is_always_closed, parameters_of_closure
 from axode.problems.assemble.different_runs import find_different
-from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.gradients.start_closures import ExactStarts, StartGradient
 from axode.problems.gradients.start_differences import StartDifferences
 from axode.problems.simulate.starts import Starts
@@ -129,7 +127,7 @@ class StartDerivatives:
         """Runs with starts of their own, and which of them each run shares."""
         columns, p = list(self._named.values()), self.starts.p
         if p is not None and p.ndim > 1:
-            columns += list(p.T)
+            columns += [p[:, k] for k in _parameters_of_start(self.model, self._named)]
         return find_different(columns, self._count)
 
     @cached_property
@@ -137,7 +135,7 @@ class StartDerivatives:
         return self._exact_of(np.arange(self._count))
 
     def _exact_of(self, runs: Numbers) -> ExactStarts:
-        return ExactStarts(self.model, self._named_of(runs), _some(self.starts, runs), self.t0)
+        return ExactStarts(self.model, self._named_of(runs), self.starts.part(runs), self.t0)
 
     def _named_of(self, runs: Numbers) -> dict[str, Array]:
         return {name: values[runs] for name, values in self._named.items()}
@@ -146,7 +144,7 @@ class StartDerivatives:
         """Changes of the states of some runs, by differences."""
         if not runs.size:
             return {}
-        made = StartDifferences(self.model, self._named_of(runs), _some(self.starts, runs), self.t0)
+        made = StartDifferences(self.model, self._named_of(runs), self.starts.part(runs), self.t0)
         moved = [made.value(name) for name in self._values]
         moved += [made.parameter(name) for name in self._parameters]
         return dict(zip(self._keys, made.compute(moved), strict=True))
@@ -163,15 +161,6 @@ def is_direct(model: Model, names: Mapping[str, Array]) -> bool:
     tied = {model.coordinates[k] for four in model.facts.quaternions for k in four}
     own = (set(model.coordinates) - tied) | set(model.independent)
     return set(names) <= own and is_always_closed(model)
-
-
-def _some(starts: Starts, runs: Numbers) -> Starts:
-    """Starts of some runs."""
-    failed = np.flatnonzero(np.isin(runs, starts.failed.runs))
-    none = np.zeros(len(failed), dtype=np.intp)
-    marked = FailedStarts(failed, none, np.zeros(len(failed)), ("",), ("",))
-    p = starts.p if starts.p is None or starts.p.ndim == 1 else starts.p[runs]
-    return replace(starts, q=starts.q[runs], nu=starts.nu[runs], p=p, failed=marked)
 
 
 def _unit(model: Model, name: str, count: int) -> dict[str, Array]:

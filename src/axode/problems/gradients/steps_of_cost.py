@@ -6,20 +6,20 @@ an argument: whatever chose it, its derivatives are those of the step that was c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 from axode.codegen.lowering.program import Evaluate, Operation, ReadRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
-from axode.codegen.tape.reversal import part_of_tape
+from axode.codegen.tape.reversal import needed_evaluations, part_of_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.explicit import increment
 from axode.problems.steps.rates import Dynamics, sample_place
-from axode.problems.steps.tableaus import DOPRI5, RK4, ButcherTableau
+from axode.problems.steps.tableaus import EXPLICIT_METHODS, ButcherTableau
 
-TABLEAUS = {"rk4": RK4, "dopri5": DOPRI5}  # methods whose steps can be differentiated
+TABLEAUS = EXPLICIT_METHODS  # methods whose steps can be differentiated
 SAME_TIME = 1e-6  # of a period: a step that begins this near a measured instant begins there
 
 
@@ -68,9 +68,20 @@ class StepOfCost:
     @cached_property
     def stages(self) -> tuple[int, ...]:
         """Stages that the end of the step depends on; the last one may only begin the next step."""
-        count = len(self.method.stages)
-        last = max(i for i in range(count) if self.method.weights[i])
-        return tuple(range(last + 1))
+        return tuple(range(self.method.used_stages))
+
+    @property
+    def logged(self) -> dict[str, int]:
+        """What the log holds of a step, in order: buffers and their sizes."""
+        d = self.d
+        rates = {f"k_{i}": d.n_q + d.n_nu for i in range(d.logged_stages)}
+        return {"q": d.n_q, "nu": d.n_nu, **rates, "t": 1, "h": 1}
+
+    def needed(self, wanted: Collection[str]) -> list[Evaluate]:
+        """Evaluations on which some buffers depend, without those whose results are logged."""
+        known = set(self.logged)
+        made = [e for e in self.evaluations if not known & set(e.buffers[len(e.tape.inputs) :])]
+        return needed_evaluations(made, wanted)
 
     @cached_property
     def nodes(self) -> tuple[Fraction, ...]:

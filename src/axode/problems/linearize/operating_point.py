@@ -128,5 +128,10 @@ class _Balance:
         return self.model.evaluate(self.function, {"q": q, **self.given}, self.options)
 
     def slope(self, q: Array) -> Array:
-        """Derivative of `at` by q."""
-        return self.model.jacobian(self.function, "q", q, *self.given.values(), **self.options)
+        """Derivative of `at` by q, right along the tangents."""
+        model, options = self.model, self.options
+        if self.function != "forward_dynamics":
+            return model.jacobian(self.function, "q", q, *self.given.values(), **options)
+        found = model.derivatives("forward_dynamics", q, *self.given.values(), by="q", **options)
+        assert found.by_q is not None
+        return found.by_q @ np.linalg.pinv(model.tangent_map(q, **options))  # (X9)

@@ -145,7 +145,7 @@ class Batch(CompiledRuns):
         """Evaluate the rates of the present state into k1, by a call without steps."""
         kept, tables = self.buffers["status"].copy(), dict(self.tables)
         if self.log is not None:
-            tables["log"] = np.zeros((1, self.rollout.program.tables["log"]))
+            tables["log"] = np.zeros(self.rollout.table_shape("log", self.count, 1))
         self.rollout(self.buffers, tables, budget=0, threads=self.settings.threads)
         self.buffers["status"][...] = kept
 

@@ -81,7 +81,7 @@ class Probe:
         self._start, self.now = mine, {name: array.copy() for name, array in mine.items()}
         tables = {"out": np.zeros((len(padded), 1, batch.dynamics.n_k)), "times": np.zeros((1, 1))}
         if batch.dynamics.log:
-            tables["log"] = np.zeros((len(padded), 1, batch.rollout.program.tables["log"]))
+            tables["log"] = np.zeros(batch.rollout.table_shape("log", len(padded), 1))
         if "samples" in batch.tables:
             table = batch.tables["samples"]
             tables["samples"] = table if table.ndim == 2 else table[padded]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 SINGULAR_PIVOT = 1e-12  # below it speeds divide by rounding errors
 
 
@@ -41,6 +42,12 @@ class Starts:
     batch: tuple[int, ...]
     failed: FailedStarts = field(default_factory=FailedStarts)
     first_error: AxodeError | None = None
+
+    def part(self, runs: Indices) -> Starts:
+        """Return those of some runs, in ascending order, of the same batch."""
+        p = self.p if self.p is None or self.p.ndim == 1 else self.p[runs]
+        failed = self.failed.part(runs)
+        return replace(self, q=self.q[runs], nu=self.nu[runs], p=p, failed=failed)
 
     def require_some(self) -> None:
         """Raise the error of a single run, or of the first one if all failed."""

@@ -26,7 +26,9 @@ Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 FIRST_SLICE = 1024  # steps of the first slice, and by how much later ones are longer
 MIN_FIRST_SLICE = 16  # the same of very many runs
-SLICE_BYTES = 1 << 22  # of the log of the first slice
+SLICE_BYTES = 1 << 24  # of the log of the first slice
+ALIGNED = 8  # numbers in a line of the cache
+COARSE = 20  # memory for steps comes in powers of two, beyond this one in multiples of it
 KEPT_BYTES = 1 << 28  # of steps that are kept, and of memory that is kept for the next call
 KEPT_ON_GPU, SLICE_ON_GPU = 0.5, 0.125  # of the GPU's free memory, the same there
 LONGEST_ON_GPU = 0.25  # the same of the longest slice: a slice that is computed again must fit too
@@ -41,13 +43,14 @@ class _Memory:
 
     def take(self, shape: tuple[int, ...]) -> Array:
         """Return an array of any numbers."""
-        size = math.prod(shape)
+        size = math.prod(shape) + ALIGNED
         with self._lock:
             fits = [k for k, array in enumerate(self._free) if array.size >= size]
             if fits:
                 flat = self._free.pop(min(fits, key=lambda k: self._free[k].size))
-                return flat[:size].reshape(shape)
-        return np.empty(1 << max(size - 1, 1).bit_length())[:size].reshape(shape)
+                return _aligned(flat, shape)
+        coarse = 1 << min((size - 1).bit_length(), COARSE)  # arrays of nearly this size fit, too
+        return _aligned(np.empty(-(-size // coarse) * coarse), shape)
 
     def give(self, array: Array) -> None:
         """Keep the memory of an array that nobody reads any more."""
@@ -55,6 +58,12 @@ class _Memory:
         with self._lock:
             if flat.nbytes + sum(a.nbytes for a in self._free) <= KEPT_BYTES:
                 self._free.append(flat)
+
+
+def _aligned(flat: Array, shape: tuple[int, ...]) -> Array:
+    """Part of some memory that begins with a line of the cache."""
+    first = -(flat.ctypes.data // flat.itemsize) % ALIGNED
+    return flat[first : first + math.prod(shape)].reshape(shape)
 
 
 _MEMORY = _Memory()
@@ -158,7 +167,7 @@ class BatchLog:
 
     def _table(self, budget: int) -> Array:
         batch = self.batch
-        shape = (batch.count, budget, batch.rollout.program.tables["log"])
+        shape = batch.rollout.table_shape("log", batch.count, budget)
         if batch.settings.place.target == "cuda":
             there: Array = batch.rollout.new_table(shape)
             return there
@@ -174,6 +183,8 @@ class StepLog:
 
     Args:
         grid: Times at which steps end; those of the method alone unless given.
+        backwards: Whether steps alone read it, on their way back: rates of stages are logged, too,
+            where it pays, and numbers of a group of runs lie side by side.
         first: Steps of the first slice.
         kept_bytes: Memory for steps; those beyond it are computed again.
         target: Where the steps are computed.
@@ -187,11 +198,12 @@ class StepLog:
         self,
         grid: Grid | None = None,
         *,
+        backwards: bool = False,
         first: int = FIRST_SLICE,
         kept_bytes: int | None = None,
         target: str = "cpu",
     ) -> None:
-        self.grid, self.first = grid, first
+        self.grid, self.backwards, self.first = grid, backwards, first
         usual, self.slice_bytes, self.longest_bytes = KEPT_BYTES, SLICE_BYTES, 1 << 62
         if target == "cuda":
             free = device.free_bytes()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from axode.errors import StiffSystem
 from axode.problems.session import Numbers
 from axode.problems.simulate.batch import Batch
-from axode.problems.steps.compiled import is_available
+from axode.problems.steps.compiled import can_take_over
 from axode.problems.steps.methods import IMPLICIT
 from axode.problems.steps.step_acceptance import RUNNING
 
@@ -60,7 +60,7 @@ class StiffRuns:
         patience = np.where(again > 0, MIN_STEPS_LEFT * RETRY_FACTOR ** (again - 1.0), 0.0)
         early = stiff < patience
         few = np.abs(settings.t_end - t) / np.maximum(step, 1e-300) < MIN_STEPS_LEFT
-        few |= not is_available(settings.place, IMPLICIT, batch.dynamics)
+        few |= not can_take_over(batch.task.model, settings.place, batch.dynamics)
         limit = np.where(few, RETRY_FACTOR * stiff, np.inf)
         b["stiff_limit"][runs, 0] = np.where(early, patience, limit)
         found = ~early & ~few

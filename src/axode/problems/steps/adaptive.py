@@ -55,6 +55,7 @@ def adaptive_program(
         state=d.state() | own | state,
         tables=d.tables() | {"times": 1},
         given=dict.fromkeys((*GIVEN, *given), 1) | d.givens(),
+        interleaved=d.interleaved_tables,
         operations=(*first, check, While("active", (*body, check), counted=True)),
     )
 

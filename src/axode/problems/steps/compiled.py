@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -15,12 +15,13 @@ from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.model.function_source import check_precision
+from axode.model.function_source import JACOBIAN, check_precision
+from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.methods import IMPLICIT, METHODS
-from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.rates import INSIDE, Dynamics
 from axode.problems.tracing import MAX_NUMBERS
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 TARGETS = ("cpu", "cuda")
 MAX_STEPS_IN_SINGLE = 2**24  # beyond, whole numbers of single precision have gaps
 MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thread
-EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported
+EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported, explicit ones
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 
 ADJOINTS = {"rate": "state_rate_adjoint", "projection": "projection_adjoint"}
+OPERATIONS_PER_LOGGED = 95.0  # a number of the log takes as long to write and read as these
 MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were used last
 MAX_NUMBERS_ON_GPU = 16  # of a traced function that are arguments: they are kept in registers
 
@@ -111,6 +113,11 @@ def _devices(numbers: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
+def can_take_over(model: Model, place: Place, d: Dynamics) -> bool:
+    """Check whether implicit steps can take over; files may lack what they need."""
+    return JACOBIAN in model.functions and is_available(place, IMPLICIT, d)
+
+
 def is_available(place: Place, method: str, d: Dynamics) -> bool:
     """Check whether a method is available at a place."""
     return method != IMPLICIT or place.target == "cpu" or d.n_k <= MAX_SIZE_ON_GPU
@@ -148,6 +155,8 @@ def dynamics_of(
     stiffness: bool = False,
     max_numbers: int = 0,
     log: bool = False,
+    logged_stages: int = 0,
+    interleaved: bool = False,
     grid: bool = False,
 ) -> Dynamics:
     """Collect the tapes of a model's steps.
@@ -162,13 +171,14 @@ def dynamics_of(
         max_numbers: Most numbers of the input and of the events that become arguments; the code
             holds all of them unless given.
         log: Whether accepted steps are logged.
+        logged_stages: How many stages have their rates in the log, if these are long to compute.
+        interleaved: Whether the log holds each number of a group of runs side by side.
         grid: Whether steps end at the times of a grid.
     """
     facts = model.facts
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
-    more = {"inside": INSIDE_IN_SINGLE} if single else {}
     numbers: dict[str, Array] = {}
 
     def lifted(tape: Tape | None) -> Tape | None:
@@ -193,11 +203,27 @@ def dynamics_of(
         numbers=numbers,
         samples=None if plan.sampled is None else plan.sampled.between,
         leaning=len(facts.leaning),
+        quaternions=tuple(map(tuple, facts.quaternions)),
         stiffness=stiffness,
         log=log,
+        logged_stages=logged_stages if is_long(rate, facts) else 0,
+        interleaved=interleaved,
         grid=grid,
-        **more,
+        inside=INSIDE_IN_SINGLE if single else INSIDE,
     )
+
+
+def log_width(model: Model, stages: int) -> int:
+    """Return how many numbers of a step are logged for the way back."""
+    facts = model.facts
+    size = len(facts.coordinates) + len(facts.independent)
+    return (1 + stages * is_long(tape_of(model, "state_rate"), facts)) * size + 2
+
+
+def is_long(rate: Tape, facts: Facts) -> bool:
+    """Return whether rates take longer to compute again than to write and read."""
+    size = len(facts.coordinates) + len(facts.independent)
+    return rate.n_operations > OPERATIONS_PER_LOGGED * size
 
 
 def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
@@ -209,8 +235,24 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
             "method='dopri5'"
         )
     tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
-    key = (method, d.samples, d.directions, d.stiffness, d.log, d.grid, *tapes)
-    return compiled(model, key, place, lambda: METHODS[method](d))
+    key = (
+        method,
+        d.samples,
+        d.directions,
+        d.stiffness,
+        d.log,
+        d.logged_stages,
+        d.interleaved,
+        d.grid,
+        *tapes,
+    )
+    return compiled(model, key, place, lambda: program_of(model, method, d))
+
+
+def program_of(model: Model, method: str, d: Dynamics) -> Program:
+    """Make the steps of a model."""
+    slopes = None if method in EXPORTED else tape_of(model, JACOBIAN)
+    return METHODS[method](replace(d, rate_jacobian=slopes))
 
 
 def compiled(

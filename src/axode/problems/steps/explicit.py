@@ -52,7 +52,7 @@ def fixed_step_program(
     """
     body = [_length(), *d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
     saved = _saved_steps(d) if gathering is None else gathering.each_step
-    body += [*d.closed(), *accept_step(d, "step"), *saved]
+    body += [*d.closed(), *accept_step(d, "step", rates=_rates(method)), *saved]
     ended = formula_tape(
         "active",
         {"status": 1, "step": 1, "n": 1},
@@ -71,6 +71,7 @@ def fixed_step_program(
         state=state,
         tables=tables,
         given=given | d.givens(),
+        interleaved=d.interleaved_tables,
         operations=(*first, While("active", (*body, check), counted=True)),
     )
 
@@ -94,7 +95,7 @@ def adaptive_explicit_program(method: ButcherTableau, d: Dynamics) -> Program:
         last = "k_n"
         body += d.rate_at("q_n", "nu_n", "t_n", last)
     dense = Evaluate(dense_tape(method, d), ("q_o", "nu_o", "w_o", "h_s", "part", *ks, "x"))
-    body += [*accept_step(d), count_steps(), *save_times([dense], "x")]
+    body += [*accept_step(d, rates=ks), count_steps(), *save_times([dense], "x")]
     body.append(Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1")))
     if d.stiffness:
         body.append(count_stiff_steps(d))

@@ -69,7 +69,7 @@ def radau9_program(d: Dynamics) -> Program:
     """Implicit steps as long as rtol and atol allow; states at the table's `times` go to `out`."""
     clip, rate = clip_step(d), d.rate_at("q", "nu", "t", "k1")
     n, x = d.n_k, d.n_q + d.n_nu
-    body: list[Operation] = [clip, whole_state(d), *rate, jacobian(d)]
+    body: list[Operation] = [clip, whole_state(d), *rate, *jacobian(d)]
     body += [
         Evaluate(
             _coefficients(), ("t", "h_s", "stage_times", "stages", "sides", "errors", *_scales())

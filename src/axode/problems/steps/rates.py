@@ -20,6 +20,7 @@ class Dynamics:
 
     Attributes:
         rate: q, nu, u (t, p) to the rates of q, nu and w.
+        rate_jacobian: The same to its derivatives by q, nu, u and t, for implicit steps.
         projection: q (t, p) to the nearest closed q, if anything can open.
         pivots: q (t, p) to numbers that vanish where a solve becomes singular, then pairs that
             vanish together where a wheel lies flat, if they can.
@@ -32,14 +33,19 @@ class Dynamics:
         numbers: Numbers of traced functions, by the buffers from which their tapes read them.
         inside: Part of half a step by which its ends are moved inwards to read held samples.
         stiffness: Whether explicit steps at the limit of stability are counted.
-        log: Whether accepted steps are written to a table `log`: q, nu, t before and the length.
+        log: Whether accepted steps are written to a table `log`: q and nu before, rates of stages,
+            t before and the length.
+        logged_stages: How many stages, from the first, have their rates in the log.
+        interleaved: Whether the log holds each number of a group of runs side by side.
         grid: Whether steps end at the times of a grid, besides those of samples.
+        quaternions: Places of each in q.
     """
 
     n_q: int
     n_nu: int
     n_u: int
     rate: Tape
+    rate_jacobian: Tape | None = None
     projection: Tape | None = None
     pivots: Tape | None = None
     input: Tape | None = None
@@ -52,12 +58,25 @@ class Dynamics:
     leaning: int = 0
     stiffness: bool = False
     log: bool = False
+    logged_stages: int = 0
+    interleaved: bool = False
     grid: bool = False
+    quaternions: tuple[tuple[int, ...], ...] = ()
 
     @property
     def n_k(self) -> int:
         """Length of a rate: q, nu and the two works."""
         return self.n_q + self.n_nu + 2
+
+    @property
+    def interleaved_tables(self) -> frozenset[str]:
+        """Tables that hold each number of a group of runs side by side."""
+        return frozenset({"log"}) if self.interleaved else frozenset()
+
+    @property
+    def log_width(self) -> int:
+        """Numbers per logged step."""
+        return (1 + self.logged_stages) * (self.n_q + self.n_nu) + 2
 
     @property
     def n_events(self) -> int:
@@ -186,7 +205,7 @@ class Dynamics:
         """Tables, by the width of their rows."""
         tables = {"out": self.n_k}
         if self.log:
-            tables["log"] = self.n_q + self.n_nu + 2
+            tables["log"] = self.log_width
         return tables | {"samples": self.n_u} if self.samples is not None else tables
 
 

@@ -130,7 +130,7 @@ def _jacobian(d: Dynamics) -> list[Operation]:
     timed = depends_on_time(d)
     scale = formula_tape("scale", {"h": 1}, lambda h: {"scale": [1.0 / (GAMMA * h[0])]})
     return [
-        jacobian(d, timed=timed),
+        *jacobian(d, timed=timed),
         Evaluate(scale, ("h_s", "scale")),
         FactorMatrix("jacobian", "scale", "matrix", "order", d.n_k, d.n_q + d.n_nu),
         *([rate_by_time(d)] if timed else []),

@@ -32,29 +32,36 @@ def count_saved_row() -> Evaluate:
     return Evaluate(tape, ("index", "due", "index"))
 
 
-def log_step(d: Dynamics) -> list[Operation]:
-    """Write an accepted step to the log, if there is one: its start, time and length."""
+def log_step(d: Dynamics, rates: Sequence[str]) -> list[Operation]:
+    """Write an accepted step to the log, if there is one: its start, rates, time and length."""
     if not d.log:
         return []
+    n, kept = d.n_q + d.n_nu, rates[: d.logged_stages]
     sizes = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1, "logged": 1, "commit": 1}
-    tape = formula_tape(
-        "log_step",
-        sizes,
-        lambda q, nu, t, h, logged, commit: {
-            "row": [*q, *nu, *t, *h],
+
+    def row(
+        q: Vector, nu: Vector, t: Vector, h: Vector, logged: Vector, commit: Vector, **ks: Vector
+    ) -> dict[str, Vector]:
+        return {
+            "row": [*q, *nu, *(x for k in ks.values() for x in k[:n]), *t, *h],
             "place": logged,
             "logged": [logged[0] + commit[0]],
-        },
-    )
-    buffers = ("q_o", "nu_o", "t_o", "h_s", "logged", "commit", "log_row", "log_place", "logged")
-    return [Evaluate(tape, buffers), WriteRow("log", "log_place", "log_row", "commit")]
+        }
+
+    tape = formula_tape("log_step", sizes | dict.fromkeys(kept, d.n_k), row)
+    given = ("q_o", "nu_o", "t_o", "h_s", "logged", "commit", *kept)
+    return [
+        Evaluate(tape, (*given, "log_row", "log_place", "logged")),
+        WriteRow("log", "log_place", "log_row", "commit"),
+    ]
 
 
-def accept_step(d: Dynamics, *counts: str) -> list[Operation]:
+def accept_step(d: Dynamics, *counts: str, rates: Sequence[str] = ()) -> list[Operation]:
     """Find the status of the new state, and replace the old one by it if the step is accepted.
 
     A crossing or a small pivot stops the run before the step, so that it can be located. The
-    buffers `counts` are set to those of the same name with _n; accepted steps are logged.
+    buffers `counts` are set to those of the same name with _n; accepted steps are logged, with what
+    the buffers `rates` hold if the log has rates.
     """
     sizes = {"status": 1, "accepted": 1, "seen": 1, "q_n": d.n_q, "nu_n": d.n_nu}
     made = ["status", "commit", "seen"]
@@ -101,7 +108,7 @@ def accept_step(d: Dynamics, *counts: str) -> list[Operation]:
         return {"status": [after], "commit": [commit], "seen": [seen], **made}
 
     decide = Evaluate(formula_tape("accept", sizes, accept), (*sizes, *made))
-    return [*d.watched("q_n", "nu_n", "t_n", "_n"), decide, _commit(d, counts), *log_step(d)]
+    return [*d.watched("q_n", "nu_n", "t_n", "_n"), decide, _commit(d, counts), *log_step(d, rates)]
 
 
 def _crossed(before: Vector, after: Vector, directions: Sequence[int]) -> Vector:

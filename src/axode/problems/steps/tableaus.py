@@ -40,6 +40,11 @@ class ButcherTableau:
         return tuple(sum(row, Fraction()) for row in self.stages)
 
     @property
+    def used_stages(self) -> int:
+        """Number of stages that the end of a step depends on."""
+        return max(i for i, weight in enumerate(self.weights) if weight) + 1
+
+    @property
     def first_same_as_last(self) -> bool:
         """True if the last stage is the end of the step, so that its rate begins the next one."""
         return (*self.stages[-1], Fraction()) == self.weights
@@ -87,3 +92,5 @@ DOPRI5 = ButcherTableau(
         0 40617522/29380423 -110615467/29380423 69997945/29380423
     """),
 )
+
+EXPLICIT_METHODS = {method.name: method for method in (RK4, DOPRI5)}

@@ -17,13 +17,13 @@ from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.system import System
 
 SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that still is one
-DOUBTFUL = 1e-9  # below it, direct dynamics keeps fewer than seven digits
+DOUBTFUL = 1e-9  # below it, forward dynamics keeps fewer than seven digits
 LIGHT = 1e-7  # of the heaviest body: what is lighter may as well be massless
 MOST_NAMES = 8  # of bodies in one message
 
 
 def check_inertia(system: System) -> None:
-    """Warn of motions that nothing resists: without them direct dynamics is not defined.
+    """Warn of motions that nothing resists: without them forward dynamics is not defined.
 
     Kinematics, mass matrix and inverse dynamics are, so the mechanism is not refused; whatever
     needs accelerations raises `system.missing_inertia`.
@@ -34,7 +34,7 @@ def check_inertia(system: System) -> None:
     """
     missing = system.missing_inertia
     if missing is not None:
-        what = "Direct dynamics is not defined; kinematics and inverse dynamics are computed."
+        what = "Forward dynamics is not defined; kinematics and inverse dynamics are computed."
         warnings.warn(f"{missing}\n  {what}", Doubtful, stacklevel=level_outside())
 
 
@@ -124,7 +124,7 @@ def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) 
     elif smallest < DOUBTFUL:
         digits = max(round(16 + math.log10(smallest)), 0)
         message = (
-            f"{name}: bodies of very different mass leave direct dynamics about {digits} digits; "
+            f"{name}: bodies of very different mass leave forward dynamics about {digits} digits; "
             f"check {', '.join(body.name for body in suspects[:MOST_NAMES])}"
         )
     else:

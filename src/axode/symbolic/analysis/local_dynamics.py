@@ -1,4 +1,4 @@
-r"""Direct dynamics at a state with its derivatives by coordinates and speeds, as numbers (X).
+r"""Forward dynamics at a state with its derivatives by coordinates and speeds, as numbers (X).
 
 The derivatives along the tangents, :math:`\partial\dot\nu/\partial\xi`, are those by coordinates
 that the constraints on positions let change, :math:`\delta q = T \xi`:
@@ -42,7 +42,7 @@ class LocalValues:
 
 
 class LocalDynamics:
-    """Direct dynamics of some equations, evaluated at one state after the other."""
+    """Forward dynamics of some equations, evaluated at one state after the other."""
 
     def __init__(self, e: Equations, forces: bool) -> None:
         self._sizes = [1, len(e.system.tangents.asked), len(e.independent), len(e.inputs)]
@@ -68,7 +68,7 @@ class LocalDynamics:
 
 
 def local_dynamics(e: Equations, *, forces: bool = False) -> LocalDynamics:
-    """Direct dynamics of some equations, made once."""
+    """Forward dynamics of some equations, made once."""
     made = _MADE.setdefault(e, {})
     if forces not in made:
         made[forces] = LocalDynamics(e, forces)

@@ -1,4 +1,4 @@
-r"""Direct dynamics of a tree by articulated bodies at rest, joints free or coupled (D).
+r"""Forward dynamics of a tree by articulated bodies at rest, joints free or coupled (D).
 
 Velocity products are in the forces already, from :func:`newton_euler` at zero acceleration, so that
 only the inertia is left to invert, at a cost linear in the links:

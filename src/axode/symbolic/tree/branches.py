@@ -109,7 +109,7 @@ class BranchDynamics:
     of what outer branches leave there,
 
     .. math:: \hat M = M + S^T N S, \quad \hat F = F + X^T N S, \quad
-              K = -\hat M^{-1} \hat F^T, \quad N' = \hat F K + X^T N X,          \tag{X14}
+              K = -\hat M^{-1} \hat F^T, \quad N' = \hat F K + X^T N X,          \tag{X15}
 
     and the same with E, T and Z for what turns the fork, on which wrenches of (X4) depend.
 
@@ -284,7 +284,7 @@ def _add(sums: dict[int, SX], key: int, x: SX) -> None:
 def _eliminate(
     tree: Tree, run: list[int], columns: list[LinkColumns], armature: SX, outer: list[_Branch]
 ) -> _Branch:
-    """Eliminate a branch from which others grow that have been eliminated.  (X14)"""
+    """Eliminate a branch from which others grow that have been eliminated.  (X15)"""
     links = tuple(tree.links[i] for i in run)
     speeds = [k for link in links for k in link.speeds]
     pairs = PairBlocks(tree, columns)

@@ -1,4 +1,4 @@
-r"""Recursions on the tree: inverse dynamics, inertia matrix, direct dynamics (D).
+r"""Recursions on the tree: inverse dynamics, inertia matrix, forward dynamics (D).
 
 Everything is kept in link frames about link origins, on accelerations instead of spatial vectors,
 because that is where the operations are fewest.
