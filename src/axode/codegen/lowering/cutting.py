@@ -97,6 +97,16 @@ class Plan:
         ]
 
 
+@lru_cache(maxsize=4)
+def _prepare(tape: Tape) -> tuple[Tape, list[ColumnSet]]:
+    """A tape that several functions compute, and its columns that are computed alike.
+
+    Reciprocals are values of it; otherwise each function would divide anew.
+    """
+    tape = share_reciprocals(tape)
+    return tape, last_columns(tape)
+
+
 @lru_cache(maxsize=8)
 def plan_with_columns(tape: Tape, on_vectors: bool = False) -> Plan:
     """Cut a tape into chunks, columns of its result that are computed alike in one of them.
@@ -107,10 +117,10 @@ def plan_with_columns(tape: Tape, on_vectors: bool = False) -> Plan:
     """
     longest = _longest_function(tape, on_vectors)
     plain = _cut(tape, longest, CHUNK)
+    sets: list[ColumnSet] = []
     if len(plain) > 1:
-        tape = share_reciprocals(tape)  # otherwise each function would divide anew
+        tape, sets = _prepare(tape)
         plain = _cut(tape, longest, CHUNK)
-    sets = last_columns(tape) if len(plain) > 1 else []
     shared = sum(len(columns.values) for columns in sets)
     if not sets or shared * FEWEST_IN_COLUMNS < tape.n_operations:
         return plan(tape, stores=MOST_STORES, chunks=plain)
