@@ -12,6 +12,7 @@ from axode.model.function_source import graph_tape
 from axode.symbolic import lifted_derivatives
 from axode.symbolic.derivative_names import TableName
 from axode.symbolic.derivative_tables import derivative_graph
+from axode.symbolic.functions import function_graph
 from axode.symbolic.tree.branches import branches_of
 
 TURNED = 1e-6  # [rad] between axes that are almost parallel
@@ -51,14 +52,22 @@ def walker(mass: float = 2.0, axes: tuple[object, ...] = ("x", "y")) -> ax.Mecha
     return mechanism
 
 
-def tables(mechanism: ax.Mechanism, monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
-    """Tables of derivatives at random states, branch by branch and by one factorization."""
+def tables(
+    mechanism: ax.Mechanism, monkeypatch: pytest.MonkeyPatch, *, rates: bool = False
+) -> list[np.ndarray]:
+    """Tables of derivatives at random states, branch by branch and by one factorization.
+
+    Those of accelerations, or of the rates of states.
+    """
     equations, found = mechanism.derive(), []
     rng = np.random.default_rng(2)
     for branched in (True, False):
         monkeypatch.setattr(lifted_derivatives, "uses_branches", lambda tree, b=branched: b)
         by = TableName("forward_dynamics", ("q", "nu", "u"))
-        tape = graph_tape(derivative_graph(equations, by, fixed=True))
+        table = derivative_graph(equations, by, fixed=True)
+        if rates:
+            table = function_graph(equations, "state_rate_jacobian", fixed=True)
+        tape = graph_tape(table)
         if not found:
             arrays = [rng.normal(size=(5, *port.shape)) for port in tape.inputs]
             for four in map(list, equations.system.tree.quaternions):
@@ -76,6 +85,12 @@ def test_branches_give_what_one_factorization_gives(mechanism, monkeypatch):
     branched, whole = tables(mechanism(), monkeypatch)
     size = np.abs(whole).max(axis=(1, 2), keepdims=True)
     assert np.abs((branched - whole) / size).max() < DIGITS
+
+
+def test_branches_give_rates_of_states(monkeypatch):
+    """What implicit steps need, every coordinate of the quaternions included."""
+    branched, whole = tables(walker(), monkeypatch, rates=True)
+    assert np.abs(branched - whole).max() < DIGITS * np.abs(whole).max()
 
 
 def test_branches_end_at_forks():

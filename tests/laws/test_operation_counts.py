@@ -7,12 +7,16 @@ import pytest
 import axode as ax
 from axode.codegen.tape.tape import Tape
 from axode.symbolic.algebra.linear import Factor
+from axode.symbolic.derivative_names import TableName
+from axode.symbolic.derivative_tables import derivative_graph
 from axode.symbolic.formulations.recursive import ALWAYS_ARTICULATED, RecursiveFormulation
 from random_mechanisms import arm, chain, platform
 
 ARM_INVERSE = 1600
 ARM_DIRECT = 3500
 PLATFORM_DIRECT = 5000
+PLATFORM_DERIVATIVES = 14_500
+HUNG_PLATFORM_DERIVATIVES = 20_000
 CHAIN_OF_64 = 45_000
 LINEAR = 2.2  # operations of twice the links: 2 if linear, 4 if quadratic, 8 if cubic
 LEG_SPREAD = 0.15  # legs differ a little in which of their entries are zero
@@ -43,6 +47,20 @@ def test_direct_dynamics_of_a_seven_axis_arm():
 )
 def test_direct_dynamics_of_a_platform_on_six_legs(independent):
     assert direct(platform(6), independent) <= PLATFORM_DIRECT
+
+
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (platform, PLATFORM_DERIVATIVES),
+        (lambda: ax.gallery.build("gough_stewart"), HUNG_PLATFORM_DERIVATIVES),
+    ],
+    ids=["floating", "hung on a leg"],
+)
+def test_derivatives_of_platforms_on_six_legs(make, most):
+    """Differentiated row by row instead of leg by leg, these take 25 000 and more."""
+    graph = derivative_graph(make().derive(), TableName("forward_dynamics"), fixed=True)
+    assert Tape.from_casadi(graph.function).n_operations <= most
 
 
 def test_direct_dynamics_of_a_long_chain_grows_linearly():

@@ -154,6 +154,7 @@ def test_small_systems_are_solved_both_ways(seed, n):
     block = Block.of(SX(A))
     agree(A @ number(block.solve(SX(b))), b, 1e-11, "A x = b")
     agree(A.T @ number(block.solve_transposed(SX(b))), b, 1e-11, "A^T x = b")
+    agree(A @ number(block.inverted()), np.eye(n), 1e-11, "A A^-1")
     reflections, triangle = householder(SX(A))
     turned = SX.eye(A.shape[0])
     for reflection in reflections:

@@ -63,6 +63,7 @@ def test_columns_of_long_tapes_have_one_function(monkeypatch, lanes, stores):
     tape = solve()
     monkeypatch.setattr(packed_function, "best_packing", lambda _: None)
     monkeypatch.setattr(cutting, "LONGEST_FUNCTION", 60)
+    monkeypatch.setattr(cutting, "LONGEST_ON_VECTORS", 60)
     monkeypatch.setattr(cutting, "CHUNK", 40)
     monkeypatch.setattr(cutting, "MOST_STORES", stores)
     monkeypatch.setenv("AXODE_CACHE", "off")

@@ -254,7 +254,7 @@ def cut_into(monkeypatch, longest, chunk):
     """Cut tapes shorter than usual, in the IR and in the size of the work array alike."""
     plan = lowering.plan
 
-    def shorter(tape, **uncut):
+    def shorter(tape, on_vectors=False, **uncut):
         return plan(tape, **uncut) if uncut else plan(tape, longest, chunk)
 
     monkeypatch.setattr("axode.codegen.lowering.batch_loop.plan_with_columns", shorter)

@@ -53,7 +53,9 @@ def test_all_widths_agree_with_numpy(tape, lanes, cut, monkeypatch):
         ):
             monkeypatch.setattr(
                 f"axode.codegen.lowering.{place}",
-                lambda t, **uncut: lowering.plan(t, **uncut or {"longest": 100, "chunk": 300}),
+                lambda t, on_vectors=False, **uncut: lowering.plan(
+                    t, **uncut or {"longest": 100, "chunk": 300}
+                ),
             )
     monkeypatch.setenv("AXODE_CACHE", "off")
     arrays = samples(tape, SAMPLES)

@@ -59,7 +59,7 @@ class InverseDerivatives:
     def _accelerations(self) -> SX:
         """All accelerations, from those asked for."""
         c = self.complement
-        return c.expand(c.to_base_acceleration(self.equations.nu_dot)) + c.sigma_0
+        return c.expand(c.to_base_acceleration(self.equations.nu_dot, by_inverse=True)) + c.sigma_0
 
     @cached_property
     def _need(self) -> SX:
@@ -190,7 +190,7 @@ class InverseDerivatives:
             table = ca.substitute(table, self.z, self._virtual)
         if self.motors:
             table = ca.substitute(table, e.u, inputs)
-        return self.system.at_speeds(table)
+        return self.system.at_speeds(table, by_inverse=True)
 
     def _by_plain_differentiation(self, by: Sequence[str]) -> SX:
         """For motors that repeat each other and still are too few: of the whole expression."""

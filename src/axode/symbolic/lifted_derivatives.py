@@ -13,21 +13,21 @@ follow by the factors that solved the equations in the first place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import casadi as ca
 
 from axode.symbolic.algebra.linear import Factor
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
 from axode.symbolic.constraints.complement import Complement
 from axode.symbolic.constraints.rows import column_of
 from axode.symbolic.constraints.tangents import position_rows
 from axode.symbolic.equations import Equations
+from axode.symbolic.leg_derivatives import Change, HeldLink, LegSymbols, TreeDerivatives, keep_rows
 from axode.symbolic.tree.branches import BranchDynamics, branches_of
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.tree.recursions import newton_euler
 
 FEWEST_IN_BRANCHES = 12  # speeds; of fewer, one factorization takes as few operations
 
@@ -57,6 +57,7 @@ class Direction:
         G: Change of G for these.
         q: Displacement, in speeds; None where the configuration stays.
         beside: Parameters, or time, that change by one in one column each.
+        projected: Theta_0^T G, where it was found with fewer operations than from G.
     """
 
     v: SX
@@ -64,6 +65,7 @@ class Direction:
     G: SX
     q: SX | None = None
     beside: SX | None = None
+    projected: SX | None = None
 
 
 class LiftedDynamics:
@@ -94,11 +96,15 @@ class LiftedDynamics:
         return self.of_tree.inertia + ca.diag(ca.sparsify(self.system.forces.armature))
 
     @cached_property
+    def applied(self) -> SX:
+        """What acts but for constraints: Q + B u."""
+        forces = self.system.forces
+        return forces.dissipative + forces.elastic + ca.densify(forces.B @ self.system.u)
+
+    @cached_property
     def acting(self) -> SX:
         """Everything that acts: Q + B u + A^T lambda."""
-        forces = self.system.forces
-        acting = forces.dissipative + forces.elastic + ca.densify(forces.B @ self.system.u)
-        return acting + ca.densify(self.complement.A_read.T @ self.force)
+        return self.applied + ca.densify(self.complement.A_read.T @ self.force)
 
     @cached_property
     def needed(self) -> SX:
@@ -133,15 +139,18 @@ class LiftedDynamics:
 
     def project(self, direction: Direction) -> SX:
         """Theta_0^T G of a direction."""
-        L, Y = self.complement.factors
-        return ca.sparsify(Y.T @ (L.T @ direction.G))
+        if direction.projected is not None:
+            return ca.sparsify(direction.projected)
+        L, P, Y = self.complement.stages
+        return ca.sparsify(Y.T @ (P.T @ (L.T @ direction.G)))
 
     # directions ----------------------------------------------------------------------------------
 
     @cached_property
     def along_tangents(self) -> Direction:
         """Unit displacements of the tangents' base."""
-        return self.displaced(self.system.tangents.Theta_0)
+        q = self.system.tangents.Theta_0
+        return self._followed_by_legs(q) if self.complement.legs else self.displaced(q)
 
     @cached_property
     def along_parameters(self) -> Direction:
@@ -158,6 +167,54 @@ class LiftedDynamics:
         rows = position_rows(self.system)
         residual = column_of([row.residual for row in rows if row.residual is not None])
         return self.system.tangents.particular(-ca.jacobian(residual, beside))
+
+    def _followed_by_legs(self, q: SX | None) -> Direction:
+        """What displacements, or unit speeds of the base, change where legs follow links."""
+        c, of = self.complement, self._of_others
+        rows = [r for r in range(len(self.system.kept)) if r not in c.leg_rows]
+        outside = [j for j in range(c.size) if j not in c.leg_speeds]
+        v = c.rest if q is None else self._solve_others(rows, self.along_q(self.rate[rows]) @ q)
+        change = Change(None if q is None else keep_rows(q, outside), v, SX(*v.shape))
+        v_all = sum((link.speeds(change) for link in self.held_links), v)
+        off = ca.jacobian(self.rate_change[rows], self.tree.v) @ v_all
+        if q is not None:
+            off += self.along_q(self.rate_change[rows]) @ q
+        change = replace(change, v_dot=self._solve_others(rows, off))
+        v_dot = sum((link.accelerations(change) for link in self.held_links), change.v_dot)
+        G = of.by_v @ v + of.inertia @ change.v_dot
+        if change.q is not None:
+            G += of.by_q @ change.q
+        L, P, Y = c.stages
+        inner = P.T @ (L.T @ G)
+        felt, wrenches = inner[: c.size, :], [inner[c.size :, :]]
+        for link in self.held_links:
+            own, others, wrench = link.forces(of, change)
+            G, felt = G + own, felt + others
+            wrenches.append(wrench)
+        felt = ca.vertcat(felt, wrenches[0] + ca.vertcat(*wrenches[1:]))
+        return Direction(v_all, v_dot, G, q, projected=Y.T @ felt)
+
+    def _solve_others(self, rows: list[int], off: SX) -> SX:
+        """Solve the rows of no leg for the dependent speeds that undo some velocities."""
+        right = SX(len(self.system.kept), off.shape[1])
+        if rows:
+            right[rows, :] = -off
+        return self.complement.particular(right, self.complement.leg_rows)
+
+    @cached_property
+    def held_links(self) -> list[HeldLink]:
+        """Links that legs are held at, in the order of the complement's."""
+        c, symbols = self.complement, LegSymbols(self.tree, self.v_dot, self.force)
+        legs = {key: [leg for leg in c.legs if leg.held_at == key] for key in c.far_links}
+        return [HeldLink(symbols, c, own) for own in legs.values()]
+
+    @cached_property
+    def _of_others(self) -> TreeDerivatives:
+        """Derivatives of G without the forces of legs."""
+        kept = [r for r in range(len(self.system.kept)) if r not in self.complement.leg_rows]
+        acting = self.applied + ca.densify(self.complement.A_read[kept, :].T @ self.force[kept])
+        by_q = self.of_tree.by_q - self.along_q(acting)
+        return TreeDerivatives(by_q, self.G_v, self.inertia)
 
     def displaced(self, q: SX, beside: SX | None = None) -> Direction:
         r"""What a displacement changes at fixed speeds and accelerations of the base.
@@ -191,6 +248,8 @@ class LiftedDynamics:
     @cached_property
     def along_speeds(self) -> Direction:
         """Unit changes of the base's speeds."""
+        if self.complement.legs:
+            return self._followed_by_legs(None)
         c = self.complement
         v = c.Theta_0
         v_dot = c.particular(-(ca.jacobian(self.rate_change, self.tree.v) @ v))
@@ -217,7 +276,7 @@ class LiftedDynamics:
         """Changes for unit speeds of a base as those for unit speeds asked for.  (N3)"""
         if complement.is_direct or not complement.asked:
             return changes
-        return complement.B.solve_transposed(ca.densify(changes).T).T
+        return ca.densify(changes) @ complement.B_inverse
 
     def put_together(
         self, changes: dict[str, SX], directions: dict[str, Direction]
@@ -282,9 +341,7 @@ class ForwardDerivatives:
         """All accelerations."""
         c, system, lifted = self.complement, self.system, self.lifted
         if self.branches is not None:
-            still = system.still_tree
-            need = newton_euler(still, system.regrouped, still.motion(still.v, None))
-            return self.branches.accelerations(lifted.acting - need)
+            return self.branches.accelerations(lifted.acting - self.branches.bias)
         need = lifted.of_tree.without_accelerations(system.tree.v) - system.forces.dissipative
         if system.kept:
             need += ca.densify(lifted.inertia @ c.sigma_0)
@@ -349,10 +406,24 @@ class ForwardDerivatives:
 
     def _rates(self, direction: Direction) -> SX:
         """Changes of the accelerations asked for, at fixed speeds of the base."""
-        solved = self._accelerations(self.lifted.project(direction))
+        felt = self.lifted.project(direction)
         if self.complement.is_direct:
-            return solved
-        return self.system.chosen(self.complement.Theta_0 @ solved + direction.v_dot)
+            return self._accelerations(felt)
+        if direction.q is None and self._drives_asked(direction.G):
+            return symmetric(self._response @ felt)
+        return self.system.chosen(direction.v_dot) + self._response @ felt
+
+    @cached_property
+    def _response(self) -> SX:
+        """Accelerations asked for that undo unit forces on the base's speeds."""
+        return self.factor.solve(self.system.chosen(self.complement.Theta_0).T, -1).T
+
+    def _drives_asked(self, G: SX) -> bool:
+        """Return whether inputs are unit forces on the speeds asked for, one each."""
+        unit = SX(G.shape[0], len(self.system.independent))
+        for k, j in enumerate(self.system.independent):
+            unit[j, k] = -1
+        return G.shape == unit.shape and is_zero(G - unit)
 
     def _row(
         self, value: SX, changes: dict[str, SX], directions: dict[str, Direction], by: Sequence[str]
@@ -368,4 +439,4 @@ class ForwardDerivatives:
             lam = ca.densify(self.complement.solve_transposed(force))
             table = ca.substitute(table, lifted.force, lam)
         table = ca.substitute(table, lifted.v_dot, self._value)
-        return system.at_speeds(table)
+        return system.at_speeds(table, by_inverse=True)

@@ -43,13 +43,13 @@ class RateDerivatives(ForwardDerivatives):
             "u": self.lifted.along_inputs(),
             "clock": self.lifted.displaced(SX(n, 1), t),
         }
-        changes = {name: self._change(d) for name, d in directions.items()}
+        changes = {name: self._change(name, d) for name, d in directions.items()}
         changes["u"][-2:, :] += ca.jacobian(self._powers, self.system.u)
         found = self.lifted.put_together(changes, directions)
         found["joints"] @= displacements(self.system)  # (X14)
         return self._resolved(ca.densify(ca.horzcat(*found.values())))
 
-    def _change(self, d: Direction) -> SX:
+    def _change(self, name: str, d: Direction) -> SX:
         """Changes of all rates along a direction, at fixed speeds of the base."""
         lifted, tree, c = self.lifted, self.system.tree, self.complement
         moved, work = tree.N @ d.v, ca.jacobian(self._powers, tree.v) @ d.v
@@ -62,7 +62,15 @@ class RateDerivatives(ForwardDerivatives):
             solved = self._accelerations(lifted.project(d))
             felt = c.solve_transposed(d.G + lifted.inertia @ (c.Theta_0 @ solved))
             work += ca.jacobian(self._powers, lifted.force) @ felt
-        return ca.vertcat(moved, self._rates(d), work)
+        return ca.vertcat(moved, self._accelerated(name, d), work)
+
+    def _accelerated(self, name: str, d: Direction) -> SX:
+        """Changes of the accelerations asked for; in a tree the tangents are all joints."""
+        if self.branches is None:
+            return self._rates(d)
+        if name in ("joints", "nu"):
+            return self._of_branches(self.branches, "nu" if name == "nu" else "q")
+        return -(self.branches.by_force @ ca.sparsify(d.G))
 
 
 def displacements(system: System) -> SX:

@@ -20,7 +20,8 @@ from axode.symbolic.algebra.rank import least_norm, weakest_rows
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
-from axode.symbolic.constraints.complement import Complement, HeldLoop
+from axode.symbolic.constraints.complement import Complement
+from axode.symbolic.constraints.held_loops import held_loops
 from axode.symbolic.constraints.loops import loop_rows
 from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
 from axode.symbolic.constraints.rows import (
@@ -118,7 +119,9 @@ class System:
         """Theta and the solves behind it."""
         bias = column_of([row.bias for row in self.kept])
         independent = list(self.independent)
-        return Complement.of(self.A, self.b, bias, self.report, independent, self._legs())
+        return Complement.of(
+            self.A, self.b, bias, self.report, independent, held_loops(self.tree, self.kept)
+        )
 
     @cached_property
     def tangents(self) -> Complement:
@@ -126,23 +129,6 @@ class System:
         from axode.symbolic.constraints.tangents import find_tangents
 
         return find_tangents(self)
-
-    def _legs(self) -> tuple[HeldLoop, ...]:
-        """Loops that are held at a point, all of whose rows were kept."""
-        ports = {id(row.port): row.port for row in self.kept if row.port is not None}
-        legs = []
-        for key, port in ports.items():
-            held = [row for row in self.kept if id(row.port) == key]
-            rows = tuple(r for r, row in enumerate(self.kept) if row.owner == held[0].owner)
-            if len(rows) != len(held):
-                continue  # other rows of this loop hold more than the point
-            F = ca.vertcat(*[row.direction.T for row in held if row.direction is not None])
-            J = SX(3, self.tree.v.shape[0])
-            for i, velocity in enumerate(port.velocity):
-                for speed, value in velocity.items():
-                    J[i, speed] = value
-            legs.append(HeldLoop(rows, F, J))
-        return tuple(legs)
 
     @cached_property
     def leaning(self) -> tuple[Contact, ...]:
@@ -198,11 +184,17 @@ class System:
         """The entries of a column of all speeds that belong to the independent ones."""
         return x[list(self.independent), :] if self.independent else SX.zeros(0, 1)
 
-    def at_speeds(self, expression: SX) -> SX:
-        """An expression of all speeds as one of the independent ones."""
+    def at_speeds(self, expression: SX, by_inverse: bool = False) -> SX:
+        """An expression of all speeds as one of the independent ones.
+
+        Args:
+            expression: Expression of all speeds.
+            by_inverse: Whether it contains `Complement.B_inverse` already.
+        """
         if self.tree.v.shape[0] == 0:
             return expression
-        return ca.substitute(expression, self.tree.v, self.complement.speeds(self.nu))
+        v = self.complement.speeds(self.nu, by_inverse)
+        return ca.substitute(expression, self.tree.v, v)
 
 
 @dataclass(frozen=True)

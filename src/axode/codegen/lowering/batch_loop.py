@@ -29,7 +29,7 @@ WORK_ALIGNMENT = 64
 def work_size(tape: Tape, lanes: int) -> int:
     """Bytes of the work array that ``map`` needs."""
     buffers = 0 if lanes == 1 else sum(port.size for port in (*tape.inputs, *tape.outputs))
-    return (plan_with_columns(tape).n_slots + buffers) * lanes * 8
+    return (plan_with_columns(tape, lanes > 1).n_slots + buffers) * lanes * 8
 
 
 def module(tape: Tape, lanes: int) -> str:

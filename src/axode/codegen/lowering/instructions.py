@@ -16,9 +16,7 @@ from axode.codegen.lowering.transposes import Transposes, blocks
 from axode.codegen.math.elementary import COMPARISONS, RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LOGICAL, Kind
-
-# From so many divisions by one value on, they are multiplications by its reciprocal.
-SHARED_DIVISIONS = 3
+from axode.codegen.tape.reciprocals import SHARED_DIVISIONS
 
 # Lines after which a value is read from its slot again: LLVM would keep a copy on the stack.
 READ_AGAIN = 150

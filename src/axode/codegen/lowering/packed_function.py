@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from axode.codegen.lowering.column_functions import ColumnLowering
 from axode.codegen.lowering.cutting import LONGEST_FUNCTION, UNCUT, plan, plan_with_columns
-from axode.codegen.lowering.instructions import SHARED_DIVISIONS, ChunkLowering
+from axode.codegen.lowering.instructions import ChunkLowering
 from axode.codegen.lowering.ir import Writer
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LEAVES, Kind
 from axode.codegen.tape.packing import LANES_PER_INSTRUCTION, MISSING, Packing, Vector, best_packing
+from axode.codegen.tape.reciprocals import SHARED_DIVISIONS
 from axode.codegen.tape.tape import Tape
 
 # Most instructions of a packed tape, moves counted: it cannot be cut.
@@ -106,7 +107,7 @@ def lower_tape(tape: Tape, lanes: int) -> list[ChunkLowering]:
     packing = best_packing(tape) if lanes == 1 and short else None
     if packing is not None and packing.cost <= LONGEST_PACKED:
         return [PackedLowering(tape, packing)]
-    cut = plan_with_columns(tape)
+    cut = plan_with_columns(tape, lanes > 1)
     own = None if cut.columns is None else cut.columns.chunk
     return [
         ColumnLowering(cut, number, lanes) if number == own else ChunkLowering(cut, number, lanes)

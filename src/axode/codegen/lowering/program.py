@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from axode.codegen.lowering.cutting import plan_with_columns
+from axode.codegen.lowering.cutting import slots_needed
 from axode.codegen.lowering.elimination import stride, workspace
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit
@@ -288,7 +288,7 @@ class Program:
     def work_size(self, lanes: int) -> int:
         """Bytes of the work array that one thread needs."""
         external = 0 if lanes == 1 else sum(self.external.values())
-        slots = max((plan_with_columns(tape).n_slots for tape in self.tapes), default=0)
+        slots = max(map(slots_needed, self.tapes), default=0)
         own = (sum(self.local.values()) + external + slots) * lanes * 8
         if lanes > 1 or not self.columns:
             return own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from axode.codegen.lowering.cutting import Plan, plan_with_columns
+from axode.codegen.lowering.cutting import Plan, slots_needed
 from axode.codegen.lowering.derivative_columns import (
     column_functions,
     write_columns,
@@ -178,7 +178,7 @@ class ProgramWriter:
             self.wide_places[name] = self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
             offset += size
         self._wide_slots = self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
-        offset += max(plan_with_columns(tape).n_slots for tape in self.program.along.values())
+        offset += max(map(slots_needed, self.program.along.values()))
         return self.emit(f"getelementptr {vector}, ptr {work}, i64 {offset}")
 
     def _item(self, position: int, kind: str) -> str:

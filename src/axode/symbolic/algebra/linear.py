@@ -8,7 +8,7 @@ Householder reflections, which need no pivoting.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 
@@ -145,6 +145,7 @@ class Block:
     inverse: SX | None = None  # up to three by three
     reflections: tuple[Reflection, ...] = ()  # larger: they turn the matrix into R
     R: SX | None = None
+    transposed: bool = False  # whether they turn its transpose into R
 
     @classmethod
     def of(cls, matrix: SX) -> Block:
@@ -158,6 +159,17 @@ class Block:
         reflections, R = householder(matrix)
         return cls(n, _least_share(R, [1e-300] * n), reflections=reflections, R=R)
 
+    @classmethod
+    def of_rows(cls, matrix: SX) -> Block:
+        """Prepare a square matrix for solving, rows of which are computed alike.
+
+        Rows of equal limbs are then columns that are reflected side by side.
+        """
+        block = cls.of(matrix.T)
+        if block.inverse is not None:
+            return cls.of(matrix)
+        return replace(block, transposed=True)
+
     def pivot_against(self, lengths: Sequence[float]) -> SX:
         """The pivot against usual lengths of the columns, of a block too large for a closed form.
 
@@ -170,16 +182,34 @@ class Block:
         """Solve matrix x = b."""
         if self.inverse is not None:
             return self.inverse @ b
+        return self._solve_across(b) if self.transposed else self._solve_along(b)
+
+    def solve_transposed(self, b: SX) -> SX:
+        """Solve matrix^T x = b."""
+        if self.inverse is not None:
+            return self.inverse.T @ b
+        return self._solve_along(b) if self.transposed else self._solve_across(b)
+
+    def inverted(self) -> SX:
+        """The inverse, for as many right-hand sides as there are rows or more."""
+        if self.inverse is not None:
+            return self.inverse
+        assert self.R is not None
+        x = _back_substitute(self.R, SX.eye(self.size)).T
+        for reflection in reversed(self.reflections):
+            reflection.apply(x)
+        return x if self.transposed else x.T
+
+    def _solve_along(self, b: SX) -> SX:
+        """Solve with what the reflections turn into R."""
         assert self.R is not None
         x = SX(ca.densify(b))
         for reflection in self.reflections:
             reflection.apply(x)
         return _back_substitute(self.R, x)
 
-    def solve_transposed(self, b: SX) -> SX:
-        """Solve matrix^T x = b."""
-        if self.inverse is not None:
-            return self.inverse.T @ b
+    def _solve_across(self, b: SX) -> SX:
+        """Solve with its transpose."""
         assert self.R is not None
         x = _forward_substitute(self.R.T, b)
         for reflection in reversed(self.reflections):

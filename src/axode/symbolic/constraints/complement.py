@@ -23,6 +23,7 @@ import numpy as np
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
+from axode.symbolic.constraints.held_loops import HeldLoop
 from axode.symbolic.constraints.redundant_rows import RankReport, Units
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
@@ -135,18 +136,6 @@ def _is_accurate(cheap: Partition, direct: Partition, report: RankReport) -> boo
 
 
 @dataclass(frozen=True)
-class HeldLoop:
-    """Rows of one loop whose far side is held at a point: A x = own x - F (J x).
-
-    Where nothing else mentions the leg's own speeds, they follow from the point's velocity alone.
-    """
-
-    rows: tuple[int, ...]
-    F: SX  # rows x 3
-    J: SX  # 3 x speeds
-
-
-@dataclass(frozen=True)
 class Complement:
     """Theta, s and the solves behind them, for one choice of independent speeds."""
 
@@ -190,72 +179,100 @@ class Complement:
         """Return whether a leg's speeds follow from its point's velocity and serve nothing else."""
         blocks = [block for block in self.base.blocks if set(block[0]) & set(leg.rows)]
         own = {j for _, columns in blocks for j in columns}
-        far = {j for j in range(self.size) if any(leg.J.has_nz(i, j) for i in range(3))}
+        far = {j for j in range(self.size) if leg.far_twist[:, j].nnz()}
         inside = all(set(rows) <= set(leg.rows) for rows, _ in blocks)
         closed = set(self._mentioned(leg.rows)) <= own | far and not own & far
         elsewhere = [r for r in range(self.A.shape[0]) if r not in leg.rows]
-        return inside and closed and not own & set(self._mentioned(tuple(elsewhere)))
+        whole = len(blocks) == 1 and len(own) == 3 if leg.turned else True
+        return inside and closed and whole and not own & set(self._mentioned(tuple(elsewhere)))
 
     @cached_property
-    def factors(self) -> tuple[SX, SX]:
-        r"""Theta_0 = L Y, by way of the velocities of the points that legs are held at.
+    def leg_rows(self) -> frozenset[int]:
+        """Rows of all legs."""
+        return frozenset(r for leg in self.legs for r in leg.rows)
 
-        .. math:: Y = \begin{bmatrix} \Theta_r \\ J \Theta_r \end{bmatrix}, \qquad
-                  L = \operatorname{diag}(1, A_d^{-1} F)                           \tag{N6}
+    @cached_property
+    def leg_speeds(self) -> frozenset[int]:
+        """Speeds of all legs."""
+        blocks = [columns for rows, columns in self.base.blocks if set(rows) & self.leg_rows]
+        return frozenset(j for columns in blocks for j in columns)
 
-        Projecting a leg's inertia to its point first, three by three, costs less than projecting
-        it to all independent speeds.
-        """
-        leg_rows = {r for leg in self.legs for r in leg.rows}
+    @cached_property
+    def far_links(self) -> tuple[tuple[int, int], ...]:
+        """Links that legs are held at, each with the ancestor against which it moves."""
+        return tuple(dict.fromkeys(leg.held_at for leg in self.legs))
+
+    @cached_property
+    def rest(self) -> SX:
+        """Rows of Theta_0 that are not a leg's."""
         rest = SX(self.size, len(self.base.independent))
         for k, j in enumerate(self.base.independent):
             rest[j, k] = 1
         for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
-            if not set(rows) & leg_rows:
+            if not set(rows) & self.leg_rows:
                 self._place(rest, block, rows, columns)
-        L = SX(self.size, self.size + 3 * len(self.legs))
-        own_speeds = {
-            j for rows, columns in self.base.blocks if set(rows) & leg_rows for j in columns
-        }
-        for j in range(self.size):
-            if j not in own_speeds:
-                L[j, j] = 1
-        Y = [rest]
-        for number, leg in enumerate(self.legs):
-            first = self.size + 3 * number
-            L[:, first : first + 3] = self._leg_speeds(leg)
-            Y.append(leg.J @ rest)
-        return L, ca.vertcat(*Y)
+        return rest
 
-    def _leg_speeds(self, leg: HeldLoop) -> SX:
-        """A leg's speeds for unit velocities of its point: speeds x 3."""
-        x = SX(self.size, 3)
+    @cached_property
+    def stages(self) -> tuple[SX, SX, SX]:
+        r"""Theta_0 = L P Y, by way of the points that legs are held at and the links they are of.
+
+        .. math:: Y = \begin{bmatrix} \Theta_r \\ T \Theta_r \end{bmatrix}, \qquad
+                  P = \operatorname{diag}(1, [-\hat p, 1]), \qquad
+                  L = \operatorname{diag}(1, A_d^{-1} F)                           \tag{N6}
+
+        T are twists of these links for unit speeds, p the points. Projecting a leg's inertia to its
+        point first, three by three, costs less than projecting it to all independent speeds, and
+        legs of one link are added up there.
+        """
+        others = SX(self.size, self.size)
+        for j in set(range(self.size)) - self.leg_speeds:
+            others[j, j] = 1
+        L = ca.horzcat(others, *[self.leg_inverse(leg) @ leg.F for leg in self.legs])
+        links = {key: k for k, key in enumerate(self.far_links)}
+        twists = {links[leg.held_at]: leg.far_twist for leg in self.legs}
+        P = SX(self.size + 3 * len(self.legs), self.size + 6 * len(links))
+        P[: self.size, : self.size] = SX.eye(self.size)
+        for k, leg in enumerate(self.legs):
+            row = self.size + 3 * k
+            column = self.size + 6 * links[leg.held_at]
+            P[row : row + 3, column : column + 6] = leg.P
+        Y = ca.vertcat(self.rest, *[twists[k] @ self.rest for k in range(len(links))])
+        return L, ca.sparsify(P), Y
+
+    def leg_inverse(self, leg: HeldLoop) -> SX:
+        """A leg's speeds for unit velocities of its point along its directions: speeds x these."""
+        x = SX(self.size, len(leg.rows))
+        if leg.turned:
+            J = leg.near.matrix(self.size)
+            own = [j for j in range(self.size) if J[:, j].nnz()]
+            return _place_rows(x, tuple(own), _sparse_inverse(J[:, own]))
         for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
             if set(rows) <= set(leg.rows):
-                F = leg.F[[leg.rows.index(r) for r in rows], :]
+                unit = SX.eye(len(leg.rows))[[leg.rows.index(r) for r in rows], :]
                 others = [j for j in self._mentioned(rows) if j not in columns]
                 known = _part(self.A, rows, others) @ _rows(x, others)
-                x = _place_rows(x, columns, block.solve(F - known))
+                x = _place_rows(x, columns, block.solve(unit - known))
         return x
 
     def project(self, force: SX) -> SX:
         """Project a force on the base's speeds: Theta_0^T force."""
-        L, Y = self.factors
-        return ca.densify(Y.T @ (L.T @ force))
+        L, P, Y = self.stages
+        return ca.densify(Y.T @ (P.T @ (L.T @ force)))
 
     def project_inertia(self, inertia: SX) -> SX:
         """Project an inertia: Theta_0^T inertia Theta_0, each entry formed once."""
-        L, Y = self.factors
-        inner = L.T @ (ca.sparsify(inertia) @ L)
-        inner = ca.triu(inner) + ca.triu(inner, False).T
-        return symmetric(ca.densify(Y.T @ (inner @ Y)))
+        inner = ca.sparsify(inertia)
+        for stage in self.stages:
+            inner = symmetric(stage.T @ (inner @ stage))
+        return ca.densify(inner)
 
     def expand(self, nu_0: SX) -> SX:
         """Expand the base's speeds to all: Theta_0 nu_0."""
         if not self.base.independent:
             return SX.zeros(self.size)
-        L, Y = self.factors
-        return ca.densify(L @ (Y @ nu_0))
+        L, P, Y = self.stages
+        return ca.densify(L @ (P @ (Y @ nu_0)))
 
     @property
     def size(self) -> int:
@@ -270,7 +287,17 @@ class Complement:
     @cached_property
     def blocks(self) -> list[Block]:
         """The solves, in order."""
-        return [Block.of(_part(self.A, rows, columns)) for rows, columns in self.base.blocks]
+        found = [Block.of(_part(self.A, rows, columns)) for rows, columns in self.base.blocks]
+        for leg in self.legs:
+            if leg.turned:  # its own matrix, in its own axes, has more zeros
+                place = next(
+                    k for k, b in enumerate(self.base.blocks) if set(b[0]) == set(leg.rows)
+                )
+                rows, columns = self.base.blocks[place]
+                order = [leg.rows.index(r) for r in rows]
+                inverse = self.leg_inverse(leg)[list(columns), :] @ leg.E.T[:, order]
+                found[place] = replace(found[place], inverse=inverse)
+        return found
 
     @cached_property
     def A_read(self) -> SX:
@@ -285,8 +312,8 @@ class Complement:
     @cached_property
     def Theta_0(self) -> SX:
         """Complement on the base's speeds.  (N2)"""
-        L, Y = self.factors
-        return L @ Y
+        L, P, Y = self.stages
+        return L @ (P @ Y)
 
     def _place(self, x: SX, block: Block, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
         """Fill in the rows of x that one block determines, so that A x = 0 there."""
@@ -297,11 +324,18 @@ class Complement:
     def _mentioned(self, rows: tuple[int, ...]) -> list[int]:
         return [j for j in range(self.size) if any(self.A.has_nz(r, j) for r in rows)]
 
-    def particular(self, right: SX) -> SX:
-        """Solve A x = right, column by column, with zero independent speeds of the base."""
+    def particular(self, right: SX, skip: frozenset[int] = frozenset()) -> SX:
+        """Solve A x = right, column by column, with zero independent speeds of the base.
+
+        Args:
+            right: One row per row of A.
+            skip: Rows that are not solved: what they determine stays zero.
+        """
         x = SX(self.size, right.shape[1])
         every = list(range(right.shape[1]))
         for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
+            if skip & set(rows):
+                continue
             others = [j for j in self._mentioned(rows) if j not in columns]
             rest = _part(right, rows, every) - _part(self.A, rows, others) @ _rows(x, others)
             x = _place_rows(x, columns, block.solve(rest))
@@ -330,26 +364,39 @@ class Complement:
         r"""Accelerations with zero base accelerations: A sigma_0 = -bias.  (N4)"""
         return ca.densify(self.particular(-self.bias))
 
+    @property
+    def _to_asked(self) -> SX:
+        """The square matrix from base speeds to those asked for.  (N3)"""
+        return ca.densify(_rows(self.Theta_0, list(self.asked)))
+
     @cached_property
     def B(self) -> Block:
-        """The square matrix from base speeds to those asked for.  (N3)"""
-        return Block.of(ca.densify(_rows(self.Theta_0, list(self.asked))))
+        """The solves with that matrix, whose rows are alike where they are legs'."""
+        return Block.of_rows(self._to_asked)
 
-    def to_base(self, nu: SX) -> SX:
-        """Convert the speeds asked for to the base's, nu_0."""
+    @cached_property
+    def B_inverse(self) -> SX:
+        """Its inverse, for many right-hand sides."""
+        return Block.of(self._to_asked).inverted()
+
+    def to_base(self, nu: SX, by_inverse: bool = False) -> SX:
+        """Convert the speeds asked for to the base's, nu_0; by `B_inverse` if it is there."""
         if self.is_direct:
             return nu
-        return self.B.solve(nu - _rows(self.s_0, list(self.asked)))
+        return self._from_asked(nu - _rows(self.s_0, list(self.asked)), by_inverse)
 
-    def to_base_acceleration(self, nu_dot: SX) -> SX:
+    def to_base_acceleration(self, nu_dot: SX, by_inverse: bool = False) -> SX:
         """Convert accelerations of the speeds asked for to the base's, nu_0_dot."""
         if self.is_direct:
             return nu_dot
-        return self.B.solve(nu_dot - _rows(self.sigma_0, list(self.asked)))
+        return self._from_asked(nu_dot - _rows(self.sigma_0, list(self.asked)), by_inverse)
 
-    def speeds(self, nu: SX) -> SX:
+    def _from_asked(self, x: SX, by_inverse: bool) -> SX:
+        return self.B_inverse @ x if by_inverse else self.B.solve(x)
+
+    def speeds(self, nu: SX, by_inverse: bool = False) -> SX:
         """v = Theta nu + s.  (N1)"""
-        return self.expand(self.to_base(nu)) + self.s_0
+        return self.expand(self.to_base(nu, by_inverse)) + self.s_0
 
     @cached_property
     def Theta(self) -> SX:
@@ -407,7 +454,20 @@ class Complement:
             Theta_0[ind] = np.eye(len(ind))
             Theta_0[dep] = -np.linalg.solve(M[:, dep], M[:, ind])
             usual.append(Theta_0[list(self.asked)])
-        return self.B.pivot_against(_usual_columns(usual))
+        return Block.of(self._to_asked).pivot_against(_usual_columns(usual))
+
+
+def _sparse_inverse(matrix: SX) -> SX:
+    """Inverse of a small matrix, block by block."""
+    n = matrix.shape[0]
+    pattern = np.array([[matrix.has_nz(i, j) for j in range(n)] for i in range(n)])
+    x = SX(n, n)
+    for rows, columns in _block_order(pattern):
+        others = [j for j in range(n) if j not in columns]
+        known = _part(matrix, rows, others) @ _rows(x, others)
+        block = Block.of(_part(matrix, rows, columns))
+        x = _place_rows(x, tuple(columns), block.solve(_rows(SX.eye(n), rows) - known))
+    return x
 
 
 def _usual_columns(matrices: list[np.ndarray]) -> list[float]:

@@ -135,6 +135,7 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
     )
     meet = tree.common_ancestor(closure.first, closure.second)
     port = port_at(tree, closure.second, meet, closure.frame_2.p)
+    own_point = port_at(tree, closure.first, meet, p)
     for name, unit in zip(loop.joint.closure_names, loop.joint.closure_units, strict=True):
         n, f = closure.directions[name]
         wrench = UnitWrench(cross(p, f) + n, f)  # (C2)
@@ -143,7 +144,7 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
             direction = tree.carry(f, closure.first, closure.second)
             own = side_entries(tree, closure.first, meet, wrench)
             entries = held_entries(own, port, direction)
-            held = {"port": port, "direction": direction}
+            held = {"port": port, "own": own_point, "direction": f}
         else:
             entries = row_entries(tree, closure.first, closure.second, wrench)
         closed_form = closure.joint.closure_bias(closure, name, relative)

@@ -26,10 +26,27 @@ from axode.symbolic.tree.kinematics import Motion, Tree
 
 @dataclass(frozen=True)
 class LinkPoint:
-    """A point of a link at which others take hold: its velocity in the link's axes, by speed."""
+    """A point of a link at which others take hold.
+
+    Attributes:
+        link: The link.
+        point: Place in its frame.
+        meet: Ancestor against which the point moves.
+        velocity: x, y and z of its velocity in the link's axes, by speed after the ancestor.
+    """
 
     link: int
-    velocity: tuple[dict[int, SX], ...]  # x, y, z
+    point: SX
+    meet: int
+    velocity: tuple[dict[int, SX], ...]
+
+    def matrix(self, size: int) -> SX:
+        """Velocity for unit speeds: 3 x speeds, structurally sparse."""
+        J = SX(3, size)
+        for i, entries in enumerate(self.velocity):
+            for speed, value in entries.items():
+                J[i, speed] = value
+        return J
 
 
 @dataclass(frozen=True)
@@ -49,7 +66,8 @@ class Row:
     rate: SX = field(default_factory=lambda: SX(0))  # b
     residual: SX | None = None
     port: LinkPoint | None = None  # where the far side is held, if that is a point
-    direction: SX | None = None  # in which it is held there, in the far link's axes
+    own: LinkPoint | None = None  # the near side's point, which is the same
+    direction: SX | None = None  # in which it is held there, in the near link's axes
 
     @property
     def holonomic(self) -> bool:
@@ -93,7 +111,24 @@ def port_at(tree: Tree, link: int, meet: int, point: SX) -> LinkPoint:
     """Velocity of a link's point, for the speeds after an ancestor."""
     axes = [SX(e) for e in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])]
     wrenches = [UnitWrench(cross(point, e), e) for e in axes]
-    return LinkPoint(link, tuple(side_entries(tree, link, meet, wrench) for wrench in wrenches))
+    velocity = tuple(side_entries(tree, link, meet, wrench) for wrench in wrenches)
+    return LinkPoint(link, point, meet, velocity)
+
+
+def link_twist(tree: Tree, link: int, meet: int) -> SX:
+    """Angular velocity and velocity of a link's origin, in its axes, for unit speeds: 6 x speeds.
+
+    Args:
+        tree: The tree.
+        link: The link.
+        meet: Ancestor against which it moves.
+    """
+    G = SX(6, tree.v.shape[0])
+    for i in range(6):
+        unit = SX(ca.DM.eye(6)[:, i])
+        for speed, value in side_entries(tree, link, meet, UnitWrench(unit[:3], unit[3:])).items():
+            G[i, speed] = value
+    return G
 
 
 def held_entries(own: dict[int, SX], port: LinkPoint, direction: SX) -> dict[int, SX]:

@@ -69,6 +69,8 @@ class _Branch:
     Attributes:
         links: Its links.
         speeds: Their speeds.
+        F: Momenta of its unit speeds at the fork that it grows from.
+        T: The same for what turns this fork.
         S: Axes of its joints at the fork at its end.
         Q: Minus the inverse of its inertia.
         Q_S: Q S^T.
@@ -84,6 +86,8 @@ class _Branch:
 
     links: tuple[Link, ...]
     speeds: list[int]
+    F: SX
+    T: SX
     S: SX
     Q: SX
     Q_S: SX
@@ -105,7 +109,7 @@ class BranchDynamics:
     of what outer branches leave there,
 
     .. math:: \hat M = M + S^T N S, \quad \hat F = F + X^T N S, \quad
-              K = -\hat M^{-1} \hat F^T, \quad N' = \hat F K + X^T N X,          \tag{X11}
+              K = -\hat M^{-1} \hat F^T, \quad N' = \hat F K + X^T N X,          \tag{X15}
 
     and the same with E, T and Z for what turns the fork, on which wrenches of (X4) depend.
 
@@ -117,7 +121,7 @@ class BranchDynamics:
     """
 
     def __init__(self, tree: Tree, inertias: list[RigidInertia], armature: SX, v_dot: SX) -> None:
-        self._size = tree.v.shape[0]
+        self._size, self._v, self._upward = tree.v.shape[0], tree.v, -tree.gravity
         columns = link_columns(tree, inertias, v_dot)[1]
         runs = branches_of(tree)
         home = {i: number for number, run in enumerate(runs) for i in run}
@@ -150,6 +154,38 @@ class BranchDynamics:
                     found[rows, rows] = symmetric(x)
                 elif d < b:
                     found[rows, branch.speeds], found[branch.speeds, rows] = x, x.T
+        return found
+
+    @cached_property
+    def bias(self) -> SX:
+        r"""Joint forces of speeds and gravity.
+
+        .. math:: \tilde h = \tfrac12 \frac{\partial\tau}{\partial v} v + g              \tag{X10}
+        """
+        count = len(self._branches)
+        speeds = [self._v[own.speeds] for own in self._branches]
+        felt: dict[int, SX] = {}
+        rows = [own.by_v.rows @ v for own, v in zip(self._branches, speeds, strict=True)]
+        for b in reversed(range(count)):
+            own, parent = self._branches[b], self._parents[b]
+            if b in felt:
+                rows[b] += own.S.T @ felt[b]
+            if parent != ROOT:
+                _add(felt, parent, own.by_v.wrenches @ speeds[b])
+                if b in felt:
+                    felt[parent] += _carried(felt[b], own.links)
+        ends = {ROOT: (SX(3, 1), ca.vertcat(SX(3, 1), 2 * self._upward))}
+        for b, (own, parent) in enumerate(zip(self._branches, self._parents, strict=True)):
+            angular, twist = ends[parent]
+            rows[b] += own.T.T @ angular + own.F.T @ twist
+            turning = own.by_v.turning
+            ends[b] = (
+                _turned_outward(angular, own.links) + turning.angular @ speeds[b],
+                _moved(twist, own.links) + turning.twists @ speeds[b],
+            )
+        found = SX.zeros(self._size)
+        for own, row in zip(self._branches, rows, strict=True):
+            found[own.speeds] = row / 2
         return found
 
     def accelerations(self, force: SX) -> SX:
@@ -254,6 +290,7 @@ def _eliminate(
     pairs = PairBlocks(tree, columns)
     felt = [pairs.add(i, run[0]).carried(links[0]) for i in run]
     F, T = _stacked([x.weight for x in felt]), ca.horzcat(*[x.twist for x in felt])
+    alone = F, T
     M = pairs.inertia[speeds, speeds] + ca.diag(armature[speeds])
     S = _at_end([columns[i].S for i in run], links)
     N = E = None
@@ -267,14 +304,23 @@ def _eliminate(
         E_felt = _turned_inward(_carried(E, links).T, links).T
     Q = -Factor.of(M).inverse()
     K, Z = Q @ F.T, Q @ T.T
+    own = [columns[i] for i in run]
     return _Branch(
-        links,
-        speeds,
-        *(S, Q, Q @ S.T, K, Z, N, E),
-        symmetric(F @ K + N_felt),
-        F @ Z + E_felt,
-        _by_q([columns[i] for i in run], links, felt, pairs.by_q[speeds, speeds]),
-        _by_v([columns[i] for i in run], links, felt, pairs.by_v[speeds, speeds]),
+        links=links,
+        speeds=speeds,
+        F=alone[0],
+        T=alone[1],
+        S=S,
+        Q=Q,
+        Q_S=Q @ S.T,
+        K=K,
+        Z=Z,
+        N=N,
+        E=E,
+        N_felt=symmetric(F @ K + N_felt),
+        E_felt=F @ Z + E_felt,
+        by_q=_by_q(own, links, felt, pairs.by_q[speeds, speeds]),
+        by_v=_by_v(own, links, felt, pairs.by_v[speeds, speeds]),
     )
 
 
