@@ -497,6 +497,19 @@ def test_parts_of_batches_and_logs_of_rates(monkeypatch, method):
         assert np.allclose(found.by_tangents, usual.by_tangents, rtol=1e-11)
 
 
+def test_equations_are_looked_at_once(monkeypatch):
+    """A model whose rates solve no short equations is not asked again."""
+    model, asked = ax.gallery.build("rolling_disk").derive().compile(), []
+
+    def refuse(model, name):
+        asked.append(name)
+        raise ax.errors.NotApplicable("none")
+
+    monkeypatch.setattr(compiled, "tape_of", refuse)
+    assert compiled.adjoints_of(model) == compiled.adjoints_of(model) == {}
+    assert asked == [*compiled.ADJOINTS.values()]
+
+
 def test_memory_grows_with_the_square_root_of_the_steps():
     model = four_bar()
 

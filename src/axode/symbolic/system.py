@@ -188,7 +188,7 @@ class System:
         """An expression of all speeds as one of the independent ones.
 
         Args:
-            expression: Of all speeds.
+            expression: Expression of all speeds.
             by_inverse: Whether it contains `Complement.B_inverse` already.
         """
         if self.tree.v.shape[0] == 0:

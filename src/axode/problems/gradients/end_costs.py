@@ -47,26 +47,35 @@ def pull_back(
     Returns:
         Results, (states, results); gradients by q, nu, t and p, of those that it depends on.
     """
-    count = weights.shape[0]
     if outputs is not None:
         tape = part_of_tape(tape, outputs)
+    if not len(weights):
+        return np.zeros((0, tape.outputs[0].size)), {}
+    values = np.asarray(compile_tape(tape)(*_arguments(tape, known, len(weights))))
+    return values.reshape(len(weights), -1), weighted_gradient(tape, known, weights)
+
+
+def weighted_gradient(tape: Tape, known: Mapping[str, Array], weights: Array) -> dict[str, Array]:
+    """Gradient of the weighted sum of a tape's results at states; see `pull_back`."""
+    count = len(weights)
     of = tuple((port.name, None) for port in tape.inputs if port.name in ARGUMENTS)
     adjoint = weighted_adjoint(tape, ((None,),), of)
-    arrays = [
-        np.ascontiguousarray(np.broadcast_to(known[port.name], (count, port.size)))
-        for port in tape.inputs
-    ]
-    if not count:
-        return np.zeros((0, tape.outputs[0].size)), {}
-    flat = [a.reshape((count, *port.shape)) for a, port in zip(arrays, tape.inputs, strict=True)]
-    values = np.asarray(compile_tape(tape)(*flat)).reshape(count, -1)
     if not adjoint.outputs:
-        return values, {}
+        return {}
     shaped = np.ascontiguousarray(weights).reshape((count, *tape.outputs[0].shape))
-    made = compile_tape(adjoint)(*flat, shaped)
+    made = compile_tape(adjoint)(*_arguments(tape, known, count), shaped)
     made = made if isinstance(made, tuple) else (made,)
-    found = {
+    return {
         port.name: np.asarray(array).reshape(count, -1)
         for port, array in zip(adjoint.outputs, made, strict=True)
     }
-    return values, found
+
+
+def _arguments(tape: Tape, known: Mapping[str, Array], count: int) -> list[Array]:
+    """Arguments of a tape, one row per state."""
+    return [
+        np.ascontiguousarray(np.broadcast_to(known[port.name], (count, port.size))).reshape(
+            (count, *port.shape)
+        )
+        for port in tape.inputs
+    ]

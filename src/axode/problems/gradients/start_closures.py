@@ -26,7 +26,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
-from axode.problems.gradients.end_costs import pull_back
+from axode.problems.gradients.end_costs import weighted_gradient
 from axode.problems.simulate.starts import Starts
 from axode.problems.steps.compiled import tape_of
 from axode.symbolic.algebra.newton import CLOSED, FINISHED, MAX_NEWTON_STEP, residual_size
@@ -110,15 +110,17 @@ class ClosedPlaces:
         self._units = self.closure.rows[self._rows]
         self._guess = guess
         with np.errstate(all="ignore"):
-            last = self._iterate(q)
+            last = self._iterate(q, self._residual(q))
             self._path = [last]
             self.exact = last.is_regular & (residual_size(last.r, self._units) <= CLOSED)
             if self._rows.sum() < (~fixed).sum():
                 self._take_again(q)
 
-    def _iterate(self, x: Array) -> _Iterate:
+    def _residual(self, x: Array) -> Array:
+        return self.closure.residual(x, self._runs)[:, self._rows] / self._units
+
+    def _iterate(self, x: Array, r: Array) -> _Iterate:
         closure, rows = self.closure, self._rows
-        r = closure.residual(x, self._runs)[:, rows] / self._units
         J = closure.jacobian(x, self._runs)[:, rows] * self._columns / self._units[:, np.newaxis]
         Q, R = np.linalg.qr(np.swapaxes(np.nan_to_num(J), 1, 2))
         return _Iterate(x, r, Q, R)
@@ -126,22 +128,23 @@ class ClosedPlaces:
     def _take_again(self, q: Array) -> None:
         """Go the steps of the search again; those of all runs must lead to where it ended."""
         x, path = self.closure.normalized(self._guess, self.fixed), []
+        r = self._residual(x)
         done = np.zeros(len(q), dtype=bool)
         for _ in range(MAX_ITERATES):
-            now = self._iterate(x)
-            done |= residual_size(now.r, self._units) <= FINISHED * CLOSED
+            done |= residual_size(r, self._units) <= FINISHED * CLOSED
             if done.all():
                 break
+            now = self._iterate(x, r)
             step = np.where(done[:, np.newaxis], 0.0, now.step)
             length = np.abs(step).max(axis=1, initial=0.0)
             self.exact &= done | (now.is_regular & (length < MAX_NEWTON_STEP))
             trial = self.closure.normalized(x - self._columns * step, self.fixed)
-            there = self.closure.residual(trial, self._runs)[:, self._rows] / self._units
+            there = self._residual(trial)
             helps = np.linalg.norm(there, axis=1) < np.linalg.norm(now.r, axis=1)
             self.exact &= done | helps | (length < SAME)
             done |= length < SAME
             path.append(now)
-            x = trial
+            x, r = trial, there
         missed = np.abs(x - q) / self.closure.columns
         self.exact &= missed.max(axis=1, initial=0.0) < SAME
         if path and self.closure.follows(self.fixed):
@@ -202,9 +205,10 @@ class ClosedPlaces:
                 slopes = np.zeros((len(x), whole.shape[1], n + len(self.model.independent)))
                 slopes[:, closure.measures, :n] = of_slopes[:, measured]
                 pairs.append(("measures_jacobian", slopes.reshape(len(x), -1)))
+        known = self._known(x)
         for name, weights in pairs:
             if weights.shape[1]:
-                found = pull_back(tape_of(self.model, name), self._known(x), weights)[1]
+                found = weighted_gradient(tape_of(self.model, name), known, weights)
                 w += found.get("q", 0.0)
                 by_p = _added(by_p, found.get("p"))
         for k, four in enumerate(closure.quaternions):
@@ -343,7 +347,7 @@ class ExactStarts:
                 if (name in model.speed_names) == (function == "joint_speeds"):
                     felt[:, order.index(name)] -= mu[:, k]
             if felt.any():
-                found = pull_back(tape_of(model, function), known, felt)[1]
+                found = weighted_gradient(tape_of(model, function), known, felt)
                 by_q += found.get("q", 0.0)
                 by_p = _added(by_p, found.get("p"))
         return dict(zip(self._speeds, mu.T, strict=False)), by_q, by_p

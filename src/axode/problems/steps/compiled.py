@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -39,6 +40,7 @@ MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were
 MAX_NUMBERS_ON_GPU = 16  # of a traced function that are arguments: they are kept in registers
 
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
+_ADJOINTS: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()  # what there is
 _LOCK = threading.RLock()  # chunks of a sweep are computed by several threads
 _ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
 
@@ -136,13 +138,13 @@ def adjoints_of(model: Model) -> dict[str, Tape]:
 
     Models read from files have none, unless they were saved along.
     """
-    found = {}
-    for part, name in ADJOINTS.items():
-        try:
-            found[part] = tape_of(model, name)
-        except NotApplicable:
-            continue
-    return found
+    known = _ADJOINTS.get(model)
+    if known is None:
+        known = _ADJOINTS[model] = {}
+        for part, name in ADJOINTS.items():
+            with suppress(NotApplicable):
+                known[part] = tape_of(model, name)
+    return known
 
 
 def dynamics_of(

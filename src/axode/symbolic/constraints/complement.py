@@ -380,12 +380,7 @@ class Complement:
         return Block.of(self._to_asked).inverted()
 
     def to_base(self, nu: SX, by_inverse: bool = False) -> SX:
-        """Convert the speeds asked for to the base's, nu_0.
-
-        Args:
-            nu: Speeds asked for.
-            by_inverse: Whether by `B_inverse`, which is there already.
-        """
+        """Convert the speeds asked for to the base's, nu_0; by `B_inverse` if it is there."""
         if self.is_direct:
             return nu
         return self._from_asked(nu - _rows(self.s_0, list(self.asked)), by_inverse)
