@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import numpy as np
 
-from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.operations import ARITY, Kind
+from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
 
 # From so many divisions by one value on, they are multiplications by its reciprocal.
@@ -13,24 +12,29 @@ SHARED_DIVISIONS = 3
 
 
 def share_reciprocals(tape: Tape) -> Tape:
-    """Divide once by each number that divides several; a division takes as long as ten products."""
-    divisors = Counter(tape.operands[tape.kinds == Kind.DIV, 1].tolist())
-    shared = {value for value, count in divisors.items() if count >= SHARED_DIVISIONS}
-    if not shared:
+    """Divide once by each number that divides several; a division takes as long as ten products.
+
+    A one is the first instruction then, and every reciprocal follows its number.
+    """
+    divides = tape.kinds == Kind.DIV
+    found, counts = np.unique(tape.operands[divides, 1], return_counts=True)
+    shared = found[counts >= SHARED_DIVISIONS]
+    if not shared.size:
         return tape
-    builder = TapeBuilder()
-    values: list[int] = []
-    for code, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
-        kind = Kind(code)
-        if kind == Kind.INPUT:
-            values.append(builder.input(row[0], row[1]))
-        elif kind == Kind.CONSTANT:
-            values.append(builder.constant(float(tape.constants[row[0]])))
-        else:
-            operands = [values[v] for v in row[: ARITY[kind]]]
-            if kind == Kind.DIV and row[1] in shared:
-                operands[1] = builder.apply(Kind.DIV, builder.constant(1.0), operands[1])
-                kind = Kind.MUL
-            values.append(builder.apply(kind, *operands))
-    results = [values[v] for v in tape.results.tolist()]
-    return Tape.build(tape.name, tape.inputs, tape.outputs, builder, results)
+    place = 1 + np.arange(len(tape.kinds))
+    place += np.searchsorted(shared, np.arange(len(tape.kinds)))
+    calculates = (tape.kinds != Kind.INPUT) & (tape.kinds != Kind.CONSTANT)
+    refers = calculates[:, np.newaxis] & (tape.operands >= 0)
+    moved = np.where(refers, place[tape.operands], tape.operands)
+    turned = divides & np.isin(tape.operands[:, 1], shared)
+    moved[turned, 1] += 1
+    size = len(tape.kinds) + len(shared) + 1
+    kinds = np.full(size, Kind.DIV, dtype=tape.kinds.dtype)
+    operands = np.full((size, 3), -1, dtype=tape.operands.dtype)
+    kinds[0], operands[0, 0] = Kind.CONSTANT, len(tape.constants)
+    kinds[place] = np.where(turned, Kind.MUL, tape.kinds)
+    operands[place] = moved
+    operands[place[shared] + 1, 0], operands[place[shared] + 1, 1] = 0, place[shared]
+    constants = np.append(tape.constants, 1.0)
+    results = place[tape.results].astype(tape.results.dtype)
+    return Tape(tape.name, tape.inputs, tape.outputs, kinds, operands, constants, results)
