@@ -10,107 +10,50 @@ def row_copies(lanes: int, *, interleaved: bool) -> tuple[list[str], set[str]]:
         lanes: Runs per vector.
         interleaved: Whether a table holds each number of a group of runs side by side.
     """
-    functions = [_COPIES.replace("LANES", str(lanes))]
+    vector = f"<{lanes} x double>"
+    place = [f"%first = mul i64 %e, {lanes}", "%place = add i64 %first, %lane"]
+    # one run's row of plain numbers to and from a buffer, whose lanes lie next to each other
+    functions = [
+        _loop(
+            "fetch(ptr %row, ptr %buffer, i64 %lane", [*place, *_move("row", "buffer", "e place")]
+        ),
+        _loop("put(ptr %row, ptr %buffer, i64 %lane", [*place, *_move("buffer", "row", "place e")]),
+    ]
     if not interleaved or lanes == 1:
         return functions, set()
-    functions.append(_VECTOR_COPIES.replace("LANES", str(lanes)))
+    ask = [
+        f"%there = getelementptr {vector}, ptr %row, i64 %e",
+        "call void @llvm.prefetch.p0(ptr %there, i32 0, i32 2, i32 1)",
+    ]
+    # a row of all runs of a group at once, and the numbers of one of them
+    functions += [
+        _loop("announce(ptr %row", ask),
+        _loop("copy(ptr %from, ptr %to", _move("from", "to", "e e", vector)),
+        _loop("pick(ptr %from, ptr %to, i64 %lane", [*place, *_move("from", "to", "place place")]),
+    ]
     return functions, {"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"}
 
 
-# One run's row of plain numbers to and from a buffer, whose lanes lie next to each other.
-_COPIES = """
-define internal void @fetch(ptr %row, ptr %buffer, i64 %lane, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %copy, label %done
-copy:
-  %from = getelementptr double, ptr %row, i64 %e
-  %x = load double, ptr %from
-  %first = mul i64 %e, LANES
-  %place = add i64 %first, %lane
-  %to = getelementptr double, ptr %buffer, i64 %place
-  store double %x, ptr %to
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-define internal void @put(ptr %row, ptr %buffer, i64 %lane, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %copy, label %done
-copy:
-  %first = mul i64 %e, LANES
-  %place = add i64 %first, %lane
-  %from = getelementptr double, ptr %buffer, i64 %place
-  %x = load double, ptr %from
-  %to = getelementptr double, ptr %row, i64 %e
-  store double %x, ptr %to
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-"""
+def _move(source: str, target: str, places: str, kind: str = "double") -> list[str]:
+    """Load a number or a vector here, and store it there."""
+    here, there = places.split()
+    return [
+        f"%loaded = getelementptr {kind}, ptr %{source}, i64 %{here}",
+        f"%x = load {kind}, ptr %loaded, align 8",
+        f"%stored = getelementptr {kind}, ptr %{target}, i64 %{there}",
+        f"store {kind} %x, ptr %stored, align 8",
+    ]
 
 
-# A row of all runs of a group at once, and the numbers of one of them.
-_VECTOR_COPIES = """
-define internal void @announce(ptr %row, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %ask ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %ask, label %done
-ask:
-  %there = getelementptr <LANES x double>, ptr %row, i64 %e
-  call void @llvm.prefetch.p0(ptr %there, i32 0, i32 2, i32 1)
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-define internal void @copy(ptr %from, ptr %to, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %copy, label %done
-copy:
-  %there = getelementptr <LANES x double>, ptr %from, i64 %e
-  %x = load <LANES x double>, ptr %there, align 8
-  %here = getelementptr <LANES x double>, ptr %to, i64 %e
-  store <LANES x double> %x, ptr %here, align 8
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-define internal void @pick(ptr %from, ptr %to, i64 %lane, i64 %size) #0 {
-entry:
-  br label %check
-check:
-  %e = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %more = icmp slt i64 %e, %size
-  br i1 %more, label %copy, label %done
-copy:
-  %first = mul i64 %e, LANES
-  %place = add i64 %first, %lane
-  %there = getelementptr double, ptr %from, i64 %place
-  %x = load double, ptr %there
-  %here = getelementptr double, ptr %to, i64 %place
-  store double %x, ptr %here
-  %next = add i64 %e, 1
-  br label %check
-done:
-  ret void
-}
-"""
+def _loop(head: str, body: list[str]) -> str:
+    """A function that does something for every number of a row, %e."""
+    lines = [
+        *("entry:", "  br label %check", "check:"),
+        "  %e = phi i64 [ 0, %entry ], [ %next, %body ]",
+        "  %more = icmp slt i64 %e, %size",
+        "  br i1 %more, label %body, label %done",
+        "body:",
+        *(f"  {line}" for line in body),
+        *("  %next = add i64 %e, 1", "  br label %check", "done:", "  ret void"),
+    ]
+    return "\n".join([f"\ndefine internal void @{head}, i64 %size) #0 {{", *lines, "}\n"])
