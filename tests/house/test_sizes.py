@@ -4,8 +4,8 @@ import ast
 
 from house.tree import ROOT, nodes, relative, sources
 
-LINES_PER_FILE = 500
-LINES_PER_FUNCTION = 60  # of its body: signature and docstring are as long as they need to be
+LINES_PER_FILE = 800
+LINES_PER_FUNCTION = 90  # of its body: signature and docstring are as long as they need to be
 
 # Tables of numbers, not logic: path from the project root, and why.
 DATA_TABLES: dict[str, str] = {}
@@ -57,9 +57,9 @@ def test_exemptions_are_still_needed():
 
 def test_a_long_function_is_seen():
     body = "    x = 1\n" * (LINES_PER_FUNCTION + 1)
-    assert long_functions(f"def f():\n{body}") == ["f, line 1: 61 lines"]
+    assert long_functions(f"def f():\n{body}") == ["f, line 1: 91 lines"]
     assert long_functions(f"class A:\n    async def g(self):\n{body.replace('    ', ' ' * 8)}")
     arguments = ", ".join("abcdefgh").replace(" ", "\n" * 10)
     assert long_functions(f"def f({arguments}):\n    return a\n") == []
-    documented = 'def f():\n    """' + "\n" * 80 + '    """\n    return 1\n'
+    documented = 'def f():\n    """' + "\n" * 110 + '    """\n    return 1\n'
     assert long_functions(documented) == []
