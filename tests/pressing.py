@@ -52,7 +52,7 @@ def press(
     source = str(Path(axode.__file__).parents[1])
     listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also if the tests do not
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(before or "pass"), *command],
+        [sys.executable, "-P", "-c", PROGRAM.format(before or "pass"), *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

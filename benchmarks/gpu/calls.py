@@ -187,7 +187,7 @@ def measure_cold(folder: Path) -> list[dict[str, Any]]:
     cache = folder / f"cache-{os.getpid()}"
     for kind in ("nothing kept", "kept", "kept"):
         done = subprocess.run(
-            [sys.executable, "-c", COLD, source, path],
+            [sys.executable, "-P", "-c", COLD, source, path],
             capture_output=True,
             text=True,
             check=True,

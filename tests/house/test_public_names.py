@@ -38,7 +38,7 @@ def own_docstring(value: object) -> str:
 def loaded_by(statement: str) -> set[str]:
     """Top-level modules that a fresh interpreter holds after the statement."""
     code = f"{statement}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}})"
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-P", "-c", code]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
 

@@ -39,7 +39,7 @@ def checked(text: str, tmp_path) -> str:
     script = tmp_path / "script.py"
     script.write_text(text)
     root = PACKAGE.parents[1]
-    command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", str(script)]
+    command = [sys.executable, "-P", "-m", "mypy", "--config-file", "pyproject.toml", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout

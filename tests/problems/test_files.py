@@ -47,7 +47,7 @@ def test_simulation_without_casadi(tmp_path: Path):
     path = tmp_path / "four_bar.axm"
     model.save(path)
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(path)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-P", "-c", SCRIPT, str(path)], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     found = [line.split() for line in done.stdout.splitlines()]

@@ -125,7 +125,9 @@ except KeyboardInterrupt as error:
 print(run.status, abs(run.final["rail"] - run.time[-1]) < 1e-6 * run.time[-1], len(run) >= 2)
 """
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + script
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-c", script], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert child.stdout is not None and child.stdout.readline() == "go\n"
         time.sleep(0.3)

@@ -84,7 +84,7 @@ def test_a_killed_sweep_is_resumed(tmp_path, computed):
     folder = tmp_path / "s"
     path = os.pathsep.join(part or "." for part in sys.path)
     child = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, folder],
+        [sys.executable, "-P", "-c", SCRIPT, folder],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path},
         text=True,

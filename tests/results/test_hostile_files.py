@@ -60,7 +60,7 @@ def refusal(tmp_path: Path):
             "OPENBLAS_NUM_THREADS": "1",
         }
         done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)],
+            [sys.executable, "-P", "-c", textwrap.dedent(code)],
             text=True,
             capture_output=True,
             timeout=60,
@@ -172,7 +172,9 @@ def test_a_pipe_that_is_filled_is_read(tmp_path):
     path = tmp_path / "pipe.toml"
     os.mkfifo(path)
     text = SOUND
-    with subprocess.Popen([sys.executable, "-c", f"open({str(path)!r}, 'w').write({text!r})"]):
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", f"open({str(path)!r}, 'w').write({text!r})"]
+    ):
         assert [body.name for body in ax.load(path).bodies] == ["b"]
 
 

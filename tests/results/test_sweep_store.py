@@ -309,7 +309,7 @@ time.sleep(60)
 
 def test_a_killed_writer_leaves_no_lock_though_its_workers_live(folder):
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-P", "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True
     ) as process:
         worker = int(process.stdout.readline())
         try:

@@ -636,6 +636,7 @@ def test_a_workspace_is_drawn_around_the_robot(opened: list[Any]) -> None:
 def test_the_command_serves_until_it_is_interrupted() -> None:
     command = [
         sys.executable,
+        "-P",
         "-c",
         "from axode.cli import main; main()",
         "view",

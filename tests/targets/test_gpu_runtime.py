@@ -371,7 +371,7 @@ except Exception as error:
 
 def test_exported_kernels_need_neither_casadi_nor_llvm(files):
     done = subprocess.run(
-        [sys.executable, "-c", BLOCKED, str(files)],
+        [sys.executable, "-P", "-c", BLOCKED, str(files)],
         capture_output=True,
         text=True,
         check=True,

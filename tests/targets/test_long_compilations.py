@@ -21,6 +21,7 @@ from axode.codegen.targets import jit
 from axode.codegen.targets.compiler_process import LongCompilation, compile_apart
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.problems.interrupt import Interrupt
+from axode.problems.sweep.worker_processes import WorkerProcesses
 from tests.targets import functions
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +51,20 @@ def test_code_longer_than_a_pipe_arrives_whole(monkeypatch):
     monkeypatch.setattr(emitter, "POLL", 1e-3)
     ir = kernel.module(arm(), 1) + 20_000 * "; more than a pipe holds\n"
     assert compile_apart("arm", ir, 2) == jit.compile_here("apart", ir, 2)
+
+
+def test_processes_run_nothing_from_the_working_folder(monkeypatch, tmp_path):
+    """`python -c` imports from the working folder first: any file there ran, named as a library."""
+    planted = f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)\nraise SystemExit(1)\n"
+    for name in ("llvmlite", "numpy", "signal", "subprocess", "axode", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(planted)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")  # as in a notebook
+    ir = kernel.module(arm(), 1)
+    assert compile_apart("arm", ir, 2) == jit.compile_here("apart", ir, 2)
+    with WorkerProcesses(1) as pool:
+        assert pool.submit(os.getcwd).result() == str(tmp_path)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("program", ["raise SystemExit(1)", "pass", "import os; os.abort()"])

@@ -274,7 +274,9 @@ def test_loading_needs_no_casadi(tmp_path):
         f"import axode as ax; m = ax.load_model({str(path)!r})\n"
         "print(m.forward_dynamics(m.home, [0.1] * 7)[0])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     expected = model("arm").forward_dynamics(model("arm").home, [0.1] * 7)[0]
     assert float(done.stdout) == expected
 

@@ -85,7 +85,7 @@ def test_help_opens_with_lines_that_run(verb, capsys):
 
 def test_the_package_runs_as_a_module():
     environment = {**os.environ, "PYTHONPATH": str(Path(ax.__file__).parents[1])}
-    command = [sys.executable, "-m", "axode", "--version"]
+    command = [sys.executable, "-P", "-m", "axode", "--version"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert shown.stdout.startswith("axode ")
 
@@ -98,7 +98,11 @@ def test_a_check_waits_for_nothing_that_it_does_not_need():
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(ax.__file__).parents[1])}
     shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     ).stdout
     loaded = set(shown.splitlines()[-1].split())
     assert "casadi" in loaded

@@ -335,5 +335,7 @@ def test_bodies_of_another_mechanism_are_taken_by_name():
 
 def test_reading_files_is_not_paid_for_at_import():
     code = "import sys, axode; axode.Mechanism('m'); print('pydantic' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "False"

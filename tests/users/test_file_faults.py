@@ -580,7 +580,9 @@ try:
 except ax.FileError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "cannot write rover.toml: File too large.\n  Nothing was changed.\n"
     assert (tmp_path / path).read_text() == SOUND
     assert [item.name for item in tmp_path.iterdir()] == ["rover.toml"]

@@ -50,7 +50,16 @@ def fetch(wheels: tuple[str, ...], folder: Path) -> None:
     store = folder.with_name(f"{folder.name}-wheels")
     platforms = [word for name in PLATFORMS for word in ("--platform", name)]
     command = [
-        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"),
+        *(
+            sys.executable,
+            "-P",
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+        ),
         *("--python-version", PYTHON, *platforms, "--dest", str(store), *wheels),
     ]
     subprocess.run(command, check=True)

@@ -13,7 +13,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 # Bytes of IR from which a compilation takes seconds, long against starting a process.
 LONG = 1_000_000
@@ -37,18 +38,12 @@ def compile_apart(name: str, ir: str, effort: int) -> bytes | None:
     """
     if not sys.executable:
         return None
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
-    command = [sys.executable, "-c", _PROGRAM, str(effort)]
     try:
         # through a file: a pipe is no longer written to once `communicate` has timed out
         with (
             tempfile.TemporaryFile() as given,
-            subprocess.Popen(
-                command,
-                stdin=_filled(given, ir),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment,
+            start_python(
+                _PROGRAM, str(effort), stdin=_filled(given, ir), stderr=subprocess.DEVNULL
             ) as process,
         ):
             try:
@@ -59,6 +54,21 @@ def compile_apart(name: str, ir: str, effort: int) -> bytes | None:
                 raise
     except OSError:
         return None
+
+
+def start_python(program: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start a Python that imports what this one does, but nothing from the working folder.
+
+    Args:
+        program: Its source.
+        arguments: Its arguments.
+        options: Those of `subprocess.Popen`; what it prints comes through a pipe.
+    """
+    folders = [folder for folder in sys.path if folder]  # an empty one is the working folder
+    folders.append(str(Path(__file__).parents[3]))  # of this package, wherever it came from
+    environment = {**os.environ, **options.pop("env", {}), "PYTHONPATH": os.pathsep.join(folders)}
+    command = [sys.executable, "-P", "-c", program, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, **options)
 
 
 def _filled(file: IO[bytes], ir: str) -> IO[bytes]:

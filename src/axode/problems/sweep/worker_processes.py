@@ -18,6 +18,8 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import IO, Any
 
+from axode.codegen.targets.compiler_process import start_python
+
 MAX_LOST = 3  # processes that one call may take with it
 # The process that called `sweep` answers Ctrl-C, also while this one starts.
 _PROGRAM = (
@@ -109,19 +111,11 @@ class WorkerProcesses(Executor):
 
 
 def _start(gpu: str | None) -> subprocess.Popen[bytes]:
-    environment = {
-        "OPENBLAS_NUM_THREADS": "1",  # threads of BLAS in every process would wait for each other
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),
-    }
+    threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")  # more would wait for each other
+    environment = {"OPENBLAS_NUM_THREADS": threads}
     if gpu is not None:
         environment["CUDA_VISIBLE_DEVICES"] = gpu
-    return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-    )
+    return start_python(_PROGRAM, stdin=subprocess.PIPE, env=environment)
 
 
 def _visible_gpus() -> list[str]:
