@@ -239,6 +239,30 @@ def test_foreign_files_are_refused(tmp_path, folder):
         SweepStore.create_or_resume("a\0b", manifest())
 
 
+@pytest.mark.parametrize("name", ["part-00000001.parquet", "_lock", MANIFEST])
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_nothing_is_written_through_a_link(tmp_path, folder, name, kind):
+    """The target of a link was overwritten by rows."""
+    (folder / name).unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"kept")
+    (folder / name).symlink_to(elsewhere) if kind == "link" else (folder / name).mkdir()
+    with pytest.raises(ax.FileError, match=rf"{name}'(: it)? is a (link|directory)|{name}': Is a"):
+        SweepStore.create_or_resume(folder, manifest())
+    assert elsewhere.read_bytes() == b"kept"
+
+
+def test_a_link_that_comes_later_is_replaced(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"kept")
+    with SweepStore.create_or_resume(tmp_path / "store", manifest()) as store:
+        for chunk in range(3):
+            (tmp_path / "store" / f"part-0000000{chunk}.parquet").symlink_to(elsewhere)
+        fill(store, 0, 1, 2)
+    assert elsewhere.read_bytes() == b"kept"
+    assert SweepStore.open(tmp_path / "store").finished() == {0, 1, 2}
+
+
 def test_a_full_disk_keeps_the_chunks_that_are_there(tmp_path, monkeypatch):
     with SweepStore.create_or_resume(tmp_path, manifest()) as store:
         fill(store, 0)

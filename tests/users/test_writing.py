@@ -6,7 +6,10 @@ import os
 import pickle
 import re
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -100,6 +103,60 @@ def test_an_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch, n
     with pytest.raises((KeyboardInterrupt, ax.FileError)):
         WRITERS[name](path)
     assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == before
+
+
+def test_nobody_else_can_read_what_takes_the_place_of_a_private_file(tmp_path, monkeypatch):
+    """The draft of a file of mode 600 had the mode that the umask leaves."""
+    path = tmp_path / "robot.toml"
+    path.touch(0o600)
+    drafts = []
+    replace = atomic.os.replace
+
+    def look(draft, target):
+        drafts.append(mode(draft))
+        replace(draft, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.os, "fsync", lambda handle: drafts.append(os.fstat(handle).st_mode))
+        patch.setattr(atomic.os, "replace", look)
+        robot().save(path)
+    assert [drafts[0] & 0o777, drafts[1], mode(path)] == [0o600] * 3
+
+
+KILLED = """
+import os, sys
+from axode.disk.atomic import stream_atomically
+with stream_atomically(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("go", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
+    """And nothing of one that still writes: both write the whole file."""
+    path = tmp_path / f"{'ä' * 120}.toml"  # names may have 255 bytes, and drafts are longer
+    command = [sys.executable, "-P", "-c", KILLED, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout.readline() == b"go\n"
+        robot().save(path)
+        assert len(list(tmp_path.iterdir())) == 2
+        process.kill()
+        process.wait()
+        assert len(list(tmp_path.iterdir())) == 2
+        robot().save(path)
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_many_writers_of_one_file_do_not_meet(tmp_path):
+    path = tmp_path / "numbers.bin"
+    texts = [bytes([k]) * 4096 for k in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda text: atomic.write_atomically(path, text), texts * 5):
+            assert path.read_bytes() in texts
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_there_is_one_writer():

@@ -15,7 +15,13 @@ from typing import BinaryIO
 
 from axode.errors import FileError, shortened
 
+try:
+    import fcntl
+except ModuleNotFoundError:  # not on this system: drafts of processes that were killed stay
+    fcntl = None  # type: ignore[assignment]
+
 Bytes = bytes | bytearray | memoryview
+_NUMBERED = 16  # drafts of one file, by processes that write it at the same time or were killed
 
 
 def as_path(path: object) -> Path:
@@ -38,29 +44,36 @@ def system_path(path: object) -> Path:
     return found
 
 
-def write_atomically(path: str | PathLike[str], data: Bytes) -> None:
+def write_atomically(path: str | PathLike[str], data: Bytes, *, follow: bool = True) -> None:
     """Write a file next to its place and rename it.
+
+    Args:
+        path: The file.
+        data: All of it.
+        follow: Whether a link is followed. It is replaced otherwise, as it must be where the name
+            is not the user's.
 
     Raises:
         FileError: if the disk or the folder refuses; what was there before is still there.
     """
     try:
-        replace_file(path, data)
+        replace_file(path, data, follow=follow)
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"cannot write '{path}': {reason}") from error
 
 
-def replace_file(path: str | PathLike[str], data: Bytes) -> None:
+def replace_file(path: str | PathLike[str], data: Bytes, *, follow: bool = True) -> None:
     """Write a file next to its place and rename it; an interrupted write leaves nothing behind.
 
-    A link is followed, not replaced. A new file has the mode that the umask leaves, one that was
-    there keeps its own. A device or a pipe is written to directly.
+    A new file has the mode that the umask leaves. One that was there keeps its own, and nobody else
+    can read what takes its place before. A device or a pipe is written to directly, where links are
+    followed. What a killed process left is removed when the same file is written again.
 
     Raises:
         OSError: if the disk or the folder refuses; what was there before is still there.
     """
-    with _replaced(path) as file:
+    with _replaced(path, follow=follow) as file:
         file.write(data)
 
 
@@ -85,25 +98,62 @@ def stream_atomically(path: str | PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _replaced(path: str | PathLike[str]) -> Iterator[BinaryIO]:
-    target = Path(os.path.realpath(system_path(path)))
-    status = target.stat() if target.exists() else None
-    if status is not None and stat.S_ISDIR(status.st_mode):
+def _replaced(path: str | PathLike[str], *, follow: bool = True) -> Iterator[BinaryIO]:
+    target = system_path(path)
+    target = Path(os.path.realpath(target)) if follow else target
+    found = os.lstat(target).st_mode if os.path.lexists(target) else 0
+    if stat.S_ISDIR(found):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if status is not None and not stat.S_ISREG(status.st_mode):
+    if follow and found and not stat.S_ISREG(found):
         whole = io.BytesIO()
         yield whole
         _write_to_device(target, whole.getbuffer())
         return
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
-    with _removed_on_failure(draft):
-        with _created(draft, 0o666) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if status is not None:
-            os.chmod(draft, stat.S_IMODE(status.st_mode))
+    keeps = stat.S_ISREG(found)
+    draft, file = _create_draft(target, 0o600 if keeps else 0o666)
+    with _removed_on_failure(draft), file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        if keeps:
+            handle = file.fileno() if os.chmod in os.supports_fd else draft
+            os.chmod(handle, stat.S_IMODE(found))
+        if fcntl is None:  # where open files cannot be renamed
+            file.close()
         os.replace(draft, target)
+
+
+def _create_draft(target: Path, mode: int) -> tuple[Path, BinaryIO]:
+    """Create a draft that is locked while it is open, in place of one that nobody holds."""
+    start = os.fsencode(target.name)[:200].decode(errors="ignore")
+    for end in (*range(_NUMBERED), secrets.token_hex(8)):
+        draft = target.with_name(f".{start}.axode-{end}.part")
+        _remove_abandoned(draft)
+        with contextlib.suppress(FileExistsError):
+            file = _created(draft, mode)
+            if fcntl is None:
+                return draft, file
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_nlink:  # else it was taken for abandoned
+                return draft, file
+            file.close()
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+
+def _remove_abandoned(draft: Path) -> None:
+    """Remove a draft whose process has ended."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):  # there is none, or its process lives
+        handle = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(handle)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink:
+                os.unlink(draft)
+        finally:
+            os.close(handle)
 
 
 def replace_private_file(name: str, data: Bytes, folder: int) -> None:

@@ -14,6 +14,7 @@ try:
 except ModuleNotFoundError:  # not on this system: nothing is locked
     fcntl = None  # type: ignore[assignment]
 
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _held: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 
 
@@ -26,15 +27,17 @@ class FolderLock:
         folder: The folder.
 
     Raises:
-        FileError: if another process has it, or nothing can be written there.
+        FileError: if another process has it, or nothing can be written there, also because the lock
+            file is a link.
     """
 
     def __init__(self, folder: Path) -> None:
         path = folder / "_lock"
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | _PLAIN, 0o666)
         except OSError as error:
-            raise FileError(f"cannot write '{path}': {error.strerror or error}") from error
+            reason = "it is a link" if path.is_symlink() else error.strerror or error
+            raise FileError(f"cannot write '{path}': {reason}") from error
         try:
             if fcntl is not None:
                 fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -31,7 +31,7 @@ from axode.results.sweep_manifest import SweepManifest
 MANIFEST = "_manifest.parquet"
 KEY, DIGEST, STUDY = b"axode.sweep", b"axode.sha256", b"axode.study"
 _PART = re.compile(r"part-(\d{8,})\.parquet")
-_DRAFT = re.compile(r"\.(?:part-\d+|_manifest)\.parquet\.[0-9a-f]+\.part")
+_DRAFT = re.compile(r"\.(?:part-\d+|_manifest)\.parquet\.(?:axode-)?[0-9a-f]+\.part")
 _RECOMPUTE = "\n  Remedy: remove it and run the same sweep again, which computes its rows anew"
 
 Array = npt.NDArray[np.float64]
@@ -71,11 +71,12 @@ class SweepStore:
         try:
             store = cls(path, manifest, lock)
             store._remove_drafts()
-            found = path / MANIFEST
-            if os.path.lexists(found):
+            new = not os.path.lexists(path / MANIFEST)
+            store._check_links()
+            if not new:
                 store._check_same_study(cls.open(path).manifest)
-            store._check_files(new=not os.path.lexists(found))
-            if not os.path.lexists(found):
+            store._check_files(new=new)
+            if new:
                 store._write_manifest()
             store.finished()
         except BaseException:
@@ -229,6 +230,16 @@ class SweepStore:
                 )
             )
 
+    def _check_links(self) -> None:
+        """Refuse links in place of files of a store, which would lead out of its folder."""
+        for entry in os.scandir(self.folder):
+            own = entry.name == MANIFEST or _PART.fullmatch(entry.name)
+            if own and not entry.is_file(follow_symlinks=False):
+                raise FileError(
+                    f"'{entry.path}' is a link or a folder, and not a file of this sweep.\n"
+                    "  Remedy: name a new folder, or move it away"
+                )
+
     def _check_files(self, *, new: bool) -> None:
         """Refuse files that others put there: whoever reads the folder would read them too."""
         names = sorted(entry.name for entry in os.scandir(self.folder))
@@ -263,7 +274,7 @@ class SweepStore:
             use_dictionary=["status", "reason"],
             write_page_checksum=True,
         )
-        write_atomically(path, file.getbuffer())
+        write_atomically(path, file.getbuffer(), follow=False)
 
     @contextlib.contextmanager
     def _opened(self, chunk: int) -> Iterator[Any]:

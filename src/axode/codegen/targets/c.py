@@ -62,7 +62,7 @@ class CCode:
             f"{self.name}_test.c": self.self_test,
         }
         for file, text in texts.items():
-            write_atomically(folder / file, text.encode())
+            write_atomically(folder / file, text.encode(), follow=False)
         return tuple(folder / file for file in texts)
 
 

@@ -100,7 +100,7 @@ def reproduce(
                     tell(made[-1])
     finally:  # an interrupted call leaves a page of what it has made
         if made:
-            write_atomically(index, page(made).encode())
+            write_atomically(index, page(made).encode(), follow=False)
     return Reproductions(tuple(made), index)
 
 
@@ -122,8 +122,8 @@ def _make(item: Item, folder: Path) -> Reproduction:
     started = perf_counter()
     outcome = item.compute()
     table, figure = folder / f"{item.id}.csv", folder / f"{item.id}.png"
-    write_atomically(table, comma_separated(outcome).encode())
-    write_atomically(figure, draw(outcome))
+    write_atomically(table, comma_separated(outcome).encode(), follow=False)
+    write_atomically(figure, draw(outcome), follow=False)
     seconds = perf_counter() - started
     return Reproduction(item, outcome.verdict, outcome.caption, table, figure, seconds)
 

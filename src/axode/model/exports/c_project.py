@@ -134,7 +134,7 @@ def write_project(
             place.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot write '{place}': {error.strerror}") from error
-        write_atomically(place, text.encode())
+        write_atomically(place, text.encode(), follow=False)
     return tuple(folder / file for file in texts)
 
 
