@@ -82,7 +82,7 @@ def test_a_state_between_samples_is_closed():
     q = np.array([between[name] for name in model().coordinates])
     assert np.abs(model().residual(q)).max() > 1e-6
     for end in (
-        ax.simulate(model(), 0.01, start=between).at(0.0),
+        ax.simulate(model(), 0.01, start=between).at(0.55),
         linear(between).point,
         ax.assemble(model(), between),
     ):
@@ -203,8 +203,8 @@ def test_a_sample_knows_its_time():
     motion = ax.simulate(driven(), 1.0, start={"rail.rate": 0.1}, save_every=0.1)
     expected = driven().forward_dynamics(motion.at(0.55), t=0.55)
     np.testing.assert_array_equal(driven().forward_dynamics(motion.at(0.55)), expected)
-    assert ax.simulate(driven(), 0.1, t0=0.55, start=motion.at(0.55)).time[0] == 0.55
+    assert ax.simulate(driven(), 0.1, start=motion.at(0.55)).time[0] == 0.55
     with pytest.raises(ax.LoopNotClosed, match=r"pin\.prescribed"):
-        ax.simulate(driven(), 0.1, start=motion.at(0.55))
+        ax.simulate(driven(), 0.1, t0=0.0, start=motion.at(0.55))
     with pytest.raises(ax.InvalidArgument, match="open by"):
-        ax.linearize(driven(), motion.at(0.55))
+        ax.linearize(driven(), motion.at(0.55), t=0.0)

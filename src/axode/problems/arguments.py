@@ -85,7 +85,7 @@ class GivenState:
         named: Values by name, each of the shape of the batch; empty if it is given by arrays.
         interpolated: Whether it may be between two samples of a trajectory, where loops are open
             by the error of the interpolation.
-        time: Time of that sample [s], if it is known.
+        time: Time of the state, one or one per run [s]; None for values by name and arrays.
     """
 
     q: Array | None = None
@@ -132,15 +132,35 @@ def read_state(model: Model, given: Any, argument: str) -> GivenState:
     from axode.results.trajectory import Trajectory
 
     if isinstance(given, Trajectory):
-        return _from_arrays(model, _picked(model, given.final), argument)
+        made = _from_arrays(model, _picked(model, given.final), argument)
+        return replace(made, time=given.ended)
     if isinstance(given, State):
-        return _from_arrays(model, given.vectors(model), argument)
+        made = _from_arrays(model, given.vectors(model), argument)
+        return replace(made, time=given.conditions.t)
     if isinstance(given, NamedValues):
         made = _from_arrays(model, _picked(model, given), argument)
         return replace(made, interpolated=True, time=given.time)
     if given is None or isinstance(given, Mapping):
         return GivenState(named=_finite_by_name(given or {}, argument))
     return _from_arrays(model, given if isinstance(given, tuple) else (given,), argument)
+
+
+def start_time(t: float | None, state: GivenState) -> float:
+    """Time of a start [s]: the given one, else that of a sample or a `State`, else zero.
+
+    Raises:
+        InvalidArgument: for runs of a batch that are at different times.
+    """
+    if t is not None:
+        return float(t)
+    times = np.unique(0.0 if state.time is None else state.time)
+    if times.size > 1:
+        raise InvalidArgument(
+            f"start: its runs are at different times, {times[0]:g} s to {times[-1]:g} s, and begin "
+            "together here.\n  Remedy: continue them one by one, start=run.run(i), or give the "
+            "time at which all begin"
+        )
+    return float(times[0])
 
 
 def _picked(model: Model, values: NamedValues) -> tuple[Array, ...]:
@@ -211,8 +231,9 @@ def read_states(
             for group in names
         )
         return q, nu, u, Conditions.of(model, t, options.get("parameters"))
-    conditions = Conditions.of(model, options.get("t", 0.0), options.get("parameters"))
     state = read_state(model, given, "state")
+    t = options.get("t", 0.0 if state.time is None else state.time)
+    conditions = Conditions.of(model, t, options.get("parameters"))
     if state.q is not None and state.nu is not None:
         q, nu = state.q, state.nu
         batch = np.broadcast_shapes(q.shape[:-1], nu.shape[:-1], conditions.shape)

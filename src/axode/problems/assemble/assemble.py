@@ -15,7 +15,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
-from axode.problems.arguments import read_state, require_model
+from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.assemble.closure import ClosureSystem, is_always_closed, parameters_of_closure
 from axode.problems.assemble.different_runs import find_different
 from axode.problems.assemble.dropped_rows import check_dropped_rows
@@ -35,7 +35,7 @@ def assemble(
     fix: Iterable[str] | Mapping[str, float] = (),
     tries: int = 1,
     seed: int = 0,
-    t: float = 0.0,
+    t: float | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> State:
     """Find a state that closes every loop and touches the ground, near a guess.
@@ -49,7 +49,7 @@ def assemble(
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
         seed: Seed of those starts.
-        t: Time, where it is explicit [s].
+        t: Time, where it is explicit [s]; that of `start` or zero unless given.
         parameters: Values by name instead of the defaults.
 
     Raises:
@@ -66,7 +66,7 @@ def assemble(
     if given.nu is not None:
         speeds = dict(zip(model.independent, given.nu.tolist(), strict=True))
     held = _held(model, fix, guess)
-    conditions = Conditions.of(model, float(t), parameters)
+    conditions = Conditions.of(model, start_time(t, given), parameters)
     asked = _named_coordinates(model, near)
     closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, conditions)
     guess = guess[np.newaxis]

@@ -19,7 +19,7 @@ from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.model.signals import STATE_KINDS
-from axode.problems.arguments import GivenState, read_state, require_model
+from axode.problems.arguments import GivenState, read_state, require_model, start_time
 from axode.problems.gradients.backward import Ends
 from axode.problems.gradients.ended_runs import as_ends_only, check_input, check_method
 from axode.problems.gradients.steps_of_cost import CostTapes
@@ -84,7 +84,7 @@ class Cost:
         atol: float = 1e-12,
         events: Event | Sequence[Event] = (),
         parameters: Mapping[str, npt.ArrayLike] | None = None,
-        t0: float = 0.0,
+        t0: float | None = None,
         threads: int | None = None,
         target: str | None = None,
         precision: str | None = None,
@@ -96,6 +96,8 @@ class Cost:
         if running is None and final is None and match is None:
             raise InvalidArgument("Cost: give at least one of running, final and match")
         self.model, self.duration, self.input = model.on_cpu(), duration, input
+        self.state: GivenState = read_state(self.model, start, "start")
+        t0 = start_time(t0, self.state)
         self.grid: Grid | None = None
         self.measured: Array | None = None
         self._columns: tuple[str, ...] = ()
@@ -113,7 +115,6 @@ class Cost:
         check_input(self.plan)
         self._parameters = dict(parameters or {})
         self.p = checked_parameters(self.model, parameters)
-        self.state: GivenState = read_state(self.model, start, "start")
         self._running, self._final = self._functions()
         self.variables = Variables(
             self.model, input, self.state.named if self.state.q is None else None

@@ -20,7 +20,7 @@ from axode.model.shortfall import force_size, warn_of_shortfall
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
-from axode.problems.arguments import GivenState, read_state, require_model
+from axode.problems.arguments import GivenState, read_state, require_model, start_time
 from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motion_rows import full_names, rows_by_name
@@ -63,7 +63,8 @@ def inverse(
             measures of position by name: numbers, formulas of t (text, `Expression`, a Python
             function) or samples at `times`. As many as there are independent speeds determine the
             rest.
-        times: Times of the samples [s]; for functions also the duration, from t = 0.
+        times: Times of the samples [s]; for functions also the duration, from the time of `start`,
+            zero unless it has one.
         start: State at the first time, as arrays, a `State` or `run.at(t)`, or coordinates by name,
             where the motion does not tell them (the swivel of a caster, the place of a vehicle);
             coordinates by name are kept, speeds follow from the motion. Home unless given.
@@ -276,7 +277,7 @@ def _solve_signals(
     is_sampled = any(
         np.ndim(given) for given in motion.values() if isinstance(given, np.ndarray | list | tuple)
     )
-    given = _times(times, is_sampled, save_every)
+    given = _times(times, is_sampled, save_every, start_time(None, start))
     parameters = conditions.named(model)
     signals = [
         as_signal(model, name, value, given, parameters)
@@ -286,7 +287,7 @@ def _solve_signals(
     return GivenMotion(model, rows_by_name(model, names), signals, conditions).solve(wanted, start)
 
 
-def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
+def _times(times: Any, is_sampled: bool, save_every: float | None, t0: float) -> Array:
     if times is None:
         kind = "of the samples" if is_sampled else "of the motion, or its duration"
         raise InvalidArgument(f"times: give the times {kind} [s]")
@@ -298,7 +299,7 @@ def _times(times: Any, is_sampled: bool, save_every: float | None) -> Array:
     if not (np.isfinite(duration) and duration > 0):
         raise InvalidArgument(f"times: a duration must be > 0 s, got {duration}")
     return equal_times(
-        np.array([0.0, duration]), duration / SAMPLES if save_every is None else save_every
+        np.array([t0, t0 + duration]), duration / SAMPLES if save_every is None else save_every
     )
 
 

@@ -37,7 +37,7 @@ class VelocityMethods:
         *,
         components: Sequence[str] | None = None,
         at: Any = None,
-        t: float = 0.0,
+        t: float | None = None,
         parameters: Mapping[str, npt.ArrayLike] | None = None,
     ) -> VelocityJacobians:
         """Find the Jacobians of A x' = B theta' between output and driven speeds.
@@ -46,7 +46,7 @@ class VelocityMethods:
             state: Where; home unless given.
             components: Names of the output's velocities x'; the whole twist unless given.
             at: Reference point in the output's frame [m]; its origin unless given.
-            t: Time, where it is explicit [s].
+            t: Time, where it is explicit [s]; that of `state` or zero unless given.
             parameters: Values by name instead of the defaults.
         """
         check_arguments(VelocityMethods.jacobians, locals())
@@ -65,7 +65,7 @@ class VelocityMethods:
         at: Any = None,
         length: float | None = None,
         tolerance: float = 1e-8,
-        t: float = 0.0,
+        t: float | None = None,
         parameters: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Singularities:
         """Find what is singular at a state, and how far each kind of singularity is.
@@ -77,7 +77,7 @@ class VelocityMethods:
             length: Length by which turning and moving are compared [m]; the root mean square
                 distance of the other bodies from the output at home unless given.
             tolerance: Margin below which a state is called singular.
-            t: Time, where it is explicit [s].
+            t: Time, where it is explicit [s]; that of `state` or zero unless given.
             parameters: Values by name instead of the defaults.
         """
         check_arguments(VelocityMethods.singularities, locals())
@@ -102,7 +102,7 @@ class VelocityMethods:
         length: float | Literal["optimal"] | None = None,
         components: Sequence[str] | None = None,
         at: Any = None,
-        t: float = 0.0,
+        t: float | None = None,
         parameters: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Dexterity:
         """Measure how evenly motors move the output: condition number and manipulability.
@@ -114,7 +114,7 @@ class VelocityMethods:
                 `singularities` unless given.
             components: Names of the output's velocities that count; the whole twist unless given.
             at: Reference point in the output's frame [m]; its origin unless given.
-            t: Time, where it is explicit [s].
+            t: Time, where it is explicit [s]; that of `state` or zero unless given.
             parameters: Values by name instead of the defaults.
         """
         check_arguments(VelocityMethods.dexterity, locals())
@@ -138,7 +138,7 @@ class VelocityMethods:
         *,
         components: Sequence[str] | None = None,
         at: Any = None,
-        t: float = 0.0,
+        t: float | None = None,
         parameters: Mapping[str, npt.ArrayLike] | None = None,
     ) -> OutputStiffness:
         """Find the stiffness of the output that springs in the joints give, without preload.
@@ -150,7 +150,7 @@ class VelocityMethods:
                 holds for every driven joint.
             components: Directions that count; all six unless given.
             at: Reference point in the output's frame [m]; its origin unless given.
-            t: Time, where it is explicit [s].
+            t: Time, where it is explicit [s]; that of `state` or zero unless given.
             parameters: Values by name instead of the defaults.
         """
         check_arguments(VelocityMethods.stiffness, locals())

@@ -22,7 +22,7 @@ from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
-from axode.problems.arguments import require_model
+from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
 from axode.problems.linearize.operating_point import (
@@ -69,7 +69,7 @@ def linearize(
     input: Any = None,
     settle: bool = False,
     parameters: Mapping[str, float] | None = None,
-    t: float = 0.0,
+    t: float | None = None,
 ) -> Linearization:
     """The linear model at a state that satisfies all constraints, by exact derivatives.
 
@@ -87,7 +87,7 @@ def linearize(
         settle: Go to the equilibrium next to `state` first: what the motors cannot hold, the
             configuration does, as a balancer leans into a slope.
         parameters: Values by name instead of the defaults.
-        t: Time, where it is explicit [s].
+        t: Time, where it is explicit [s]; that of `state` or zero unless given.
 
     Raises:
         InvalidArgument: for states that repeat each other or do not stand alone, or if there is
@@ -97,7 +97,7 @@ def linearize(
     check_arguments(linearize, locals())
     require_model("linearize", model)
     check_parameters(model, parameters)
-    conditions = Conditions.of(model, float(t), parameters)
+    conditions = Conditions.of(model, start_time(t, read_state(model, state, "state")), parameters)
     point = find_operating_point(model, state, conditions)
     regular = choose_rows(model, point.q, conditions)
     if regular is not model:

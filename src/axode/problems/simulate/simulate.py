@@ -13,7 +13,7 @@ from axode.argument_types import check_arguments
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import read_state, require_model
+from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.assemble.dropped_rows import describe_missed_rows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
@@ -50,7 +50,7 @@ def simulate(
     save_every: float | None = None,
     events: Event | Sequence[Event] = (),
     parameters: Mapping[str, npt.ArrayLike] | None = None,
-    t0: float = 0.0,
+    t0: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
     target: str | None = None,
@@ -81,7 +81,8 @@ def simulate(
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
         events: `Event` objects: crossings to locate, perhaps to stop at.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
-        t0: Time at the start [s].
+        t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
+            starts, unless given.
         threads: How many threads share a batch.
         progress: Show a bar; unless given, after a second on a terminal.
         target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
@@ -110,9 +111,10 @@ def simulate(
     check_arguments(simulate, locals())
     require_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
+    given = read_state(model, start, "start")
     settings = Settings(
         EXPLICIT if method == AUTOMATIC and sensitivities else method,
-        t0,
+        start_time(t0, given),
         duration,
         step,
         save_every,
@@ -126,7 +128,7 @@ def simulate(
     watches = check_events(model, events)
     plan = plan_input(model, input, gains=True)
     p = checked_parameters(model, parameters)
-    given, target = read_state(model, start, "start"), settings.place.target
+    target = settings.place.target
     followed = None
     if sensitivities:
         from axode.problems.gradients.sensitivities import FollowedChanges

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, NotAsAsked, SweepFailed
 from axode.model.model import Model
-from axode.problems.arguments import require_model
+from axode.problems.arguments import require_model, start_time
 from axode.problems.session import Session, check_on_interrupt
 from axode.problems.simulate.settings import Settings
 from axode.problems.steps.compiled import Place
@@ -52,7 +52,7 @@ def sweep(
     store: str | PathLike[str] | None = None,
     executor: Any = None,
     chunk: int | None = None,
-    t0: float = 0.0,
+    t0: float | None = None,
     threads: int | None = None,
     progress: bool | None = None,
     target: str | None = None,
@@ -93,7 +93,8 @@ def sweep(
             such as one of `mpi4py.futures`; a `dask.distributed.Client`; or the module `ray`.
         chunk: How many rows are computed, sent and stored together; unless given, it depends on the
             study and not on the machine.
-        t0: Time at the start [s].
+        t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
+            starts, unless given.
         threads: How many threads share the runs; one in each process of an executor unless given.
         progress: Show a bar; unless given, after a second on a terminal.
         target: "cpu", "cuda", or several GPUs, "cuda:0,1" or "cuda:all"; where the model's
@@ -115,10 +116,11 @@ def sweep(
         check_library(asarray)
         cupy()  # now rather than after all the computing
     place = Place.of(model, target, precision)
-    settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
     model = model.on_cpu()
     given: dict[Group, Any] = {"start": start, "parameter": parameters, "input": input}
     rows, traced = plan_rows(model, given, combine, samples=samples, sampler=sampler, seed=seed)
+    t0 = start_time(t0, rows.start)
+    settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
     wanted = check_outputs(model, outputs, friction)
     job = SweepJob(
         model,

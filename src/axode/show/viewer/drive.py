@@ -80,11 +80,11 @@ class RealTimeRun:
 
     def reset(self) -> None:
         """Return to the start, at rest unless the start has speeds; set all wishes to zero."""
-        self.time, self.message = 0.0, ""
+        self.message = ""
         self.wanted = np.zeros(self.motors.count)
         self.u = np.zeros(len(self.model.inputs))
         state = assemble(self.model, self._start, parameters=self.parameters or None)
-        self.q, self.nu = state.q, state.nu
+        self.q, self.nu, self.time = state.q, state.nu, float(state.conditions.t)
         self.last: dict[str, float] = {}
         self._frames: deque[tuple[float, float]] = deque(maxlen=WINDOW)
 

@@ -72,7 +72,7 @@ def dexterity(
     length: float | Literal["optimal"] | None = None,
     components: Sequence[str] | None = None,
     at: Any = None,
-    t: float = 0.0,
+    t: float | None = None,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Dexterity:
     """Measure the dexterity of a robot at a state; see `Kinematics.dexterity`."""

@@ -62,7 +62,7 @@ def output_stiffness(
     *,
     components: Sequence[str] | None = None,
     at: Any = None,
-    t: float = 0.0,
+    t: float | None = None,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
 ) -> OutputStiffness:
     """Find the stiffness of a robot's output; see `Kinematics.stiffness`."""

@@ -273,7 +273,7 @@ def find_singularities(
     at: Any = None,
     length: float | None = None,
     tolerance: float = SINGULAR_MARGIN,
-    t: float = 0.0,
+    t: float | None = None,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Singularities:
     """Find what is singular at a state; see `Kinematics.singularities`."""

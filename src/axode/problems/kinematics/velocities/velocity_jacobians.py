@@ -21,7 +21,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.mechanism.topology import speed_meanings
 from axode.model.conditions import Conditions
-from axode.problems.arguments import number, read_state
+from axode.problems.arguments import number, read_state, start_time
 from axode.problems.kinematics.velocities.feasible_velocities import (
     COMPONENTS,
     RobotVelocities,
@@ -153,14 +153,16 @@ def velocities_at(
     *,
     at: Any = None,
     length: float | None = None,
-    t: float = 0.0,
+    t: float | None = None,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
     joints: Sequence[str] = (),
 ) -> Velocities:
     """Evaluate the feasible velocities of a robot at a state, in any of its forms."""
     model = robot.model
     p = checked_parameters(model, parameters)
-    starts = find_starts(model, read_state(model, state, "state"), t, p, ())
+    given = read_state(model, state, "state")
+    t = start_time(t, given)
+    starts = find_starts(model, given, t, p, ())
     starts.require_some()
     q, p = starts.q.reshape(*starts.batch, starts.q.shape[-1]), starts.p
     if p is not None and p.ndim > 1:
@@ -209,7 +211,7 @@ def velocity_jacobians(
     *,
     components: Sequence[str] | None = None,
     at: Any = None,
-    t: float = 0.0,
+    t: float | None = None,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
 ) -> VelocityJacobians:
     """Find the Jacobians of a robot; see `Kinematics.jacobians`."""
