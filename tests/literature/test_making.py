@@ -16,7 +16,7 @@ from axode.literature.reproduce.sources import chosen
 
 FAILING = Check("speed", 2.0, 1.0, 0.1, "m/s")
 PASSING = Check("speed", 1.0, 1.0, 0.1, "m/s")
-KNOWN = Check("speed", 2.0, 1.0, 0.1, "m/s", why="a misprint", explained=1.5)
+KNOWN = Check("speed", 2.0, 1.0, 0.1, "m/s", "printed", why="a misprint", explained=1.5)
 
 
 def made_up(name: str, check: Check) -> Item:

@@ -28,10 +28,10 @@ def mecanum_platform(
 ) -> ax.Mechanism:
     """A platform with its mass centre at the origin, carried by wheels with massless rollers.
 
-    After Angeles, *Fundamentals of Robotic Mechanical Systems*, sections 10.5.2 and 12.5.2, for
-    any wheels. Wheel k turns about its axis e_k by theta_k; its rollers at the ground lie along
-    g_k = cos(alpha_k) e_k + sin(alpha_k) z x e_k. Speeds of the platform are vx, vy in its own axes
-    and omega.
+    In the manner of Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.5.2, which
+    has three wheels with rollers across their axes; any wheels here. Wheel k turns about its axis
+    e_k by theta_k; its rollers at the ground lie along g_k = cos(alpha_k) e_k + sin(alpha_k) z x
+    e_k. Speeds of the platform are vx, vy in its own axes and omega.
 
     Args:
         wheels: Position x, y of each wheel on the platform, direction of its axis e_k and roller

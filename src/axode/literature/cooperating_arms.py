@@ -216,6 +216,17 @@ class ArmsOfSource:
         error = -spread @ F_c
         return Steps(free, self.J @ free + self.tip_bias, compliance, F_c, error, free + error)
 
+    def equation_9(self, torques: Sequence[float]) -> Array:
+        """Joint accelerations by (9) as the source prints it: no closure bias (erratum D-2).
+
+        Of its errata it lacks D-3 only: `annihilator` stands for its A.
+        """
+        free = np.linalg.solve(self.M, np.asarray(torques, float) - self.C)
+        spread = np.linalg.solve(self.M, self.B.T)
+        inner = np.linalg.pinv(self.B @ spread, rcond=RANK, hermitian=True)
+        found: Array = free - spread @ (inner @ (self.B @ free))
+        return found
+
     def with_load(self, torques: Sequence[float]) -> tuple[Array, Array, Array]:
         r"""Joint accelerations, the load's acceleration and tip forces, the load having mass.
 

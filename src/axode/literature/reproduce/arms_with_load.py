@@ -43,6 +43,7 @@ DURATION, PERIOD = 1.0, 0.001  # [s], between samples of the torques
 FEW = 40  # samples from one state at which the source's methods are taken to the next
 REFERENCE = "recursive"
 STRAYS = 1e-3  # [m, rad] in 1 s, under torques joined by lines and nothing else
+PRINT_OFF = 1e3  # [rad/s²] that (9) may be off by
 AGREE = 1e-9  # of the largest acceleration or force
 PLANE = [2, 3, 4]  # of a spatial vector: about z, along x, along y
 TIME = "t [s]"
@@ -68,18 +69,12 @@ def arms() -> ItemResult:
     few = asked.resample(asked.time[::FEW])
     ours = _by_formulations(model, few)
     theirs, tips = _by_the_source(few)
+    by_9 = theirs.pop("(9) as printed")
     known = ours.pop(REFERENCE)
     off = {name: np.abs(values - known).max(axis=1) for name, values in (ours | theirs).items()}
     held = _tip_forces(few)
     strayed = max(apart(asked[name], found[name]) for name in MOTION)
     checks = [
-        Check(
-            f"joint accelerations by {len(off) + 1} methods apart by",
-            largest(list(off.values())),
-            0.0,
-            AGREE * largest(known),
-            "rad/s²",
-        ),
         *(
             Check(
                 f"{name}, joint accelerations off by",
@@ -89,6 +84,16 @@ def arms() -> ItemResult:
                 "rad/s²",
             )
             for name, values in off.items()
+        ),
+        Check(
+            "joint accelerations by (9) as printed off by",
+            apart(by_9, known),
+            0.0,
+            AGREE * largest(known),
+            "rad/s²",
+            why="by erratum D-2 the rate of the closure at zero accelerations is missing, and the "
+            "load weighs nothing",
+            explained=PRINT_OFF,
         ),
         Check(
             "forces of the arms on the load off those by all equations at once by",
@@ -153,6 +158,7 @@ def _by_the_source(run: Trajectory) -> tuple[dict[str, Array], Array]:
                 "six steps": shared.six_steps(torques).total,
                 "reduced order": shared.by_reduced_order(torques),
                 "all at once": accelerations,
+                "(9) as printed": whole.equation_9(torques),
             }
         )
         forces.append(tips.reshape(2, 6)[:, PLANE].ravel())

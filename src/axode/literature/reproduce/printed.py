@@ -1,7 +1,10 @@
-"""The sources' own equations, set down as they stand there, to be compared with.
+"""The sources' equations, written apart from the library's, to be compared with.
 
-Nothing of Axode is computed with them. Where the errata correct a formula, the functions here take
-the correction as an option or follow it, as noted.
+Nothing of Axode is computed with them. Each docstring says what stands in the source and what does
+not: equations as printed (`quasimoro`, `delta_array`), the printed ones with their errata corrected
+or left in (`caster`, `rolling_disk`), the same model written in another way (`five_axes`), the
+print beside it (`five_axes_base`, `five_axes_cramer`), and models that the source only asks for
+(`casters`, `mecanum`).
 """
 
 from __future__ import annotations
@@ -121,9 +124,14 @@ def quasimoro_driven(
 
 
 def quasimoro_held(
-    p: Mapping[str, float], M1: Callable[[float], float], times: Array, kink: float
+    p: Mapping[str, float],
+    M1: Callable[[float], float],
+    times: Array,
+    kink: float,
+    *,
+    release: bool = False,
 ) -> tuple[Array, Array]:
-    """Integrate with wheel 2 held by its torque; return that torque too."""
+    """Integrate with wheel 2 held, until the kink or for ever; return the torque that holds it."""
 
     def solve(t: float, x: Array) -> Array:
         """theta_1_dd, theta_3_dd and M2, for which theta_2_dd = 0."""
@@ -133,6 +141,9 @@ def quasimoro_held(
         return found
 
     def rates(t: float, x: Array) -> Array:
+        if release and t >= kink:
+            A, b = quasimoro(p, x[2], x[3:])
+            return np.array([*x[3:], *np.linalg.solve(A, -b)])
         first, third, _ = solve(t, x)
         return np.array([*x[3:], first, 0.0, third])
 
@@ -143,16 +154,20 @@ def quasimoro_held(
 # Valencia, Aviles and Mauledoux 2017 -------------------------------------------------------------
 
 
-def six_wheels(p: Mapping[str, float], right: float, left: float, times: Array) -> Array:
+def six_wheels(
+    p: Mapping[str, float], right: float, left: float, times: Array, *, misprint: bool = False
+) -> Array:
     """Forward speed and turning rate from rest under constant torques: equations (66) and (67).
 
-    With the wheels' inertia I1 of (55), their friction, and (67) as erratum E-15 corrects it.
+    With the wheels' inertia I1 of (55), their friction, and (67) as erratum E-15 corrects it, or
+    with the sum of the torques in it, as printed.
     """
     r, l = p["r"], p["l"]
+    turning = right + left if misprint else right - left
     found = []
     for mass, force, drag in (
         (p["m"] * r**2 + 2 * p["I1"], r * (right + left), p["bR"] + p["bL"]),
-        (p["I"] * r**2 + 2 * p["I1"] * l**2, l * r * (right - left), l**2 * (p["bR"] + p["bL"])),
+        (p["I"] * r**2 + 2 * p["I1"] * l**2, l * r * turning, l**2 * (p["bR"] + p["bL"])),
     ):
         found.append(force / drag * -np.expm1(-drag / mass * times))
     return np.array(found)
@@ -167,8 +182,8 @@ def five_axes(
 ) -> Array:
     """theta_1 to theta_4 and their rates, the same torque on all axes: equation (35).
 
-    Errata E-1 to E-6 applied; written with the links' slopes f, of which M, V and G of (32) to (34)
-    are made by adding up.
+    Not as it stands there: written with the links' slopes f, from which M, V and G of (32) to (34)
+    follow by adding up, and free of errata.
     """
     masses = np.array([p["m1"], p["m2"], p["m3"], p["mc"]])
     # rows: the four masses, how much of each link lies before them
@@ -191,6 +206,44 @@ def five_axes(
         return np.array([*x[4:], first, *others])
 
     return integrate(rates, start, times, kinks)
+
+
+def five_axes_base(p: Mapping[str, float], theta: Array, rates: Array, first: Array) -> Array:
+    """Torque of the base for an acceleration of its own by (37), (38) and (42), as printed.
+
+    Args:
+        p: Data of the arm.
+        theta, rates: theta_1 to theta_4 and their rates, (4, samples).
+        first: Acceleration of theta_1.
+    """
+    l1, l2, l3 = (p[name] for name in ("l1", "l2", "l3"))
+    m1, m2, m3, w_c = (p[name] for name in ("m1", "m2", "m3", "mc"))
+    (c2, c23, c234), (s2, s23, s234) = (f(np.cumsum(theta[1:], axis=0)) for f in (np.cos, np.sin))
+    w2, w23, w234 = np.cumsum(rates[1:], axis=0)
+    half, whole = l2 * c23 + l1 * c2 + l3 * c234 / 2, l2 * c23 + l1 * c2 + l3 * c234
+    A = m3 * half**2 + w_c * whole**2 + 2 * p["Ib"] + m1 * l1**2 * c2**2 / 4
+    A = A + m2 * (l2 * c2 + 2 * l1 * c2) ** 2 / 4
+    Q = -m2 * rates[0] * (2 * l1 * w2 * s2 + l2 * s23 * w23) * (l2 * c23 + 2 * l1 * c2) / 2
+    Q = Q - 2 * m3 * rates[0] * (l1 * w2 * c2 + l3 * s234 * w234 / 2 + l2 * s23 * w23) * half
+    Q = Q - 2 * rates[0] * w_c * (l1 * w2 * s2 + l3 * s234 * w234 + l2 * s23 * w23) * whole
+    Q = Q - (l1**2 * m1 * rates[0] + w2 * c2 * s2)
+    found: Array = A * first + Q + p["b1"] * rates[0]
+    return found
+
+
+def five_axes_cramer(M: Array, Z: Array) -> Array:
+    """Accelerations of theta_2 and theta_3 by (46) and (47), as printed.
+
+    Args:
+        M: Inertia of theta_2 to theta_4, (..., 3, 3); the source's letters F to P.
+        Z: Z_2 to Z_4, (..., 3).
+    """
+    (F, G, H), (J, K, L), (N, O, P) = np.moveaxis(M, (-2, -1), (0, 1))
+    Z2, Z3, Z4 = np.moveaxis(Z, -1, 0)
+    second = G * L * Z4 - H * K * Z4 - H * O * Z3 + H * O * Z3 + K * P * Z2 - L * O * Z2
+    third = F * L * Z4 - H * J * Z4 - F * P * Z3 + H * N * Z3 + J * P * Z2 - L * N * Z2
+    size = F * K * P - G * J * P + G * L * N - H * K * N - F * L * O + H * J * O
+    return np.array([second, third]) / size
 
 
 # Saha and Angeles 1991 ---------------------------------------------------------------------------
@@ -249,7 +302,8 @@ def caster(
 ) -> tuple[Array, Array, Array]:
     """Inertia I, Coriolis matrix C and Theta of the robot with a caster.
 
-    Theta is found from the rolling conditions (section 10.5 is its source).
+    Theta is found from the rolling conditions; the book prints it in section 10.5, which is not
+    among the documents.
 
     Args:
         p: Data of the robot.
@@ -320,7 +374,11 @@ def _one_caster(
 
 
 def caster_on_path(
-    p: Mapping[str, float], pose: Callable[[Array], Array], psi: float, times: Array
+    p: Mapping[str, float],
+    pose: Callable[[Array], Array],
+    psi: float,
+    times: Array,
+    misprints: Collection[str] = (),
 ) -> tuple[Array, Array, Array]:
     """Rates of the driven wheels, psi and torques along a path: (36) to (38) of Saha and Angeles.
 
@@ -333,6 +391,7 @@ def caster_on_path(
             robot drives along -j, with the caster ahead.
         psi: At the start [rad].
         times: At which the results are wanted [s].
+        misprints: As in `caster`.
     """
     a, l, r = p["a"], p["l"], p["r"]
 
@@ -357,7 +416,7 @@ def caster_on_path(
     rates, torques = [], []
     for t, angle in zip(times, angles, strict=True):
         rate, acceleration = joints(t)
-        I, C, _ = caster(p, angle, rate)
+        I, C, _ = caster(p, angle, rate, misprints)
         rates.append(rate)
         torques.append(I @ acceleration + C @ rate)
     return np.array(rates).T, angles, np.array(torques).T
@@ -407,7 +466,7 @@ def mecanum(
 
     Newton's and Euler's equations of platform and wheels about the platform's centre. The roller
     that touches the ground lies along g = cos(alpha) e + sin(alpha) k x e and spins freely, so that
-    the wheel holds only the velocity along g (section 10.5.2 is the source).
+    the wheel holds only the velocity along g. No document prints this: it is derived here.
 
     Args:
         p: Data of the robot.

@@ -98,6 +98,7 @@ def straight() -> ItemResult:
             PUBLISHED,
             0.0005 * PUBLISHED,
             "rad",
+            "printed",
             why="the printed equations with the printed data give our number too; 0.0129 needs "
             "g = 9.91 or A33 = 0.395, or an integrator that loses energy (erratum C-7)",
             explained=0.03 * PUBLISHED,
@@ -186,6 +187,7 @@ def circle() -> ItemResult:
     held = _run(model, holding.formulas(wave), holding.formulas({}))
     free = _run(model, holding.formulas(wave))
     theirs, M2 = printed.quasimoro_held(DATA, pulse, held.time, PULSE)
+    released, _ = printed.quasimoro_held(DATA, pulse, held.time, PULSE, release=True)
     checks = [
         _agreement(held, theirs),
         Check(
@@ -193,8 +195,8 @@ def circle() -> ItemResult:
         ),
         Check("theta_2 while it is held", largest(held["theta2"]), 0.0, SAME, "rad"),
         Check(
-            "both readings in the first second apart by",
-            _first_second(held, free),
+            "released, our angles and those of (23) to (29), 90 s, apart by",
+            max(apart(free[name], row) for name, row in zip(ANGLES, released, strict=False)),
             0.0,
             SAME,
             "rad",
@@ -229,11 +231,6 @@ def _circle_panels(
         _panel(12, words, r"$\theta_3$ [rad]", SHOWN, *third),
         _panel(13, f"{words}, second wheel", r"$M_2$ [N m]", SHOWN, *curves("M2", M2)),
     ]
-
-
-def _first_second(held: Trajectory, free: Trajectory) -> float:
-    early = held.time <= PULSE
-    return max(apart(held[name][early], free[name][early]) for name in ANGLES)
 
 
 ITEMS = (

@@ -68,6 +68,7 @@ SETTLED = 0.01  # [rad] that a range of angles may change from one of the last p
 JOINTS = ("theta1", "theta2", "theta3", "theta4")
 TORQUES = ("tau1", "tau2", "tau3", "tau4")
 SAME = 1e-6  # [rad] between two integrations of 20 s
+PRINT_TORQUE, PRINT_ACCELERATION = 20.0, 2e3  # [N m], [rad/s²] that errata may be off by
 
 
 def arm() -> ItemResult:
@@ -83,6 +84,7 @@ def arm() -> ItemResult:
         run.time,
         [k * PERIOD / 2 for k in range(1, 2 * PERIODS)],
     )
+    by_base, by_cramer = _as_printed(model, run)
     swing = TORQUE * PERIOD / 2 / ARM["b1"]  # of theta_1, if friction alone held it back
     ends = [_ranges(run, k) for k in (PERIODS - 2, PERIODS - 1)]
     checks = [
@@ -92,6 +94,25 @@ def arm() -> ItemResult:
             0.0,
             SAME,
             "rad",
+        ),
+        Check(
+            "torque of the base by (37), (38), (42) as printed off by",
+            by_base,
+            0.0,
+            1e-9,
+            "N m",
+            why="the base is too heavy by erratum E-2, (38) has lost an angle by E-4, and (42) has "
+            "two slips by E-5",
+            explained=PRINT_TORQUE,
+        ),
+        Check(
+            "accelerations of axes 2 and 3 by (46), (47) as printed off by",
+            by_cramer,
+            0.0,
+            1e-9,
+            "rad/s²",
+            why="a cofactor is wrong by erratum E-6, and a sign by E-7",
+            explained=PRINT_ACCELERATION,
         ),
         Check(
             "ranges of the angles, last period and the one before, apart by",
@@ -131,6 +152,18 @@ ARM_CAPTION = (
 )
 
 
+def _as_printed(model: Model, run: Trajectory) -> tuple[float, float]:
+    """How far the printed torque of the base and Cramer's rule are off along a motion."""
+    q, nu, u = (run[names].values for names in (model.coordinates, model.independent, model.inputs))
+    found = np.asarray(model.forward_dynamics(q, nu, u))
+    theta, rates = run[JOINTS].values.T, run[tuple(f"{name}_dot" for name in JOINTS)].values.T
+    base = printed.five_axes_base(ARM, theta, rates, found[:, 0])
+    M = np.asarray(model.mass_matrix(q))[:, 1:4, 1:4]
+    Z = (M @ found[:, 1:4, np.newaxis])[..., 0]
+    cramer = printed.five_axes_cramer(M, Z)
+    return apart(base, run["tau1"]), apart(cramer, found[:, 1:3].T)
+
+
 def _pulse(t: float) -> float:
     return TORQUE if t % PERIOD < PERIOD / 2 else -TORQUE
 
@@ -156,6 +189,7 @@ HEADING = 0.7854  # [rad] at the start, as printed
 STRONG, WEAK = 10.0, 8.0  # [N m]; the first is printed
 STAGE, STAGES = 2.0, 4
 RADIUS_SHOWN = 12.0  # [m]
+PRINT_TURNS = 50.0  # [rad/s] by which (67) may be off
 
 
 def platform() -> ItemResult:
@@ -169,6 +203,7 @@ def platform() -> ItemResult:
     rates = {"x": v * np.cos(theta), "y": v * np.sin(theta), "theta": w}
     first = run.time <= STAGE
     theirs = printed.six_wheels(PLATFORM, STRONG, WEAK, run.time[first])
+    wrong = printed.six_wheels(PLATFORM, STRONG, WEAK, run.time[first], misprint=True)
     steady = PLATFORM["r"] * (STRONG + WEAK) / (PLATFORM["bR"] + PLATFORM["bL"])
     checks = [
         Check(
@@ -178,7 +213,27 @@ def platform() -> ItemResult:
             "w and those of (67) corrected apart by", apart(w[first], theirs[1]), 0.0, 1e-8, "rad/s"
         ),
         Check("steady speed", float(v[-1]), steady, 1e-6, "m/s", "torque over friction"),
-        Check("heading at the start", float(theta[0]), HEADING, 1e-12, "rad"),
+        Check(
+            "w and that of (67) with the sum of the torques, as printed, apart by",
+            apart(w[first], wrong[1]),
+            0.0,
+            1e-8,
+            "rad/s",
+            why="by erratum E-15 the difference turns the platform",
+            explained=PRINT_TURNS,
+        ),
+        Check(
+            "place and heading, first 2 s, and quadrature of (62) from them apart by",
+            max(
+                apart(run[name][first], row)
+                for name, row in zip(
+                    ("x_c", "y_c", "theta"), _quadrature(run.time[first]), strict=True
+                )
+            ),
+            0.0,
+            1e-8,
+            "m or rad",
+        ),
     ]
     table = _table(
         run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
@@ -186,6 +241,16 @@ def platform() -> ItemResult:
     table |= {"radius [m]": radius, "x_c_dot [m/s]": rates["x"], "y_c_dot [m/s]": rates["y"]}
     panels = _platform_panels(run, radius, rates, theirs)
     return ItemResult(table, panels, PLATFORM_CAPTION, checks)
+
+
+def _quadrature(times: Array) -> Array:
+    """Place and heading by (62) from the speeds of (66) and (67): x_dot = v cos(theta), ..."""
+
+    def rates(t: float, pose: Array) -> Array:
+        v, w = printed.six_wheels(PLATFORM, STRONG, WEAK, np.array(t))
+        return np.array([v * np.cos(pose[2]), v * np.sin(pose[2]), w])
+
+    return printed.integrate(rates, [0.0, 0.0, HEADING], times)
 
 
 def _platform_panels(

@@ -21,7 +21,7 @@ class Check:
         wanted: What it should be; 0 for a difference that should be none.
         within: Largest difference that counts as none.
         unit: Unit of all of these; "" for none.
-        of: Where the wanted number comes from: "printed", "closed form", ...
+        of: Where a wanted number that is not 0 comes from: "printed", "closed form", ...
         why: Why the source's number is known to be another one; "" if it is not.
         explained: Largest difference that this accounts for.
     """
@@ -31,7 +31,7 @@ class Check:
     wanted: float
     within: float
     unit: str = ""
-    of: str = "printed"
+    of: str = ""
     why: str = ""
     explained: float = 0.0
 
@@ -49,9 +49,8 @@ class Check:
         if self.wanted == 0.0:
             size = f"{self.what} {self.found:.1e}{unit} (at most {self.within:.0e})"
         else:
-            size = (
-                f"{self.what} {self.found:.5g}{unit} ({self.of} {self.wanted:.5g}{self._share()})"
-            )
+            wanted = f"{self.of or 'wanted'} {self.wanted:.5g}{self._share()}"
+            size = f"{self.what} {self.found:.5g}{unit} ({wanted})"
         return f"{size}: {self.why}" if self.status == "differs" else size
 
     def _share(self) -> str:

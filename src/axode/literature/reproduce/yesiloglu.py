@@ -119,6 +119,7 @@ def _checks(
             arms.mobility,
             2,
             0.0,
+            of="printed",
             why="the closure of the "
             "two arms has rank 5, not 6: the rod may pitch as well (erratum D-5)",
             explained=1.0,
