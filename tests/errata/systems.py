@@ -323,7 +323,7 @@ class Delta:
 
 
 @cache
-def delta_model() -> ax.Model:
+def delta_model(damping: float = 0.0) -> ax.Model:
     k = Delta
     mechanism = ax.Mechanism("delta")
     platform = mechanism.add_body("platform", mass=k.mp, inertia=(0.07, 0.08, k.H))
@@ -342,6 +342,7 @@ def delta_model() -> ax.Model:
             motor=True,
             inertia=ax.Inertia.axial(k.I, k.J, tuple(e)),
         )
+        mechanism.add_damper(f"hub{i}", f"wheel{i}", coefficient=damping)
     wheels = [f"wheel{i}" for i in range(3)]
     return mechanism.derive(independent=wheels).compile("interpreter")
 

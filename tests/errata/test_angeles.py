@@ -1,4 +1,4 @@
-"""Angeles, *Fundamentals of Robotic Mechanical Systems*, chapter 12: rows A-1 to A-18."""
+"""Angeles, *Fundamentals of Robotic Mechanical Systems*, chapter 12: rows A-1 to A-20."""
 
 from collections.abc import Callable
 from functools import cache
@@ -456,6 +456,46 @@ def bracket(f: Callable, g: Callable, step: float = 1e-2) -> Callable:
         return (field(q + h * direction) - field(q - h * direction)) / (2 * h)
 
     return lambda q: along(g, q, f(q)) - along(f, q, g(q))
+
+
+def test_A19_what_dissipates_is_added_with_its_own_sign(delta: Delta):
+    """delta of 12.8a is a force, so that its power is negative; 12.77 prints its opposite."""
+    found = delta_model(damping=0.3).dissipative_force(delta.q, delta.rates)
+    judge(found, printed=0.3 * delta.rates, correct=-0.3 * delta.rates)
+    assert found @ delta.rates < 0.0
+
+
+def test_A20_a_constant_inertia_drops_no_gyroscopic_term():
+    """A free body on its own axes: T^T M T is constant, T^T W M T is not zero."""
+    mechanism = ax.Mechanism("top")
+    moments = np.diag([1.0, 2.0, 2.5])
+    body = mechanism.add_body("body", mass=1.0, inertia=moments)
+    mechanism.add_joint("ball", ax.Spherical(), parent=mechanism.ground, child=body)
+    model, nu = mechanism.derive().compile("interpreter"), np.array([0.7, -1.1, 0.4])
+    turned = np.array([0.8, 0.0, 0.6, 0.0])
+    holds(model.mass_matrix(turned), model.mass_matrix(model.home))
+    judge(model.bias(turned, nu), printed=np.zeros(3), correct=np.cross(nu, moments @ nu))
+
+
+def test_A20_driven_wheels_drop_out_for_their_symmetry(caster: Caster):
+    """omega x I_w Theta lies along the heading, to which the columns of Theta are normal."""
+    k = caster
+    for wheel in ("wheel1", "wheel2"):
+        Theta = twist_map(k.model, k.q, wheel)[:3]
+        axle = Theta[:, 0] - Theta[:, 0] @ [0, 0, 1] * np.array([0, 0, 1.0])
+        axle = axle if np.abs(axle).max() > 0 else Theta[:, 1] * [1, 1, 0]
+        axle = axle / np.linalg.norm(axle)
+        Omega = skew(Theta @ k.rates)
+        disk = k.turn * np.eye(3) + (k.spin - k.turn) * np.outer(axle, axle)
+        assert np.abs(Omega @ disk @ Theta).max() > 1e-5
+        assert np.abs(Theta.T @ Omega @ disk @ Theta).max() < 1e-15
+        lopsided = (
+            disk + k.turn * np.outer(axle, [0, 0, 1.0]) + k.turn * np.outer([0, 0, 1.0], axle)
+        )
+        assert np.abs(Theta.T @ Omega @ lopsided @ Theta).max() < 1e-15  # still in the same plane
+        ahead = np.cross([0, 0, 1.0], axle)
+        lopsided = disk + k.turn * (np.outer(axle, ahead) + np.outer(ahead, axle))
+        assert np.abs(Theta.T @ Omega @ lopsided @ Theta).max() > 1e-4
 
 
 def test_A18_the_inertia_depends_on_psi_alone(caster: Caster):

@@ -7,7 +7,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "errata.md"
 ROW = re.compile(r"^\| ([A-E]-\d+) \|(.*)\|$", re.MULTILINE)
 TEST = re.compile(r"^def test_([A-E])(\d+)_", re.MULTILINE)
-LAST = {"A": 18, "B": 7, "C": 11, "D": 12, "E": 21}
+LAST = {"A": 21, "B": 8, "C": 13, "D": 16, "E": 27}
 FILES = {"A": "angeles", "B": "saha_angeles", "C": "staicu", "D": "yesiloglu", "E": "valencia"}
 
 
@@ -51,4 +51,6 @@ def test_rows_and_tests_match():
 
 
 def test_few_rows_are_by_inspection():
-    assert {n for n, cells in rows().items() if by_inspection(cells)} == {"C-11"}
+    """Words, headings and references, which no number decides."""
+    inspected = {n for n, cells in rows().items() if by_inspection(cells)}
+    assert inspected == {"A-21", "C-11", "D-15", "D-16", "E-26", "E-27"}

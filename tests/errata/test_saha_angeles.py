@@ -1,14 +1,17 @@
-"""Saha and Angeles, *J. Applied Mechanics* 58, 1991: rows B-1 to B-7."""
+"""Saha and Angeles, *J. Applied Mechanics* 58, 1991: rows B-1 to B-8."""
 
 import numpy as np
 import pytest
 
 from tests.errata.systems import (
+    BARS,
     SLOPE,
     Caster,
     Disk,
     G,
     Pendulum,
+    bar_angles,
+    bars,
     conforms,
     error,
     holds,
@@ -193,3 +196,20 @@ def test_11_counts_of_the_constraint_matrix_are_right():
     assert conforms(A.shape, T.shape) and A.shape == (3, 6)
     assert np.abs(A @ T).max() < 1e-12
     assert error(np.linalg.matrix_rank(A), 6 - len(disk.model.independent)) == 0
+
+
+def test_B8_a_coupling_has_two_bodies():
+    """19 with the matrices of 22, for the hinge between two bars."""
+    model = bars(closed=False)
+    q = bar_angles(0.7)
+    first, second, _ = model.twists(q, [1.0, -2.0, 0.5])
+    crank, coupler = model.poses(q)[:2]
+    hinge = coupler[:3, 3]
+    to_i, to_j = (
+        pose[:3, 3] + pose[:3, 0] * length / 2 - hinge
+        for pose, (_, length) in zip((crank, coupler), BARS.values(), strict=False)
+    )
+    e, zero = skew(np.array([0.0, 0.0, 1.0])), np.zeros((3, 3))
+    A_i = np.block([[-e, zero], [-skew(to_i), -np.eye(3)]])
+    A_j = np.block([[e, zero], [skew(to_j), np.eye(3)]])
+    judge(np.zeros(6), printed=2 * A_i @ first, correct=A_i @ first + A_j @ second)

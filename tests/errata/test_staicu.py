@@ -1,4 +1,4 @@
-"""Staicu, *Rev. Roum. Sci. Techn. - Méc. Appl.* 56, 2011: rows C-1 to C-11."""
+"""Staicu, *Rev. Roum. Sci. Techn. - Méc. Appl.* 56, 2011: rows C-1 to C-13."""
 
 from typing import Any
 
@@ -13,10 +13,12 @@ from tests.errata.systems import (
     error,
     holds,
     judge,
+    named,
     pendulum_model,
     slope,
     twist_map,
 )
+from tests.textbook.closed_forms import skew
 
 STATES = [(0.3, 0.4, (3.0, 1.0, -0.8)), (-2.0, -1.1, (-2.0, 4.0, 1.5))]
 TORQUE = np.array([0.1, 0.05])
@@ -207,3 +209,55 @@ def test_C10_equation_13_is_in_axes_that_turn(robot: Pendulum):
     right = np.array([k.r * a1, omega * k.r * w1]) - turning @ [0.0, k.l / 2]
     c, s = np.cos(k.psi), np.sin(k.psi)
     judge(right, printed=fixed, correct=np.array([[c, s], [-s, c]]) @ fixed, within=SLOPE)
+
+
+def test_C12_the_multipliers_are_not_the_forces_of_the_ground(robot: Pendulum):
+    """E_1 and E_2 roll already: rows x and y of 30 do not accelerate the wheels' masses."""
+    k, model = robot, robot.model
+    nu_dot = model.forward_dynamics(k.q, k.nu, TORQUE)
+    forces = named(model.rows, model.multipliers(k.q, k.nu, TORQUE))
+    found = [forces["left.longitudinal"] + forces["right.longitudinal"], forces["left.lateral"]]
+    axes = np.array([[np.cos(k.psi), np.sin(k.psi)], [-np.sin(k.psi), np.cos(k.psi)]])
+
+    def momentum(q: np.ndarray, nu: np.ndarray) -> np.ndarray:
+        twists = named_twists(model, q, nu)
+        return np.array([k.M * twists["body"], k.m * (twists["left"] + twists["right"])])
+
+    body, wheels = slope(momentum, model, k.q, k.nu, nu_dot) @ axes.T
+    judge(found, printed=body, correct=body + wheels, within=SLOPE)
+
+
+def named_twists(model: ax.Model, q: np.ndarray, nu: np.ndarray) -> dict[str, np.ndarray]:
+    """Velocities of the mass centres, x and y, by body."""
+    return dict(zip(model.bodies, model.twists(q, nu)[:, 3:5], strict=True))
+
+
+def test_C13_vectors_carry_no_tilde_in_20(robot: Pendulum):
+    """r^G, epsilon and omega end products: with cross-product matrices these are 3 x 3."""
+    k, model = robot, robot.model
+    nu_dot = model.forward_dynamics(k.q, k.nu, TORQUE)
+    arm = k.d * np.array([np.sin(k.theta3), 0.0, -np.cos(k.theta3)])
+    c, s = np.cos(k.psi), np.sin(k.psi)
+    arm = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ arm
+    omega = twist_of(k, "body")[:3]
+    epsilon = slope(lambda q, nu: turning(model, q, nu), model, k.q, k.nu, nu_dot)
+    axle = lambda q, nu: np.append(model.rates(q, nu)[4:6], 0.0)  # noqa: E731
+    gamma = slope(axle, model, k.q, k.nu, nu_dot)
+    centre = lambda q, nu: model.twists(q, nu)[model.bodies.index("body"), 3:]  # noqa: E731
+    square = skew(omega) @ skew(omega) + skew(epsilon)
+    assert (square @ skew(arm)).shape == (3, 3) != arm.shape
+    acceleration = slope(centre, model, k.q, k.nu, nu_dot)
+    holds(k.M * acceleration, k.M * (gamma + square @ arm), SLOPE)
+    own = k.M * k.d**2
+    R = model.poses(k.q)[model.bodies.index("body"), :3, :3]
+    about = R @ np.diag([k.J2 - own, k.J3 - own, k.J1]) @ R.T
+    J = about - k.M * skew(arm) @ skew(arm)
+    assert (J @ skew(epsilon)).shape == (3, 3)
+    momentum = about @ epsilon + np.cross(omega, about @ omega)
+    truth = momentum + np.cross(arm, k.M * acceleration)
+    moment = k.M * skew(arm) @ gamma + J @ epsilon + skew(omega) @ J @ omega
+    holds(truth, moment, SLOPE)
+
+
+def turning(model: ax.Model, q: np.ndarray, nu: np.ndarray) -> np.ndarray:
+    return model.twists(q, nu)[model.bodies.index("body"), :3]

@@ -1,4 +1,4 @@
-"""Valencia, Aviles and Mauledoux, *J. Eng. Applied Sci.* 12, 2017: rows E-1 to E-21."""
+"""Valencia, Aviles and Mauledoux, *J. Eng. Applied Sci.* 12, 2017: rows E-1 to E-25."""
 
 from functools import cache
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.gallery import build
 from tests.errata.systems import FAILS, SLOPE, G, conforms, error, holds, judge, slope
 
 # the arm -----------------------------------------------------------------------------------------
@@ -18,7 +19,7 @@ REACH = np.array([[0.5, 0, 0], [1, 0.5, 0], [1, 1, 0.5], [1, 1, 1]]) * LINKS
 
 
 @cache
-def arm() -> ax.Model:
+def arm(damping: float = 0.0) -> ax.Model:
     """World y is up; the base, a solid disk, yaws about y, the links pitch about z."""
     mechanism = ax.Mechanism("arm", gravity=(0, -G, 0))
     disk = ax.Inertia.cylinder(BASE_MASS, BASE_RADIUS, 0.05, "y")
@@ -35,6 +36,7 @@ def arm() -> ax.Model:
     mechanism.add_joint("tip", ax.Fixed(), parent=parent, child=gripper, at=at)
     for k in range(1, 5):
         mechanism.add_motor(f"theta{k}", f"theta{k}")
+        mechanism.add_damper(f"theta{k}", f"theta{k}", coefficient=damping)
     return mechanism.derive().compile("interpreter")
 
 
@@ -252,6 +254,51 @@ def test_E21_the_distance_from_the_axis_not_the_length(posture: Posture):
     lengths = np.append(LINKS, LINKS[2])
     wrong = (MASSES * (lengths**2 - posture.x**2)).sum() * posture.nu[0] ** 2 / 2
     judge(truth, printed=posture.energy(around) + wrong, correct=posture.energy(around))
+
+
+def test_E22_the_friction_of_35_is_in_36_too(posture: Posture):
+    """The last column of 36 has letters of other columns; 37 has the friction."""
+    damped = arm(damping=0.4)
+    q, nu, wanted = posture.q, posture.nu, np.array([1.0, -2.0, 0.5, 3.0])
+    inertial = damped.mass_matrix(q) @ wanted + damped.bias(q, nu)
+    without = inertial - damped.potential_force(q)
+    judge(
+        damped.inverse_dynamics(q, nu, wanted),
+        printed=without - damped.potential_force(q) * [0, 1, 1, 1],  # V, W, X a second time
+        correct=without + 0.4 * nu,
+    )
+
+
+def test_E23_equation_33_lost_a_sine_and_an_angle(posture: Posture):
+    """Its last term lacks s_2, and the gripper's third link turns by theta_2 + theta_3 alone."""
+    truth = posture.model.bias(posture.q, posture.nu)[0]
+    p, (l1, _, l3) = posture, LINKS
+    yaw, second = p.nu[:2]
+    right = convective(posture, False, "correct")
+    sine = -(l1**2) * MASSES[0] * yaw * second * p.c[0] / 2 * (1 - p.s[0])
+    lost = l3 * (p.s[1] * p.turning[1] - p.s[2] * p.turning[2])
+    angle = -2 * yaw * MASSES[3] * lost * p.x[3]
+    judge(truth, printed=right + sine, correct=right)
+    judge(truth, printed=right + angle, correct=right)
+
+
+def test_E24_bounded_is_not_correct():
+    """Pulses on the arm with the inertia of E-2: as bounded as with the right one."""
+    right, wrong = (
+        pushed(build("five_axis_arm", Ib=base, **dict.fromkeys(("b1", "b2", "b3", "b4"), 1.0)))
+        for base in (0.02, 0.04)
+    )
+    assert max(np.abs(right).max(), np.abs(wrong).max()) < 2 * np.pi
+    assert error(wrong, right) > FAILS
+
+
+def pushed(mechanism: ax.Mechanism) -> np.ndarray:
+    """Angles from hanging, pushed by 2 N m for 1 s and pulled for another."""
+    model = mechanism.derive().compile("interpreter")
+    motors = [f"tau{k}" for k in range(1, 5)]
+    run = ax.simulate(model, 1.0, start={"theta2": -np.pi / 2}, input=dict.fromkeys(motors, 2.0))
+    run += ax.simulate(model, 1.0, start=run, input=dict.fromkeys(motors, -2.0), t0=1.0)
+    return np.array([run[f"theta{k}"] for k in range(1, 5)])
 
 
 # the platform -------------------------------------------------------------------------------------
@@ -472,3 +519,15 @@ def test_E18_six_wheels_and_their_distances(drive: Drive):
         printed=few,
         correct=reduced(drive, BODY[0] + 6 * WHEEL[0], BODY[1] + wheels, drive.I1),
     )
+
+
+def test_E25_the_platforms_inertia_is_its_own(drive: Drive):
+    """I from two moments: it is the same on any radius, so that m_c r^2 / 2 of a path is not it."""
+    radii = [abs(drive.forward / drive.rates[2]), 2.0]
+    for radius in radii:
+        reduced_to = lambda yaw: reduced(drive, MASS, yaw, drive.I1)  # noqa: E731
+        judge(
+            drive.model.mass_matrix(drive.q),
+            printed=reduced_to(BODY[0] * radius**2 / 2 + 2 * WHEEL[2]),
+            correct=reduced_to(YAW),
+        )

@@ -1,4 +1,4 @@
-"""Yesiloglu, Temeltas and Kaynak, two-wheeled cart with pseudo joints: rows D-1 to D-12."""
+"""Yesiloglu, Temeltas and Kaynak, two-wheeled cart with pseudo joints: rows D-1 to D-14."""
 
 from functools import cache
 
@@ -379,8 +379,8 @@ TENSORS = [np.diag([0.02, 0.03, 0.025]), np.diag([0.01, 0.02, 0.015]), np.diag([
 
 
 @cache
-def chain() -> ax.Model:
-    mechanism = ax.Mechanism("chain", gravity=(0, 0, 0))
+def chain(weight: float = 0.0) -> ax.Model:
+    mechanism = ax.Mechanism("chain", gravity=(0, 0, -weight))
     parent = mechanism.ground
     for k, (mass, com, axis) in enumerate(CHAIN):
         body = mechanism.add_body(f"link{k}", mass=mass, com=com, inertia=TENSORS[k])
@@ -488,3 +488,29 @@ def test_D10_the_tip_is_not_a_joint():
     truth = np.array([*at[:3], *(at[3:] + np.cross(at[:3], arm))])
     step = last[:3, 3] - o.poses[1][:3, 3]
     judge(truth, printed=carry(step) @ V[12:], correct=carry(tip) @ V[12:])
+
+
+def test_D13_weight_is_an_upward_acceleration_of_the_base():
+    """What the chain at rest needs to be held up, with g of 22 pointing down."""
+    o = Operators(POSTURE, np.zeros(3))
+    g = np.tile([0.0, 0, 0, 0, 0, -G], 3)  # phi sigma_b g: a translation is the same everywhere
+    torque = o.H.T @ o.phi.T @ o.M @ g
+    held = -chain(weight=G).potential_force(POSTURE)
+    judge(held, printed=torque, correct=-torque)
+
+
+def test_D14_the_tip_has_a_bias_of_its_own():
+    """a_t, which no line defines: without it the tip turns with its link and has no centripetal
+    acceleration against that link's origin."""
+    o, model = Operators(POSTURE, RATES), chain()
+
+    def tip(q: np.ndarray, nu: np.ndarray) -> np.ndarray:
+        pose, twist = model.poses(q)[2], model.twists(q, nu)[2]
+        arm = pose[:3, :3] @ (STEPS[3] - np.array(CHAIN[2][1]))
+        return np.array([*twist[:3], *(twist[3:] + np.cross(twist[:3], arm))])
+
+    reach, omega = o.poses[2, :3, :3] @ STEPS[3], model.twists(POSTURE, RATES)[2, :3]
+    carried = carry(reach) @ (o.phi @ o.a)[12:]
+    a_t = np.array([*np.zeros(3), *np.cross(omega, np.cross(omega, reach))])
+    truth = slope(tip, model, POSTURE, RATES)
+    judge(truth, printed=carried, correct=carried + a_t, within=SLOPE)
