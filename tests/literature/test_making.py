@@ -15,7 +15,7 @@ from axode.literature.reproduce.item import FigureCurve, FigurePanel, Item, Item
 from axode.literature.reproduce.sources import chosen
 
 FAILING = Check("speed", 2.0, 1.0, 0.1, "m/s")
-PASSING = Check("speed", 1.0, 1.0, 0.1, "m/s")
+PASSING = Check("speed", 1.0, 1.0, 0.1, "m/s", "printed")
 KNOWN = Check("speed", 2.0, 1.0, 0.1, "m/s", "printed", why="a misprint", explained=1.5)
 
 
