@@ -37,6 +37,7 @@ ON_DEMAND = (  # functions that files hold only if they are named, besides deriv
     "twist_map",
     "twist_map_rate",
     "body_inertias",
+    "momentum_speeds",
     "state_rate_adjoint",
     "projection_adjoint",
 )

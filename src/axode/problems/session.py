@@ -17,6 +17,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
+from axode.problems.simulate.break_times import BreakTable, break_table
 from axode.problems.simulate.inputs import InputPlan
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.step_log import StepLog
@@ -79,6 +80,7 @@ class Task:
             logged_stages=self._logged_stages,
             interleaved=self.log is not None and self.log.backwards,
             grid=self.settings.adaptive and self.log is not None and self.log.grid is not None,
+            breaks=True,
         )
 
 
@@ -118,8 +120,13 @@ class CompiledRuns:
         self.members, self.p = members, p
         self.count = len(members)
         self.summary: Summary | None = None
-        self.buffers = self._make_buffers(start, given)
         self.tables: dict[str, Array] = {}
+        self.breaks: BreakTable | None = None
+        if dynamics.switches:
+            self.breaks = break_table(task.model, dynamics, task.settings, p, task.plan.gains)
+            self.tables["breaks"] = self.breaks.rows
+            start = {**start, "segment": self.breaks.past(start.get("t", task.settings.t0))}
+        self.buffers = self._make_buffers(start, given)
         if task.plan.sampled is not None:
             self.tables["samples"] = task.plan.sampled.table
 

@@ -175,6 +175,7 @@ FURTHER_RECIPES: dict[str, FunctionRecipe] = {
     "twist_map_rate": FunctionRecipe(
         ("q", "nu"), lambda e: e.twist_map_rate, lambda e: e.twist_map.shape
     ),
+    "momentum_speeds": FunctionRecipe(("q", "nu"), lambda e: momentum_speeds(e), _n),
     "body_inertias": FunctionRecipe(
         ("q",), lambda e: body_inertias(e), lambda e: (len(e.system.mechanism.bodies), 6, 6)
     ),
@@ -310,6 +311,19 @@ def state_rate_jacobian(equations: Equations) -> SX:
     e, N = equations, ca.sparsify(equations.system.tree.N)
     by_q, by_others = (ca.jacobian(state_rate(e), x) for x in (e.q, ca.vertcat(e.nu, e.u, e.t)))
     return ca.densify(ca.horzcat(by_q @ N @ displacements(e.system), by_others))
+
+
+def momentum_speeds(equations: Equations) -> SX:
+    r"""Generalized momentum as the speeds that make it where time prescribes nothing.
+
+    .. math:: I^{-1}\,\partial T / \partial \nu = \nu + I^{-1} \Theta^T M \eta,
+              \qquad v = \Theta \nu + \eta(t)
+
+    It stays as it is where prescribed rates jump: forces that no independent speed works against
+    do not change it.
+    """
+    e = equations
+    return Factor.of(e.I).solve(ca.densify(ca.gradient(e.energy[0], e.nu)))
 
 
 def inverse_solution(equations: Equations) -> SX:

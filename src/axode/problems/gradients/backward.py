@@ -20,6 +20,7 @@ from axode.problems.gradients.reverse_program import LENGTH, reverse_program, va
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
 from axode.problems.session import Session
 from axode.problems.simulate.batch import Batch
+from axode.problems.simulate.break_times import refuse_switching_times
 from axode.problems.simulate.step_log import BatchLog
 from axode.problems.singular.other_models import is_rounded
 from axode.problems.steps.compiled import adjoints_of, compiled, tape_of
@@ -224,9 +225,10 @@ class Backward:
             return value_program(step) if self.values_only else reverse_program(step, of)
 
         d = step.d
+        refuse_switching_times(model, d, self.of)
         traced = None if d.input is None else d.input.digest
         chosen = None if self.values_only else tuple(of.items())
-        kind = (step.method.name, d.samples, d.logged_stages, d.interleaved, traced)
+        kind = (step.method.name, d.samples, d.logged_stages, d.interleaved, *d.breaks_key, traced)
         key = ("gradient", *kind, step.cost.key, chosen)
         return compiled(model, key, self.settings.place, program, limits=LIMITS)
 

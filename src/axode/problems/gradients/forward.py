@@ -16,6 +16,7 @@ from axode.problems.gradients.reverse_program import LENGTH, SAMPLES, tangent_pr
 from axode.problems.gradients.steps_of_cost import TABLEAUS, StepOfCost
 from axode.problems.session import Session
 from axode.problems.simulate.batch import Batch
+from axode.problems.simulate.break_times import refuse_switching_times
 from axode.problems.steps.compiled import compiled, tape_of
 from axode.problems.steps.step_acceptance import EVENT
 from axode.problems.tracing import compile_tape
@@ -77,8 +78,10 @@ class Forward:
         self.last, self.end = np.full((runs.count, size), np.nan), np.zeros(runs.count)
         self.saved[:, 0] = np.concatenate([start["q"], start["nu"]], axis=1)
         self._after: dict[Batch, dict[str, Array]] = {}
+        of = {n: np.flatnonzero((a != 0).any(axis=0)).tolist() for n, a in self.shared.items()}
         for log in run.log.batches:
             batch = log.batch
+            refuse_switching_times(batch.model, batch.dynamics, of)
             if log.parent is None:
                 moved = {name: np.array(array) for name, array in start.items()}
             else:
@@ -115,7 +118,7 @@ class Forward:
         own = {} if length is not None else self._own(batch, runs)
         names = tuple(own) if length is None else (LENGTH,)
         traced = None if d.input is None else d.input.digest
-        key = ("sensitivities", step.method.name, d.samples, traced, names)
+        key = ("sensitivities", step.method.name, d.samples, *d.breaks_key, traced, names)
         rollout = compiled(
             batch.model,
             key,

@@ -16,7 +16,7 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.reversal import needed_evaluations, part_of_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.explicit import increment
-from axode.problems.steps.rates import Dynamics, sample_place
+from axode.problems.steps.rates import Dynamics, inside_step, sample_place
 from axode.problems.steps.tableaus import EXPLICIT_METHODS, ButcherTableau
 
 TABLEAUS = EXPLICIT_METHODS  # methods whose steps can be differentiated
@@ -75,7 +75,8 @@ class StepOfCost:
         """What the log holds of a step, in order: buffers and their sizes."""
         d = self.d
         rates = {f"k_{i}": d.n_q + d.n_nu for i in range(d.logged_stages)}
-        return {"q": d.n_q, "nu": d.n_nu, **rates, "t": 1, "h": 1}
+        jumps = {} if d.jump is None else {"jumped": 1}
+        return {"q": d.n_q, "nu": d.n_nu, **rates, "t": 1, "h": 1, **jumps}
 
     def needed(self, wanted: Collection[str]) -> list[Evaluate]:
         """Evaluations on which some buffers depend, without those whose results are logged."""
@@ -153,21 +154,25 @@ class StepOfCost:
             made += self._stage(i, ks)
         weights = [self.method.weights[i] for i in self.stages]
         opens = d.projection is not None
-        ends = ("q_open" if opens else "q_n", "nu_n")
+        ends = ("q_open" if opens else "q_n", "nu_n" if d.jump is None else "nu_held")
         made.append(self._moved("step", weights, ks, ends))
         if d.projection is not None:
             made.append(d.evaluate(d.projection, {"q": "q_open", "t": "t_n"}, "q_n"))
+        if d.jump is not None:
+            made += d.jump_of_speeds("nu_held", "h", "jumped", "nu_n")
         return [*made, *self._cost(weights)]
 
     def _times(self) -> Evaluate:
-        """Times of the nodes and of the end of the step."""
-        tape = formula_tape(
-            "times",
-            {"t": 1, "h": 1},
-            lambda t, h: {
-                f"t_{k}": [t[0] + float(c) * h[0]] for k, c in enumerate((*self.nodes, 1))
-            },
-        )
+        """Times of the nodes, inside the step if something may switch there, and of its end."""
+        d = self.d
+
+        def times(t: Vector, h: Vector) -> dict[str, Vector]:
+            made = [t[0] + float(c) * h[0] for c in self.nodes]
+            if d.switches:
+                made = [inside_step(x, t[0], h[0], d.inwards) for x in made]
+            return {f"t_{k}": [x] for k, x in enumerate((*made, t[0] + 1.0 * h[0]))}
+
+        tape = formula_tape("times", {"t": 1, "h": 1}, times)
         return Evaluate(tape, ("t", "h", *(f"t_{k}" for k in range(len(self.nodes))), "t_n"))
 
     def _blend(self, k: int) -> Evaluate:

@@ -82,9 +82,9 @@ class Probe:
         tables = {"out": np.zeros((len(padded), 1, batch.dynamics.n_k)), "times": np.zeros((1, 1))}
         if batch.dynamics.log:
             tables["log"] = np.zeros(batch.rollout.table_shape("log", len(padded), 1))
-        if "samples" in batch.tables:
-            table = batch.tables["samples"]
-            tables["samples"] = table if table.ndim == 2 else table[padded]
+        for name in {"samples", "breaks"} & batch.tables.keys():
+            table = batch.tables[name]
+            tables[name] = table if table.ndim == 2 else table[padded]
         self._step = batch.rollout.bind(self.now, tables)
 
     def go_to(self, t: Array) -> None:

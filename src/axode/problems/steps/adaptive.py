@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
-from axode.problems.steps.rates import Dynamics, to_next_sample
+from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import (
     NOT_FINITE,
     RUNNING,
@@ -19,7 +19,7 @@ SAFETY, MIN_FACTOR, MAX_FACTOR = 0.9, 0.2, 5.0  # of the step-size control
 ERROR_SHARE = 0.1  # of the tolerance, as `simulate` documents it, that one step may use
 MIN_STEP = 4e-15  # relative to the time: a shorter step would hardly change it
 # what `control` reads
-CONTROL = ("t", "h", "h_s", "t_end", "time_direction", "rtol", "atol", "status")
+CONTROL = ("t", "h", "h_s", "t_stop", "time_direction", "rtol", "atol", "status")
 GIVEN = ("t_end", "time_direction", "longest", "rtol", "atol", "rows")
 
 
@@ -60,22 +60,34 @@ def adaptive_program(
     )
 
 
-def clip_step(d: Dynamics) -> Evaluate:
-    """Limit the step, with its sign, to the end, the next sample of the input and of the grid."""
+def clip_step(d: Dynamics) -> list[Operation]:
+    """Limit the step, with its sign, to the end, a break, a sample of the input or of the grid.
+
+    `t_stop` is the end or the next break, whichever comes first.
+    """
     names = ["t", "h", "t_end", "time_direction", "longest"]
     kinds = ["sample"] * (d.samples is not None) + ["grid"] * d.grid
     names += [f"{kind}_{part}" for kind in kinds for part in ("start", "period", "count")]
+    sizes = dict.fromkeys(names, 1) | ({"break": 2} if d.switches else {})
 
     def clip(
         t: Vector, h: Vector, t_end: Vector, time_direction: Vector, longest: Vector, **more: Vector
     ) -> dict[str, Vector]:
-        length = h[0].least(longest[0]).least(time_direction[0] * (t_end[0] - t[0]))
+        stop = t_end[0]
+        if d.switches:
+            next_break = more["break"][0]
+            stop = (time_direction[0] * (next_break - stop) < 0.0).then(next_break, stop)
+        length = h[0].least(longest[0]).least(time_direction[0] * (stop - t[0]))
         for kind in kinds:
             start, period, count = (more[f"{kind}_{p}"][0] for p in ("start", "period", "count"))
-            length = length.least(to_next_sample(t[0], time_direction[0], start, period, count))
-        return {"h": [time_direction[0] * length]}
+            left = to_next_sample(t[0], time_direction[0], start, period, count)
+            if d.switches:  # a break at the time of a sample is that time
+                room = time_direction[0] * (stop - t[0])
+                left = (abs(left - room) < ON_TIME * period).then(room, left)
+            length = length.least(left)
+        return {"h": [time_direction[0] * length], "t_stop": [stop]}
 
-    return Evaluate(formula_tape("clip", dict.fromkeys(names, 1), clip), (*names, "h_s"))
+    return [*d.next_break(), Evaluate(formula_tape("clip", sizes, clip), (*sizes, "h_s", "t_stop"))]
 
 
 def control(size: Formula, v: Mapping[str, Vector], power: float = 0.2) -> dict[str, Vector]:
@@ -87,7 +99,7 @@ def control(size: Formula, v: Mapping[str, Vector], power: float = 0.2) -> dict[
         power: The reciprocal of the power of the step size with which the error grows.
     """
     t, h, h_s, t_end, time_direction = (
-        v[name][0] for name in ("t", "h", "h_s", "t_end", "time_direction")
+        v[name][0] for name in ("t", "h", "h_s", "t_stop", "time_direction")
     )
     status = v["status"][0]
     accepted = size <= 1.0  # not for NaN
@@ -143,10 +155,11 @@ def count_steps() -> Evaluate:
     return Evaluate(tape, (*names, "h", "steps", "rejected"))
 
 
-def save_times(dense: Sequence[Operation], state: str) -> list[Operation]:
+def save_times(d: Dynamics, dense: Sequence[Operation], state: str) -> list[Operation]:
     """Save the state at every requested time inside the step, by the interpolant.
 
     Args:
+        d: Tapes of the model.
         dense: Operations that find the state at `part`, 0 to 1, of the step.
         state: The buffer they leave it in.
     """
@@ -165,5 +178,21 @@ def save_times(dense: Sequence[Operation], state: str) -> list[Operation]:
         ReadRow("times", "index", "time"),
         Evaluate(tape, (*names, "due", "part")),
     ]
+    if d.jump is not None:  # the interpolant ends before it
+        dense = [*dense, _state_at_end(d, state)]
     body = (*dense, WriteRow("out", "index", state, "due"), count_saved_row(), *check)
     return [*check, While("due", body)]
+
+
+def _state_at_end(d: Dynamics, state: str) -> Evaluate:
+    """Take the state itself where the time is that of the end of the step."""
+
+    def choose(
+        time: Vector, t: Vector, x: Vector, q: Vector, nu: Vector, w: Vector
+    ) -> dict[str, Vector]:
+        ends = time[0].equals(t[0])
+        return {"x": [ends.then(b, a) for a, b in zip(x, [*q, *nu, *w], strict=True)]}
+
+    sizes = {"time": 1, "t": 1, "x": d.n_k, "q": d.n_q, "nu": d.n_nu, "w": 2}
+    tape = formula_tape("at_end", sizes, choose)
+    return Evaluate(tape, ("time", "t", state, "q", "nu", "w", state))

@@ -13,6 +13,7 @@ from axode.codegen.lowering.program import Program
 from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.tape.operations import Array
+from axode.codegen.tape.switching import Switches, find_switches
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
@@ -22,7 +23,7 @@ from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.methods import IMPLICIT, METHODS
-from axode.problems.steps.rates import INSIDE, Dynamics
+from axode.problems.steps.rates import INSIDE, INWARDS, Dynamics
 from axode.problems.tracing import MAX_NUMBERS
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ MAX_STEPS_IN_SINGLE = 2**24  # beyond, whole numbers of single precision have ga
 MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thread
 EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported, explicit ones
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
+INWARDS_IN_SINGLE = 5e-7  # of the time: the same of breaks
+KEPT = ("p", "gains")  # arguments of tapes that stay during a run
+MOMENTUM = "momentum_speeds"  # that jumps of prescribed rates follow from
 
 ADJOINTS = {"rate": "state_rate_adjoint", "projection": "projection_adjoint"}
 OPERATIONS_PER_LOGGED = 95.0  # a number of the log takes as long to write and read as these
@@ -160,6 +164,7 @@ def dynamics_of(
     logged_stages: int = 0,
     interleaved: bool = False,
     grid: bool = False,
+    breaks: bool = False,
 ) -> Dynamics:
     """Collect the tapes of a model's steps.
 
@@ -176,12 +181,19 @@ def dynamics_of(
         logged_stages: How many stages have their rates in the log, if these are long to compute.
         interleaved: Whether the log holds each number of a group of runs side by side.
         grid: Whether steps end at the times of a grid.
+        breaks: Whether they end where input or prescribed motions switch, at times of a table.
     """
     facts = model.facts
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
     numbers: dict[str, Array] = {}
+    switches, jump = _switches(model, plan) if breaks else (), None
+    if facts.driven and switches:
+        with suppress(
+            NotApplicable
+        ):  # of files that lack it: `break_table` reports where it matters
+            jump = tape_of(model, MOMENTUM), tape_of(model, "energy")
 
     def lifted(tape: Tape | None) -> Tape | None:
         if tape is None:
@@ -212,7 +224,19 @@ def dynamics_of(
         interleaved=interleaved,
         grid=grid,
         inside=INSIDE_IN_SINGLE if single else INSIDE,
+        switches=switches,
+        inwards=INWARDS_IN_SINGLE if single else INWARDS,
+        jump=jump,
     )
+
+
+def _switches(model: Model, plan: InputPlan) -> tuple[Switches, ...]:
+    """Collect what switches by time alone in the motion and in the input."""
+    tapes = [plan.tape]
+    if model.facts.driven:
+        tapes += [tape_of(model, "state_rate"), tape_of(model, "residual")]
+    found = (find_switches(tape, KEPT) for tape in tapes if tape is not None)
+    return tuple(some for some in found if some is not None)
 
 
 def log_width(model: Model, stages: int) -> int:
@@ -246,6 +270,7 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
         d.logged_stages,
         d.interleaved,
         d.grid,
+        *d.breaks_key,
         *tapes,
     )
     return compiled(model, key, place, lambda: program_of(model, method, d))

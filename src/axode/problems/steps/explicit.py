@@ -21,7 +21,7 @@ from axode.problems.steps.adaptive import (
     error_size,
     save_times,
 )
-from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import accept_step, active, count_saved_row
 from axode.problems.steps.stiffness import count_stiff_steps
 from axode.problems.steps.tableaus import ButcherTableau
@@ -50,7 +50,7 @@ def fixed_step_program(
     Every save_steps-th state and the last one go to the table `out`; with a `gathering`, numbers
     are gathered at every step instead and no state is kept.
     """
-    body = [_length(), *d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
+    body = [*_length(d), *d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
     saved = _saved_steps(d) if gathering is None else gathering.each_step
     body += [*d.closed(), *accept_step(d, "step", rates=_rates(method)), *saved]
     ended = formula_tape(
@@ -83,19 +83,19 @@ def adaptive_explicit_program(method: ButcherTableau, d: Dynamics) -> Program:
     The last stage of the method must be the end of the step.
     """
     clip, ks = clip_step(d), _rates(method)
-    first: list[Operation] = [clip, *d.rate_at("q", "nu", "t", "k1"), *d.watched("q", "nu", "t")]
-    body: list[Operation] = [clip]
-    if d.samples == "hold":  # the input may have jumped since the last step ended
+    first: list[Operation] = [*clip, *d.rate_at("q", "nu", "t", "k1"), *d.watched("q", "nu", "t")]
+    body: list[Operation] = [*clip]
+    if d.restarts:  # the rate may have jumped since the last step ended
         body += d.rate_at("q", "nu", "t", "k1")
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
     finish = Evaluate(_finish(method, d), ("q", "nu", "w", *CONTROL, *ks, "q_s", "nu_s", *made))
     body += [*_stages(method, d), finish, *d.closed()]
     last = ks[-1]
-    if d.projection is not None and d.samples != "hold":
+    if d.projection is not None and not d.restarts:
         last = "k_n"
         body += d.rate_at("q_n", "nu_n", "t_n", last)
     dense = Evaluate(dense_tape(method, d), ("q_o", "nu_o", "w_o", "h_s", "part", *ks, "x"))
-    body += [*accept_step(d, rates=ks), count_steps(), *save_times([dense], "x")]
+    body += [*accept_step(d, rates=ks), count_steps(), *save_times(d, [dense], "x")]
     body.append(Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1")))
     if d.stiffness:
         body.append(count_stiff_steps(d))
@@ -171,18 +171,19 @@ def _step(method: ButcherTableau, d: Dynamics) -> Evaluate:
     """Find the state after a step of fixed length."""
 
     def step(
-        q: Vector, nu: Vector, w: Vector, h: Vector, step: Vector, **ks: Vector
+        q: Vector, nu: Vector, w: Vector, h: Vector, step: Vector, whole: Vector, **ks: Vector
     ) -> dict[str, Vector]:
         x = [
             y + increment(h[0], method.weights, [k[j] for k in ks.values()])
             for j, y in enumerate([*q, *nu, *w])
         ]
-        return {**d.split(x), "step": [step[0] + 1.0], "accepted": [0.0 * step[0] + 1.0]}
+        return {**d.split(x), "step": [step[0] + whole[0]], "accepted": [0.0 * step[0] + 1.0]}
 
     ks = _rates(method)
-    sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2, "h": 1, "step": 1} | dict.fromkeys(ks, d.n_k)
+    sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2, "h": 1, "step": 1, "whole": 1}
+    tape = formula_tape("step", sizes | dict.fromkeys(ks, d.n_k), step)
     made = ("q_n", "nu_n", "w_n", "step_n", "accepted")
-    return Evaluate(formula_tape("step", sizes, step), ("q", "nu", "w", "h_s", "step", *ks, *made))
+    return Evaluate(tape, ("q", "nu", "w", "h_s", "step", "whole", *ks, *made))
 
 
 def _finish(method: ButcherTableau, d: Dynamics) -> Tape:
@@ -228,29 +229,51 @@ def dense_tape(method: ButcherTableau, d: Dynamics) -> Tape:
     return formula_tape("dense", sizes | dict.fromkeys(_rates(method), d.n_k), inside)
 
 
-def _length() -> Evaluate:
-    """Find length and end of the step, by multiplication: a sum of a million steps would drift."""
+def _length(d: Dynamics) -> list[Operation]:
+    """Find length and end of the step, by multiplication: a sum of a million steps would drift.
+
+    A step in which something switches ends there, and another one completes it.
+    """
+    names = ["t", "h", "t0", "t_end", "step", "n_steps"]
+    names += ["sample_start", "sample_period", "sample_count"] if d.samples is not None else []
+    sizes = dict.fromkeys(names, 1) | ({"break": 2} if d.switches else {})
 
     def length(
-        t: Vector, h: Vector, t0: Vector, t_end: Vector, step: Vector, n_steps: Vector
+        t: Vector, h: Vector, t0: Vector, t_end: Vector, step: Vector, n_steps: Vector, **v: Vector
     ) -> dict[str, Vector]:
         last = step[0] + 1.0 >= n_steps[0]
-        return {
-            "h_s": [last.then(t_end[0] - t[0], h[0])],
-            "t_n": [last.then(t_end[0], t0[0] + (step[0] + 1.0) * h[0])],
-        }
+        end = last.then(t_end[0], t0[0] + (step[0] + 1.0) * h[0])
+        whole = t[0].like(1.0)
+        if not v:
+            return {"h_s": [last.then(t_end[0] - t[0], h[0])], "t_n": [end], "whole": [whole]}
+        direction = (h[0] < 0.0).then(-1.0, whole)
+        if d.samples is not None:
+            start, period, count = (v[f"sample_{part}"][0] for part in ("start", "period", "count"))
+            left = to_next_sample(t[0], direction, start, period, count)
+            whole = ~(left < direction * (end - t[0]) - ON_TIME * abs(h[0]))
+            end = whole.then(end, t[0] + direction * left)
+        if d.switches:
+            stop = v["break"][0]
+            beyond = direction * (end - stop)
+            near = (abs(beyond) <= ON_TIME * abs(h[0])) & ~(last & (beyond < 0.0))
+            whole = whole & ((beyond <= 0.0) | (near & ~last))
+            end = (near | (beyond > 0.0)).then(stop, end)
+        return {"h_s": [end - t[0]], "t_n": [end], "whole": [whole]}
 
-    names = ("t", "h", "t0", "t_end", "step", "n_steps")
-    return Evaluate(formula_tape("length", dict.fromkeys(names, 1), length), (*names, "h_s", "t_n"))
+    return [
+        *d.next_break(),
+        Evaluate(formula_tape("length", sizes, length), (*sizes, "h_s", "t_n", "whole")),
+    ]
 
 
 def _saved_steps(d: Dynamics) -> list[Operation]:
     def due(**v: Vector) -> dict[str, Vector]:
         ratio = v["step"][0] / v["save_steps"][0]
-        flag = v["commit"][0] & (ratio.equals(ratio.floor()) | (v["step"][0] >= v["n_steps"][0]))
+        flag = v["commit"][0] & v["whole"][0]
+        flag = flag & (ratio.equals(ratio.floor()) | (v["step"][0] >= v["n_steps"][0]))
         return {"due": [flag], "x": [*v["q"], *v["nu"], *v["w"]]}
 
-    sizes = dict.fromkeys(("commit", "step", "save_steps", "n_steps"), 1)
+    sizes = dict.fromkeys(("commit", "whole", "step", "save_steps", "n_steps"), 1)
     sizes |= {"q": d.n_q, "nu": d.n_nu, "w": 2}
     check = Evaluate(formula_tape("due", sizes, due), (*sizes, "due", "x"))
     return [check, WriteRow("out", "index", "x", "due"), count_saved_row()]

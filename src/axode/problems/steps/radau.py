@@ -69,7 +69,7 @@ def radau9_program(d: Dynamics) -> Program:
     """Implicit steps as long as rtol and atol allow; states at the table's `times` go to `out`."""
     clip, rate = clip_step(d), d.rate_at("q", "nu", "t", "k1")
     n, x = d.n_k, d.n_q + d.n_nu
-    body: list[Operation] = [clip, whole_state(d), *rate, *jacobian(d)]
+    body: list[Operation] = [*clip, whole_state(d), *rate, *jacobian(d)]
     body += [
         Evaluate(
             _coefficients(), ("t", "h_s", "stage_times", "stages", "sides", "errors", *_scales())
@@ -91,13 +91,13 @@ def radau9_program(d: Dynamics) -> Program:
     body += _end(d)
     weights = Evaluate(_inside(), ("part", "inside"))
     dense = Combine(("inside", 0), slices("x", *ZS), ("x_i", 0), n)
-    body += [*d.closed(), *accept_step(d), count_steps(), *save_times([weights, dense], "x_i")]
+    body += [*d.closed(), *accept_step(d), count_steps(), *save_times(d, [weights, dense], "x_i")]
     body += [
         *(Keep("commit", z, last) for z, last in zip(ZS, LAST, strict=True)),
         Keep("commit", "h_s", "h_last"),
         _review(),
     ]
-    first: list[Operation] = [clip, *rate, *d.watched("q", "nu", "t")]
+    first: list[Operation] = [*clip, *rate, *d.watched("q", "nu", "t")]
     state = dict.fromkeys(LAST, n) | {"h_last": 1}
     return adaptive_program("radau9", d, first, body, state, GIVEN)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from axode.codegen.lowering.program import Evaluate, Operation, ReadRow
+from axode.codegen.lowering.program import Evaluate, Keep, Operation, ReadRow, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.operations import Array
+from axode.codegen.tape.switching import Switches
 from axode.codegen.tape.tape import Tape
 
 ON_TIME = 1e-9  # of a sample's period: nearer than this, a time is the sample's
 INSIDE = 1e-6  # of half a step: how far its ends are moved inwards to read held samples
+INWARDS = 1e-15  # of the time: how far ends of a step are moved inwards where something switches
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Dynamics:
         interleaved: Whether the log holds each number of a group of runs side by side.
         grid: Whether steps end at the times of a grid, besides those of samples.
         quaternions: Places of each in q.
+        switches: What switches by time alone: steps end at the times of a table `breaks`.
+        inwards: Part of the time by which the ends of these steps are moved inwards.
+        jump: Generalized momentum as speeds, and energy, as functions of q, nu, t (p), if
+            prescribed rates may jump.
     """
 
     n_q: int
@@ -62,11 +68,24 @@ class Dynamics:
     interleaved: bool = False
     grid: bool = False
     quaternions: tuple[tuple[int, ...], ...] = ()
+    switches: tuple[Switches, ...] = ()
+    inwards: float = INWARDS
+    jump: tuple[Tape, Tape] | None = None
 
     @property
     def n_k(self) -> int:
         """Length of a rate: q, nu and the two works."""
         return self.n_q + self.n_nu + 2
+
+    @property
+    def restarts(self) -> bool:
+        """True if the rate may differ on the two sides of the end of a step."""
+        return self.samples == "hold" or bool(self.switches)
+
+    @property
+    def breaks_key(self) -> tuple[bool, bool]:
+        """Names what breaks add to a program."""
+        return bool(self.switches), self.jump is not None
 
     @property
     def interleaved_tables(self) -> frozenset[str]:
@@ -76,7 +95,7 @@ class Dynamics:
     @property
     def log_width(self) -> int:
         """Numbers per logged step."""
-        return (1 + self.logged_stages) * (self.n_q + self.n_nu) + 2
+        return (1 + self.logged_stages) * (self.n_q + self.n_nu) + 2 + (self.jump is not None)
 
     @property
     def n_events(self) -> int:
@@ -95,16 +114,35 @@ class Dynamics:
 
     def rate_at(self, q: str, nu: str, t: str, k: str) -> list[Operation]:
         """Find the input and the rate at a state of the step t, h_s."""
-        names = {"q": q, "nu": nu, "t": t}
-        return [*self.input_at(q, nu, t), self.evaluate(self.rate, names, k)]
+        inside = "t_inside" if self.switches else t
+        names = {"q": q, "nu": nu, "t": inside}
+        return [
+            *self._inside(t),
+            *self._input(q, nu, t, inside),
+            self.evaluate(self.rate, names, k),
+        ]
 
     def input_at(self, q: str, nu: str, t: str) -> list[Operation]:
         """Find the input at a state of the step t, h_s, if it is not given."""
+        return [*self._inside(t), *self._input(q, nu, t, "t_inside" if self.switches else t)]
+
+    def _input(self, q: str, nu: str, t: str, inside: str) -> list[Operation]:
         if self.samples is not None:
             return self._sampled(t)
         if self.input is None:
             return []
-        return [self.evaluate(self.input, {"q": q, "nu": nu, "t": t}, "u")]
+        return [self.evaluate(self.input, {"q": q, "nu": nu, "t": inside}, "u")]
+
+    def _inside(self, t: str) -> list[Operation]:
+        """Move a time at an end of the step t, h_s inwards, if something may switch there."""
+        if not self.switches:
+            return []
+        tape = formula_tape(
+            "inside",
+            {"t_stage": 1, "t": 1, "h": 1},
+            lambda t_stage, t, h: {"t": [inside_step(t_stage[0], t[0], h[0], self.inwards)]},
+        )
+        return [Evaluate(tape, (t, "t", "h_s", "t_inside"))]
 
     def _sampled(self, t: str) -> list[Operation]:
         """Read the input at a time from its table, held or interpolated."""
@@ -135,10 +173,87 @@ class Dynamics:
         return [*operations, Evaluate(blend, ("part", "u_before", "u_after", "u"))]
 
     def closed(self) -> list[Operation]:
-        """Bring the new coordinates back onto the holonomic constraints."""
-        if self.projection is None:
+        """Bring the new coordinates back onto the holonomic constraints, and switch at breaks."""
+        made: list[Operation] = []
+        if self.projection is not None:
+            made.append(self.evaluate(self.projection, {"q": "q_n", "t": "t_n"}, "q_n"))
+        return [*made, *self._switch()]
+
+    def next_break(self) -> list[Operation]:
+        """Read when the next break is, and whether speeds jump there."""
+        return [ReadRow("breaks", "segment", "break")] if self.switches else []
+
+    def _switch(self) -> list[Operation]:
+        """Count a break at which the step ends, and let speeds jump there."""
+        if not self.switches:
             return []
-        return [self.evaluate(self.projection, {"q": "q_n", "t": "t_n"}, "q_n")]
+
+        def count(segment: Vector, t: Vector, stop: Vector) -> dict[str, Vector]:
+            there = t[0].equals(stop[0])
+            jumps = [there & stop[1]]
+            return {"segment": [segment[0] + there], "jumps": jumps, "jumped": jumps}
+
+        tape = formula_tape("switch", {"segment": 1, "t": 1, "stop": 2}, count)
+        buffers = ("segment", "t_n", "break", "segment_n", "jumps", "jumped")
+        made: list[Operation] = [Evaluate(tape, buffers)]
+        return (
+            made if self.jump is None else [*made, While("jumps", tuple(self._jump(self.jump[1])))]
+        )
+
+    def _jump(self, energy: Tape) -> list[Operation]:
+        """Let the speeds jump so that the momentum stays, by the work of what is prescribed."""
+
+        def work(jumps: Vector, w: Vector, before: Vector, after: Vector) -> dict[str, Vector]:
+            added = jumps[0].then(after[0] - before[0], 0.0)
+            return {"w": [w[0] + added, w[1]], "jumps": [0.0 * jumps[0]]}
+
+        sizes = {"jumps": 1} | dict.fromkeys(("w", "before", "after"), 2)
+        worked = Evaluate(
+            formula_tape("jump_work", sizes, work),
+            ("jumps", "w_n", "e_before", "e_after", "w_n", "jumps"),
+        )
+        here = {"q": "q_n", "nu": "nu_n"}
+        *kept, jumped = self.jump_of_speeds("nu_n", "h_s", "jumps", "nu_j")
+        return [
+            *kept,
+            self.evaluate(energy, {**here, "t": "t_before"}, "e_before"),
+            jumped,
+            self.evaluate(energy, {**here, "nu": "nu_j", "t": "t_after"}, "e_after"),
+            worked,
+            Keep("jumped", "nu_j", "nu_n"),
+        ]
+
+    def jump_of_speeds(self, nu: str, h: str, jumps: str, made: str) -> list[Evaluate]:
+        """Find the speeds after a jump of prescribed rates at the end of a step, if there is one.
+
+        Args:
+            nu, h: Buffers of the speeds before it and of the length of the step.
+            jumps: That of the flag.
+            made: That of the speeds after it.
+        """
+
+        def sides(t: Vector, h: Vector) -> dict[str, Vector]:
+            size = self.inwards * abs(t[0]).most(abs(h[0]))
+            off = (h[0] < 0.0).then(-size, size)
+            return {"before": [t[0] - off], "after": [t[0] + off]}
+
+        def jump(jumps: Vector, nu: Vector, before: Vector, after: Vector) -> dict[str, Vector]:
+            pairs = zip(before, after, strict=True)
+            added = [jumps[0].then(a - b, 0.0) for a, b in pairs]
+            return {"nu": [x + y for x, y in zip(nu, added, strict=True)]}
+
+        assert self.jump is not None
+        sizes = {"jumps": 1} | dict.fromkeys(("nu", "before", "after"), self.n_nu)
+        momentum, here = self.jump[0], {"q": "q_n", "nu": nu}
+        times = Evaluate(
+            formula_tape("sides", {"t": 1, "h": 1}, sides), ("t_n", h, "t_before", "t_after")
+        )
+        return [
+            times,
+            self.evaluate(momentum, {**here, "t": "t_before"}, "p_before"),
+            self.evaluate(momentum, {**here, "t": "t_after"}, "p_after"),
+            Evaluate(formula_tape("jump", sizes, jump), (jumps, nu, "p_before", "p_after", made)),
+        ]
 
     def watched(self, q: str, nu: str, t: str, suffix: str = "") -> list[Operation]:
         """Evaluate event functions and pivots at a state."""
@@ -162,7 +277,8 @@ class Dynamics:
 
         `index` counts saved rows, `h_s` is the step that was tried, `seen` says that its crossings
         have been located, `crossed` which they are, `near` how small a pivot gets in it, `flat`
-        how nearly a wheel lies flat in it, `logged` counts rows of the log.
+        how nearly a wheel lies flat in it, `logged` counts rows of the log, `segment` breaks that
+        are past.
         """
         state = {
             "q": self.n_q,
@@ -184,6 +300,8 @@ class Dynamics:
             state |= {"stiff": 1, "calm": 1}
         if self.log:
             state["logged"] = 1
+        if self.switches:
+            state["segment"] = 1
         return state
 
     def givens(self) -> dict[str, int]:
@@ -203,10 +321,18 @@ class Dynamics:
 
     def tables(self) -> dict[str, int]:
         """Tables, by the width of their rows."""
-        tables = {"out": self.n_k}
+        tables = {"out": self.n_k} | ({"breaks": 2} if self.switches else {})
         if self.log:
             tables["log"] = self.log_width
         return tables | {"samples": self.n_u} if self.samples is not None else tables
+
+
+def inside_step(t: Formula, start: Formula, length: Formula, inwards: float) -> Formula:
+    """Move a time at an end of a step inwards by a part of the time."""
+    end = start + length
+    off = inwards * abs(start).most(abs(end))
+    low, high = start.least(end) + off, start.most(end) - off
+    return t.least(high).most(low.least(high))
 
 
 def sample_place(

@@ -105,7 +105,7 @@ def rodas5p_program(d: Dynamics) -> Program:
     """Implicit steps as long as rtol and atol allow; states at the table's `times` go to `out`."""
     clip, rate = clip_step(d), d.rate_at("q", "nu", "t", "k1")
     slope = sample_slope(d) if d.samples == "linear" else []
-    body: list[Operation] = [clip, whole_state(d), *slope, *rate, *_jacobian(d)]
+    body: list[Operation] = [*clip, whole_state(d), *slope, *rate, *_jacobian(d)]
     for number in range(COUNT):
         body += _stage(d, number)
     end = formula_tape("end", {"h": 1}, lambda h: {"weights": [1.0 + 0.0 * h[0]] * 2})
@@ -121,8 +121,8 @@ def rodas5p_program(d: Dynamics) -> Program:
         Evaluate(_inside(), ("part", "inside")),
         Combine(("inside", 0), slices("x", *YS), ("x_i", 0), d.n_k),
     ]
-    body += [*d.closed(), *accept_step(d), count_steps(), *save_times(dense, "x_i")]
-    return adaptive_program("rodas5p", d, [clip, *rate, *d.watched("q", "nu", "t")], body, {})
+    body += [*d.closed(), *accept_step(d), count_steps(), *save_times(d, dense, "x_i")]
+    return adaptive_program("rodas5p", d, [*clip, *rate, *d.watched("q", "nu", "t")], body, {})
 
 
 def _jacobian(d: Dynamics) -> list[Operation]:

@@ -38,18 +38,20 @@ def log_step(d: Dynamics, rates: Sequence[str]) -> list[Operation]:
         return []
     n, kept = d.n_q + d.n_nu, rates[: d.logged_stages]
     sizes = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1, "logged": 1, "commit": 1}
+    jumps = {} if d.jump is None else {"jumped": 1}
 
     def row(
         q: Vector, nu: Vector, t: Vector, h: Vector, logged: Vector, commit: Vector, **ks: Vector
     ) -> dict[str, Vector]:
+        jumped = ks.pop("jumped", [])
         return {
-            "row": [*q, *nu, *(x for k in ks.values() for x in k[:n]), *t, *h],
+            "row": [*q, *nu, *(x for k in ks.values() for x in k[:n]), *t, *h, *jumped],
             "place": logged,
             "logged": [logged[0] + commit[0]],
         }
 
-    tape = formula_tape("log_step", sizes | dict.fromkeys(kept, d.n_k), row)
-    given = ("q_o", "nu_o", "t_o", "h_s", "logged", "commit", *kept)
+    tape = formula_tape("log_step", sizes | dict.fromkeys(kept, d.n_k) | jumps, row)
+    given = ("q_o", "nu_o", "t_o", "h_s", "logged", "commit", *kept, *jumps)
     return [
         Evaluate(tape, (*given, "log_row", "log_place", "logged")),
         WriteRow("log", "log_place", "log_row", "commit"),
@@ -146,7 +148,7 @@ def _flattest(before: Vector, after: Vector, near: Formula) -> Formula:
 
 def _commit(d: Dynamics, counts: Sequence[str]) -> Evaluate:
     old = {"q": d.n_q, "nu": d.n_nu, "w": 2, "t": 1}
-    moved = old | dict.fromkeys(counts, 1)
+    moved = old | dict.fromkeys((*counts, *(["segment"] if d.switches else [])), 1)
     if d.events is not None:
         moved["g"] = d.n_events
     if d.pivots is not None:

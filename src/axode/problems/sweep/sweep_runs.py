@@ -71,7 +71,7 @@ class SweepTask(Task):
 
         constants = self._constants() if "p" in d.given else {}
         traced = (None if tape is None else tape.digest for tape in (d.input, functions))
-        key = ("sweep", self.outputs, d.samples, tuple(constants), *traced)
+        key = ("sweep", self.outputs, d.samples, *d.breaks_key, tuple(constants), *traced)
         return compiled(self.model, key, self.settings.place, program, alike=True)
 
     def _constants(self) -> dict[int, float]:

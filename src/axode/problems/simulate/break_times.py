@@ -1,0 +1,169 @@
+"""Breaks: the times at which formulas of inputs and of prescribed motions switch, run by run.
+
+Steps of every method end there, so that no pulse is stepped over. Where a prescribed rate jumps,
+the speeds of the other bodies jump with it, by an impulse that keeps the generalized momentum; a
+prescribed position cannot jump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.codegen.tape.switching import switching_times
+from axode.errors import InvalidArgument, NotApplicable
+from axode.model.conditions import Conditions
+from axode.model.model import Model
+from axode.problems.steps.compiled import MOMENTUM
+from axode.problems.steps.rates import Dynamics
+from axode.results.sweep_arrays import as_host
+
+if TYPE_CHECKING:
+    from axode.problems.simulate.settings import Settings
+
+Array = npt.NDArray[np.float64]
+NEVER = 1e300  # [s]
+JUMP_OF_VALUE = 1e-9  # relative to one and to the value: what is smaller is rounding of a formula
+JUMP_OF_RATE = 1e-12  # the same
+
+MAX_BREAKS = 1 << 27  # of all runs of a batch
+
+
+@dataclass(frozen=True)
+class BreakTable:
+    """Breaks of some runs.
+
+    Attributes:
+        rows: Times in the order in which a run comes to them, and whether speeds jump there; the
+            last row is never reached. (breaks, 2) if all runs share it, else (runs, breaks, 2).
+        direction: 1 forwards in time, -1 backwards.
+    """
+
+    rows: Array
+    direction: float
+
+    def past(self, t: npt.ArrayLike) -> Array:
+        """Count the breaks that are past at the time of each run, (runs, 1) or (1,)."""
+        now = np.asarray(t, dtype=float)
+        passed = self.direction * (self.rows[..., 0] - now) <= 0
+        return np.asarray(passed.sum(axis=-1, keepdims=True), dtype=float)
+
+
+def break_table(
+    model: Model, d: Dynamics, settings: Settings, p: Array | None, gains: Array | None
+) -> BreakTable:
+    """Find the breaks of all runs.
+
+    Raises:
+        InvalidArgument: if a prescribed position jumps, or there are too many breaks.
+        NotApplicable: if a prescribed rate jumps, and the model was read from a file that lacks
+            what that needs.
+    """
+    begin, end = sorted((settings.t0, settings.t_end))
+    known = {"p": p, "gains": gains}
+    kept = {name: np.asarray(as_host(x), dtype=float) for name, x in known.items() if x is not None}
+    own = [name for some in d.switches for name in some.kept if kept[name].ndim > 1]
+    count = len(kept[own[0]]) if own else 1
+    runs, times = np.zeros(0, dtype=np.intp), np.zeros(0)
+    for some in d.switches:
+        run, time = switching_times(some, begin, end, {name: kept[name] for name in some.kept})
+        if own and not set(own) & set(some.kept):  # all runs share these
+            run, time = np.repeat(np.arange(count), len(time)), np.tile(time, count)
+        runs, times = np.concatenate([runs, run]), np.concatenate([times, time])
+    if runs.size > MAX_BREAKS:
+        raise InvalidArgument(
+            f"'{model.name}': formulas of time switch {runs.size} times in {count} runs, and at "
+            f"most {MAX_BREAKS} times are kept; simulate fewer runs at a time"
+        )
+    order = np.lexsort((times, runs))
+    runs, times = runs[order], times[order]
+    # breaks that differ by rounding are one
+    before: Array = np.where(np.diff(runs, prepend=-1) > 0, begin, np.roll(times, 1))
+    nearest = 0.5 * d.inwards * np.maximum(np.abs(before), np.abs(times))
+    apart = np.flatnonzero(times - before > nearest)
+    runs, times = runs[apart], times[apart]
+    jumps = _jumps(model, d, times, {n: x[runs] if x.ndim > 1 else x for n, x in kept.items()})
+    stops = times
+    if settings.direction < 0:
+        runs, stops = runs[::-1], np.nextafter(times, -np.inf)[::-1]
+        jumps = jumps[::-1]
+    counts = np.bincount(runs, minlength=count)
+    rows = np.zeros((count, counts.max(initial=0) + 1, 2))
+    rows[..., 0] = settings.direction * NEVER
+    order = np.argsort(runs, kind="stable")
+    place = np.arange(len(runs)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rows[runs[order], place, 0] = stops[order]
+    rows[runs[order], place, 1] = np.abs(jumps[order]).max(axis=1) > 0
+    return BreakTable(rows if own else rows[0], settings.direction)
+
+
+def _jumps(model: Model, d: Dynamics, times: Array, kept: dict[str, Array]) -> Array:
+    """Jumps of joint speeds at breaks, (breaks, speeds), zero where rounding makes them."""
+    if not model.facts.driven or not times.size:
+        return np.zeros((len(times), 1))
+    model, home = model.on_cpu(), np.array(model.home)
+    off = d.inwards * np.maximum(np.abs(times), d.inwards)
+    still = np.zeros(len(model.independent))
+
+    def both(function: str) -> tuple[Array, Array]:
+        """Values before and after every break."""
+        state = {"q": home, "nu": still}
+        made = [
+            model.evaluate(function, state, Conditions(t, kept.get("p")).options)
+            for t in (times - off, times + off)
+        ]
+        return made[0], made[1]
+
+    before, after = both("residual")
+    step: Array = np.abs(after - before)
+    bad = step > JUMP_OF_VALUE * np.maximum(1.0, np.abs(after))
+    if bad.any():
+        k, row = (int(i[0]) for i in np.nonzero(bad))
+        name = model.facts.residual_rows[row].removesuffix(".prescribed")
+        raise InvalidArgument(
+            f"prescribe '{name}': the motion jumps by {step[k, row]:.3g} at t = {times[k]:.6g} s, "
+            "and no finite force moves a body like that; let it move there within some time, such "
+            "as by ax.motions"
+        )
+    before, after = both("joint_speeds")
+    jumps: Array = after - before
+    jumps[np.abs(jumps) <= JUMP_OF_RATE * np.maximum(1.0, np.abs(after))] = 0.0
+    if jumps.any() and d.jump is None:
+        raise NotApplicable(
+            f"'{model.name}': prescribed rates jump at t = {times[jumps.any(axis=1)][0]:.6g} s, "
+            f"which needs the function '{MOMENTUM}', and the model's file has none.\n"
+            "  Save it with the model: model.save(path, functions=[*model.functions, "
+            f"'{MOMENTUM}'])"
+        )
+    return jumps
+
+
+def refuse_switching_times(
+    model: Model, d: Dynamics, of: Mapping[str, Sequence[int]], gains: Sequence[str] = ()
+) -> None:
+    """Refuse derivatives by what the times of breaks depend on: they leave that part out.
+
+    Args:
+        model: What moves.
+        d: Its steps.
+        of: Buffers by which to differentiate, and the elements of each.
+        gains: Names of the elements of the buffer `gains`.
+
+    Raises:
+        NotApplicable: naming one.
+    """
+    names = {"p": tuple(model.parameters), "gains": tuple(gains)}
+    for some in d.switches:
+        for buffer, element in some.arguments:
+            if element in of.get(buffer, ()):
+                known = names[buffer]
+                what = f"'{known[element]}'" if element < len(known) else "a gain"
+                raise NotApplicable(
+                    f"'{model.name}': a formula of time switches at times that depend on {what}, "
+                    "and derivatives by these are not computed; leave it out and compare runs, or "
+                    "use a smooth function, such as 0.5 + 0.5 * tanh((t - t1) / width)"
+                )
