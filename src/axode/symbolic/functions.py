@@ -373,7 +373,7 @@ def closing_step(system: System) -> ClosingStep | None:
     if not rows:
         return None
     A = ca.densify(matrix_of(rows, system.tree.v.shape[0]))
-    return ClosingStep(A, column_of([row.residual for row in rows if row.residual is not None]))
+    return ClosingStep(A, column_of([row.drift for row in rows]))
 
 
 def normalized(tree: Tree, q: SX) -> SX:

@@ -165,8 +165,8 @@ class LiftedDynamics:
     def _following(self, beside: SX) -> SX:
         """Displacements that close loops again at fixed coordinates of the tangents' base."""
         rows = position_rows(self.system)
-        residual = column_of([row.residual for row in rows if row.residual is not None])
-        return self.system.tangents.particular(-ca.jacobian(residual, beside))
+        drift = column_of([row.drift for row in rows])
+        return self.system.tangents.particular(-ca.jacobian(drift, beside))
 
     def _followed_by_legs(self, q: SX | None) -> Direction:
         """What displacements, or unit speeds of the base, change where legs follow links."""

@@ -16,6 +16,7 @@ import numpy as np
 
 SX = ca.SX
 Array = np.ndarray
+LEAST_SINE = 1e-8  # of smaller angles the sine is the angle, to rounding
 
 
 def skew(a: SX) -> SX:
@@ -31,6 +32,22 @@ def cross(a: SX, b: SX) -> SX:
 def dot(a: SX, b: SX) -> SX:
     """Inner product of two vectors."""
     return ca.dot(a, b)
+
+
+def turned_by(sines: SX, cosine: SX) -> SX:
+    """Angle along a direction [rad], up to half a turn, from its sine along that direction.
+
+    Smooth but at half a turn, where the direction is arbitrary and the angle is not.
+
+    Args:
+        sines: The direction times the sine.
+        cosine: Cosine of the angle.
+    """
+    # beyond a right angle a little of some direction, which may be all that there is
+    aside = ca.if_else(sines[0] < 0, -LEAST_SINE, LEAST_SINE) * ca.fmax(-cosine, 0)
+    sines = sines + ca.vertcat(aside, SX(sines.numel() - 1, 1))
+    sine = ca.sqrt(ca.fmax(ca.sumsqr(sines), LEAST_SINE**2))
+    return ca.atan2(sine, cosine) / sine * sines
 
 
 def vector(values: Iterable[Any]) -> SX:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import casadi as ca
+
 from axode.mechanism.mechanism import Connection
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.constraints.rows import (
@@ -124,6 +126,8 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
     """The rows of one loop, in the order of the joint's `closure_names`."""
     closure = Closure(tree, loop)
     residuals = closure.joint.closure_residuals(closure)
+    sines, _ = closure.joint.closure_turn(closure)
+    nearly = dict(zip(("rx", "ry", "rz"), ca.vertsplit(sines), strict=False))
     coincident = loop.joint.holds_point
     p, met = closure.frame_1.p, closure.frame_2.p
     if not coincident:
@@ -157,5 +161,6 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
             entries,
             bias,
             residual=residuals[name],
+            sine=nearly.get(name),
             **held,
         )

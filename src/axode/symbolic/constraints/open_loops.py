@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from axode.errors import LoopNotClosed, NotAsAsked, level_outside
 from axode.mechanism.elements.joints import JOINTS
+from axode.mechanism.elements.parts import Connection
 from axode.symbolic.algebra.rank import rank
 from axode.symbolic.constraints.rows import Row
 
@@ -61,6 +64,9 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
     relative = np.abs(assembly.relative_residual(q))
     if not np.isfinite(relative).all():
         return plain
+    turned = [text for loop in assembly.tree.mechanism.loops for text in _turned(assembly, loop, q)]
+    if turned:
+        return "\n  ".join([*turned, plain])
     surplus = len(assembly.rows) - _rank(assembly.scaled_jacobian(q))
     if not surplus or relative.max() > DEPENDENT:
         return plain
@@ -70,15 +76,32 @@ def _remedy(assembly: Assembly, q: np.ndarray, residual: np.ndarray) -> str:
         f"{row.name} by {abs(residual[k]):.2g} {row.unit}"
         for k, row in zip(sorted(seen), rows, strict=True)
     )
-    need = f"{2 * relative.max():.1g}"
+    need = 2 * float(relative.max())
     many = f"{surplus} constraints" if surplus > 1 else "one constraint"
     lines = [
         f"The loops have {many} more than can be satisfied, and they disagree: {listed}.",
         *_fewer_rows(assembly, rows, q),
-        f"  If the numbers are rounded, allow for it: mechanism.loop_tolerance = {need} "
-        f"(it is {assembly.tolerance:g}).",
     ]
+    if need > assembly.tolerance:
+        lines.append(
+            f"  If the numbers are rounded, allow for it: mechanism.loop_tolerance = {need:.1g} "
+            f"(it is {assembly.tolerance:g})."
+        )
     return "\n".join(lines)
+
+
+def _turned(assembly: Assembly, loop: Connection, q: np.ndarray) -> Iterator[str]:
+    """Name a loop whose two frames are turned against each other by more than a right angle."""
+    residual = assembly.residual(q)
+    names = [f"{loop.name}.{name}" for name in ("rx", "ry", "rz")]
+    own = [r for r, row in enumerate(assembly.rows) if row.name in names]
+    angle = float(np.linalg.norm(residual[own]))
+    if angle > math.pi / 2:
+        what = "frames are turned against each other" if len(own) == 3 else "axes point apart"
+        yield (
+            f"The two {what} by {math.degrees(angle):.4g} degrees: check rotation and "
+            f"child_rotation of '{loop.name}'."
+        )
 
 
 def _rank(J: np.ndarray) -> int:

@@ -65,6 +65,7 @@ class Row:
     bias: SX
     rate: SX = field(default_factory=lambda: SX(0))  # b
     residual: SX | None = None
+    sine: SX | None = None  # of the angle that is its residual
     port: LinkPoint | None = None  # where the far side is held, if that is a point
     own: LinkPoint | None = None  # the near side's point, which is the same
     direction: SX | None = None  # in which it is held there, in the near link's axes
@@ -73,6 +74,11 @@ class Row:
     def holonomic(self) -> bool:
         """Return whether it comes from a position."""
         return self.residual is not None
+
+    @property
+    def drift(self) -> SX:
+        """Its residual next to where it vanishes: the sine of an angle is shorter."""
+        return SX(self.residual if self.sine is None else self.sine)
 
     @property
     def on_joints(self) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.mechanism import Connection
-from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, Turn, dot
+from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, Turn, dot, turned_by
 from axode.symbolic.tree.frames import Values, align, constant_turns, principal_angle, unit_vector
 
 if TYPE_CHECKING:
@@ -113,22 +113,20 @@ class SymbolicJoint:
         n, f = closure.directions[name]
         return dot(n, motion.angular) + dot(f, motion.linear)
 
+    def closure_turn(self, closure: Closure) -> tuple[SX, SX]:
+        """How far the frames are turned where they may not: sines along rows, and the cosine."""
+        R, names = closure.relative_rotation, self.description.closure_names
+        if "rz" in names:  # all of the rotation
+            sines = ca.vertcat(R[1, 2] - R[2, 1], R[2, 0] - R[0, 2], R[0, 1] - R[1, 0]) / 2
+            return sines, (ca.trace(R) - 1) / 2
+        return ca.vertcat(R[1, 2], -R[0, 2]) if "rx" in names else SX(0, 1), R[2, 2]
+
     def closure_residuals(self, closure: Closure) -> dict[str, SX]:
         r"""Position residuals whose rates are the rows once the loop is closed.  (C4)"""
+        sines, cosine = self.closure_turn(closure)
         found = {axis: -closure.gap[i] for i, axis in enumerate("xyz")}
-        names = self.description.closure_names
-        if "rx" not in names:
-            return found
-        R = closure.relative_rotation
-        # tangents of half angles, because sines also vanish half a turn away
-        if "rz" in names:  # all of the small rotation
-            half = 2 / (1 + ca.trace(R))
-            found["rx"] = half * (R[1, 2] - R[2, 1])
-            found["ry"] = half * (R[2, 0] - R[0, 2])
-            found["rz"] = half * (R[0, 1] - R[1, 0])
-        else:  # only how z leans
-            half = 2 / (1 + R[2, 2])
-            found |= {"rx": half * R[1, 2], "ry": -half * R[0, 2]}
+        if sines.numel():
+            found |= zip(("rx", "ry", "rz"), ca.vertsplit(turned_by(sines, cosine)), strict=False)
         return found
 
     def free_directions(self, closure: Closure) -> Sequence[Twist]:

@@ -45,5 +45,5 @@ class SymbolicScrew(SymbolicJoint):
             turns = gap[2] / pitch
             sine = ca.sin(turns) * R[0, 0] - ca.cos(turns) * R[1, 0]
             cosine = ca.cos(turns) * R[0, 0] + ca.sin(turns) * R[1, 0]
-            advance = -2 * pitch * sine / (1 + cosine)
+            advance = -pitch * ca.atan2(sine, cosine)
         return super().closure_residuals(closure) | {"advance": advance}
