@@ -208,3 +208,57 @@ def test_a_matrix_of_few_digits_means_the_nearest_rotation(digits, free):
 def test_rows_of_rounding_errors_alone_raise_no_alarm(kind, shape, seed, size):
     """Vehicles that hardly move: their biases are differences of numbers of 1e-17."""
     mechanism_of(kind, shape, seed, size=size).derive()
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.parametrize("seed", [0, 1])
+def test_massless_bodies_that_are_coupled_pass(seed):
+    """A hand without inertia on an arm: rounding of the couplings is all that its motion feels."""
+    rng = np.random.default_rng(seed)
+    bot = ax.Mechanism("hand")
+    last = bot.ground
+    for k, finger in enumerate([False] * 4 + [True] * 7):
+        kind = (0.0, (0.0, 0.0, 0.0)) if finger else (1.0, (1.0, 1.5, 2.0))
+        body = bot.add_body(f"body{k}", mass=kind[0], inertia=kind[1])
+        axis, at = rng.normal(size=(2, 3))
+        joint = ax.Revolute(tuple(axis / np.linalg.norm(axis)))
+        bot.add_joint(f"joint{k}", joint, parent=last, child=body, at=tuple(at))
+        last = last if finger else body
+        if k > 4:
+            bot.add_coupling(f"tendon{k}", {f"joint{k}": 1.0, f"joint{k - 1}": -rng.uniform(0, 2)})
+    model = bot.derive().compile("interpreter")
+    M = model.mass_matrix(rng.normal(size=len(model.coordinates)))
+    moves = [
+        name.startswith(("joint0", "joint1", "joint2", "joint3")) for name in model.independent
+    ]
+    assert np.linalg.eigvalsh(M[np.ix_(moves, moves)]).min() > 0.1
+    assert np.abs(M[np.ix_(np.logical_not(moves), np.ones(5, bool))]).max() == 0.0
+
+
+@pytest.mark.parametrize("joints", [1, 2, 3])
+def test_a_ball_on_concentric_joints_rolls_as_a_ball(joints):
+    """Free shells around a ball's centre change nothing: (m + I / r^2) a = F, whatever they do."""
+    radius, push, moment = 0.1, np.array([3.0, -1.0]), 0.01
+    bot = ax.Mechanism("shells")
+    for axis, parent in (("x", "ground"), ("y", "x")):
+        bot.add_body(axis, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        bot.add_joint(f"along {axis}", ax.Prismatic(axis), parent=parent, child=axis)
+        bot.add_motor(f"push {axis}", f"along {axis}")
+    for k in range(joints):
+        bot.add_body(f"shell{k}", mass=1.0, inertia=(moment, moment, moment))
+        parent = f"shell{k - 1}" if k else "y"
+        at = {} if k else {"at": (0.0, 0.0, radius)}
+        bot.add_joint(f"s{k}", ax.Spherical(), parent=parent, child=f"shell{k}", **at)
+    bot.add_contact("ball", ax.Ball(radius), body=f"shell{joints - 1}")
+    plane = [f"s{joints - 1}.wz", *(f"s{k}.w{a}" for k in range(joints - 1) for a in "xyz")]
+    equations = bot.derive(independent=["along x.rate", "along y.rate", *plane])
+    model = equations.compile("interpreter")
+    rng = np.random.default_rng(joints)
+    q = rng.normal(size=len(model.coordinates))
+    nu = rng.normal(size=len(model.independent))
+    for k in range(joints):
+        four = q[2 + 4 * k : 6 + 4 * k]
+        four /= np.linalg.norm(four)
+    a = model.forward_dynamics(q, nu, push)
+    mass = np.array([2.0 + joints, 1.0 + joints]) + moment / radius**2
+    assert a[:2] == pytest.approx(push / mass, rel=1e-9)

@@ -222,6 +222,7 @@ class SelfCheck:
             right[len(held) :, :-1] = np.eye(len(independent))
             right[: len(held), -1] = -rows.bias[held] / scale[:, 0]
             solved = self._pace[:, np.newaxis] * np.linalg.lstsq(everything, right, rcond=None)[0]
+            solved[independent] = right[len(held) :]  # what rounding leaves there is no motion
             found.append((solved[:, :-1], solved[:, -1], self.oracle.inputs(state.q).value))
         return found
 

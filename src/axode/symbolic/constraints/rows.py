@@ -78,7 +78,9 @@ class Row:
     @property
     def drift(self) -> SX:
         """Its residual next to where it vanishes: the sine of an angle is shorter."""
-        return SX(self.residual if self.sine is None else self.sine)
+        found = self.residual if self.sine is None else self.sine
+        assert found is not None
+        return found
 
     @property
     def on_joints(self) -> bool:

@@ -60,8 +60,14 @@ def contact_geometry(tree: Tree, contact: Contact) -> ContactGeometry:
     axis = None
     if contact.wheel.has_axis:
         axis = snap_rotation(pose.R @ unit_vector(contact.axis, values))
-    carrier, spins = wheel, []
-    while carrier != ROOT and _spins_on_axis(tree, carrier, centre, axis):
+    carrier = wheel
+    spins: list[tuple[int, float]] = []
+    # turns about one axis add up; a ball's second one would turn the first, and is the carrier's
+    while (
+        carrier != ROOT
+        and not (axis is None and spins)
+        and _spins_on_axis(tree, carrier, centre, axis)
+    ):
         own = tree.links[carrier]
         spins.append((carrier, 1.0 if axis is None else float(axis[2])))
         centre = own.p + _on_axis(own, centre)
