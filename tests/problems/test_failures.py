@@ -137,3 +137,32 @@ def test_a_fixed_step_may_be_to_blame():
     model = ax.gallery.build("wheeled_pendulum").derive().compile("interpreter")
     with pytest.raises(ax.SimulationFailed, match=r"Or the step of 2 s is too long for it\."):
         ax.simulate(model, 4000.0, start={"theta3": 1.0}, method="rk4", step=2.0)
+
+
+# laws that chatter --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "dopri5", "rodas5p", "radau9"])
+@pytest.mark.parametrize(
+    ("surface", "time"), [("rail.rate", 0.4), ("rail.rate + rail", (-1.5 + 7.25**0.5) / 2.5)]
+)
+def test_a_law_that_chatters_is_reported_within_few_steps(method, surface, time):
+    """A cart at 1 m/s that loses 2.5 m/s every second comes to the surface and cannot leave it."""
+    law = {"rail": f"0.5 - 3 * sign({surface})"}
+    given = {"start": {"rail.rate": 1.0}, "input": law, "method": method}
+    with pytest.raises(ax.SimulationFailed, match=r"tanh\(v / v0\)") as failed:
+        ax.simulate(machines.slider(), 2.0, **given)
+    run = failed.value.trajectory
+    assert run.info["steps"] + run.info["rejected"] < 50_000
+    assert run.time[-1] == pytest.approx(time, abs=1e-4) and len(run) > 100
+    assert run.final["rail"] == pytest.approx(time - 1.25 * time**2, abs=1e-4)
+    smooth = given | {"input": {"rail": f"0.5 - 3 * tanh(({surface}) / 1e-3)"}}
+    assert abs(ax.simulate(machines.slider(), 2.0, **smooth).final["rail.rate"]) < 0.2
+
+
+def test_runs_of_a_batch_that_chatter_leave_the_others_alone():
+    force = np.array([0.5, 4.0])
+    law = ax.Law(lambda s, force: {"rail": force - 3 * np.sign(s["rail.rate"])}, force=force)
+    with pytest.warns(ax.RunsFailed, match="1 failed: chattering"):
+        run = ax.simulate(machines.slider(), 2.0, start={"rail.rate": 1.0}, input=law)
+    assert run.final["rail.rate"][1] == pytest.approx(1.0 + 1.0 * 2.0)

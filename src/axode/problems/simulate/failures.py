@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from axode.problems.session import Numbers
 from axode.problems.simulate.batch import Array, Batch
-from axode.problems.steps.step_acceptance import UNDERFLOW
+from axode.problems.steps.step_acceptance import CHATTERING, UNDERFLOW
 
 STAGES = (0.0, 0.5, 1.0)  # parts of the step at which inputs are evaluated
 TOO_SHORT = "steps of %.1e s are still too long for the tolerances"
+CHATTERS = "rates jump back and forth, so that thousands of steps lead nowhere"
 Texts = npt.NDArray[np.object_]
 
 
@@ -23,6 +24,7 @@ def find_causes(batch: Batch, runs: Numbers) -> Texts:
     causes: Texts = np.full(len(runs), "", dtype=object)
     short = b["status"][runs, 0] == UNDERFLOW
     causes[short] = np.char.mod(TOO_SHORT, np.abs(length[short]))
+    causes[b["status"][runs, 0] == CHATTERING] = CHATTERS
     q, nu = b["q"][runs], b["nu"][runs]
     rate = np.zeros((len(runs), q.shape[1] + nu.shape[1] + 2))
     rates = (

@@ -30,6 +30,7 @@ from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.step_acceptance import (
+    CHATTERING,
     EVENT,
     FINISHED,
     LEFT,
@@ -57,8 +58,9 @@ STATUS_WORDS = {
     UNDERFLOW: "failed: steps too short",
     SINGULAR: "failed: singular configuration",
     UNASSEMBLED: "failed: not assembled",
+    CHATTERING: "failed: chattering",
 }
-FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED)
+FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED, CHATTERING)
 SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 

@@ -27,14 +27,21 @@ from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC, EXPLICIT
-from axode.problems.steps.step_acceptance import NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.steps.step_acceptance import CHATTERING, NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
     from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-FAILED = (NOT_FINITE, UNDERFLOW)
+REMEDIES = {
+    NOT_FINITE: "Check the inputs and the state at that time.",
+    UNDERFLOW: "Loosen rtol and atol, choose the method rk4, or smooth jumps: tanh(v / v0) for "
+    "sign(v).",
+    CHATTERING: "A law with sign(v) that holds a motion at rest does this: use tanh(v / v0) with a "
+    "small v0, or a dead zone in which it is zero, or hold inputs for a while, by a Callback.",
+}
+FAILED = tuple(REMEDIES)
 
 
 def simulate(
@@ -185,13 +192,8 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
             t,
         )
     if status in FAILED:
-        remedy = (
-            "Check the inputs and the state at that time."
-            if status == NOT_FINITE
-            else "Loosen rtol and atol, choose the method rk4, or smooth jumps."
-        )
         raise SimulationFailed(
-            f"'{name}' failed at t = {t:.6g} s: {cause}.\n  {remedy}{step}", trajectory, t
+            f"'{name}' failed at t = {t:.6g} s: {cause}.\n  {REMEDIES[status]}{step}", trajectory, t
         )
 
 

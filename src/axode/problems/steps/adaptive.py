@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.problems.steps.chattering import MARKS, watch_chattering
 from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import (
     NOT_FINITE,
@@ -49,14 +50,18 @@ def adaptive_program(
         ),
     )
     check = Evaluate(ended, ("status", "t", "t_end", "time_direction", "status", "active"))
-    own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k}
+    own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k} | MARKS
     return Program(
         name,
         state=d.state() | own | state,
         tables=d.tables() | {"times": 1},
         given=dict.fromkeys((*GIVEN, *given), 1) | d.givens(),
         interleaved=d.interleaved_tables,
-        operations=(*first, check, While("active", (*body, check), counted=True)),
+        operations=(
+            *first,
+            check,
+            While("active", (*body, watch_chattering(), check), counted=True),
+        ),
     )
 
 
