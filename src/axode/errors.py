@@ -18,6 +18,7 @@ _HIDDEN = re.compile(
 
 MOST_DEVIATIONS = 12  # named in one warning
 MAX_LISTED = 5000  # faults in one message
+MOST_COMPARED = 300  # names with which an unknown one is compared
 
 _REPR = reprlib.Repr()
 _REPR.maxother = _REPR.maxstring = 60
@@ -311,6 +312,8 @@ def with_article(noun: str) -> str:
 
 def _nearest(name: str, names: Sequence[str]) -> str | None:
     """The name most like it, or the first that ends in one: 'pich' is meant for 'base.pitch'."""
+    if len(names) > MOST_COMPARED:
+        return None
     whole = difflib.get_close_matches(name, names, n=1)
     if whole:
         return whole[0]

@@ -344,11 +344,22 @@ def test_bodies_that_mujoco_would_not_see_are_refused(tmp_path):
     )
 
 
+def test_lengths_of_muscles_are_not_searched_for(tmp_path):
+    """MuJoCo moves each muscle for as long as the file says; nothing here needs to know."""
+    long = '<compiler><lengthrange mode="all" inttotal="1e9" timestep="1e-9"/></compiler>'
+    muscle = '<actuator><muscle joint="turn"/></actuator>'
+    assert len(read(tmp_path, model(after=long + muscle))[0].bodies) == 1
+
+
 def test_sizes_are_limited(tmp_path, monkeypatch):
     deep = "<frame>" * 200 + "</frame>" * 200
     assert "elements are nested more than 150 deep" in refusal(tmp_path, model(MASS + deep))
-    many = model(MASS + '<replicate count="999999"><site/></replicate>')
-    assert "more than 30000 elements, with all copies" in refusal(tmp_path, many)
+    for count in ("999999", "1000000000", " 900000", "+900000", "\t0000900000"):
+        many = model(MASS + f'<replicate count="{count}"><site/></replicate>')
+        assert "more than 30000 elements, with all copies" in refusal(tmp_path, many)
+    fine = '<asset><mesh name="m" builtin="supersphere" params="{} 1 1"/></asset>'
+    assert "10 vertices are one" in refusal(tmp_path, model(MASS, after=fine.format(" +4e3")))
+    assert "must be finite numbers" in refusal(tmp_path, model(MASS, after=fine.format("inf")))
     (tmp_path / "part.xml").write_text("<mujoco/>")
     monkeypatch.setattr(mjcf_text, "MAX_BYTES", 8)
     included = model(after='<include file="part.xml"/>')

@@ -657,6 +657,12 @@ def test_files_that_are_no_sdf(read, monkeypatch):
     monkeypatch.setattr(f"{files}.MAX_ELEMENTS", 10)
     assert "more than 10 elements, with all includes." in refused(model(*map(link, "abcd")))
     monkeypatch.undo()
+    monkeypatch.setattr("axode.mechanism.files.sdf.sdf.MAX_FRAMES", 10)
+    chain = [f"<frame name='f{k}' attached_to='f{k + 1}'/>" for k in range(8)]
+    assert "has 11 models, links, joints and frames, and files of at most 10 are read." in refused(
+        model(link("a"), *chain)
+    )
+    monkeypatch.undo()
     monkeypatch.setattr(f"{files}.MAX_INCLUDES", 1)
     include = "<include><uri>model://x</uri></include>"
     assert "more than 1 models are included." in refused(world(include, include))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # Code without loops grows with every joint, and a matrix of the speeds with their square: of more,
 # neither this machine's compiler nor its memory makes anything within minutes.
 MAX_SPEEDS = 1000
+MAX_BODIES = 5000  # of a file, those that joints fix to others too
 
 
 def require_derivable(mechanism: Mechanism) -> None:
@@ -40,6 +41,11 @@ def require_readable(source: str, joints: Iterable[tuple[str, str]]) -> None:
         held[child] = held.get(child, False) or kind == "fixed"
     count = sum(not fixed for fixed in held.values())
     _check_speeds(source, f"{count} bodies that move", count)
+    if len(held) > MAX_BODIES:
+        raise NotApplicable(
+            f"{source} has {len(held)} bodies, and files of at most {MAX_BODIES} are read.\n"
+            "  Join bodies that are fixed to each other, or model a part of it."
+        )
 
 
 def joints_of_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from xml.parsers import expat
 from axode.errors import FileError
 
 MAX_BYTES = 16 << 20  # of a description, with all files that it includes
-MAX_ELEMENTS = 200_000  # likewise; a robot of a thousand links has a tenth of it
+MAX_ELEMENTS = 50_000  # likewise; a robot of a thousand links has less than half of it
 _DECLARATION = re.compile(r"<\?xml\s[^>]*\?>")
 
 

@@ -28,6 +28,7 @@ from axode.mechanism.files.xml_tree import MAX_BYTES, Element, decode, parse
 
 MAX_DEPTH = 150
 MAX_ELEMENTS = 30_000  # with all copies that <replicate> makes; MuJoCo's time grows as the square
+VERTICES = 10  # of a mesh that MuJoCo builds take it as long as an element
 MAX_INCLUDES = 200
 MAX_FILE = 32 << 20  # of meshes and included files
 
@@ -51,11 +52,12 @@ _LEFT_OUT = {
     "hfield": TERRAIN,
     "plugin": PLUGINS,
 }
-_IGNORED = ("size",)  # how much memory MuJoCo takes
+_IGNORED = ("size", "lengthrange")  # how much memory and time MuJoCo takes
 _BODIES = ("body", "frame", "replicate")  # which MuJoCo does not see outside of <worldbody>
 _DROPPED = {"compiler": ("fusestatic", "discardvisual", "meshdir", "assetdir", "texturedir")}
 _OF_MATERIALS = ("name", "rgba")  # what is shown of them
 _WHOLE = "mujoco.mj_saveLastXML(new, mujoco.MjModel.from_xml_path(path))"
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?0*\d{1,20}\s*", re.A)
 _LINE = re.compile(r"line (\d+)")
 
 
@@ -188,6 +190,8 @@ class _Expansion:
         for element in self.kept:
             if element.attributes.get("material", "") not in self.materials:
                 element.attributes.pop("material", None)
+        none = Element("lengthrange", {"mode": "none"}, top.line)  # else MuJoCo moves all muscles
+        root.children.append(Element("compiler", {}, top.line, [none]))
         self.model.root = root
         return self.model
 
@@ -198,13 +202,15 @@ class _Expansion:
                 f"{self.source}, line {element.line}: elements are nested more than {MAX_DEPTH} "
                 "deep, as in no robot."
             )
-        if element.tag == "replicate":
-            copies *= self._copies(element)
-        self.count += copies
+        if element.tag == "replicate" and _WHOLE_NUMBER.fullmatch(
+            count := element.attributes.get("count", "")
+        ):  # MuJoCo refuses any other
+            copies *= max(1, int(count))
+        self.count += copies * self._weight(element)
         if self.count > MAX_ELEMENTS:
             raise FileError(
                 f"{self.source}, line {element.line}: more than {MAX_ELEMENTS} elements, with all "
-                "copies that <replicate> makes."
+                f"copies that <replicate> makes. Of builtin meshes, {VERTICES} vertices are one."
             )
         unseen = () if element.tag == "geom" else ("material",)
         dropped: tuple[str, ...] = _DROPPED.get(element.tag, unseen)
@@ -293,9 +299,16 @@ class _Expansion:
                 other = PICTURES if child.tag == "skin" else what
                 self.findings.leave_out(other, child)
 
-    def _copies(self, element: Element) -> int:
-        text = element.attributes.get("count", "1")
-        return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    def _weight(self, element: Element) -> int:
+        """Elements that take MuJoCo as long as a mesh that it builds from a few numbers."""
+        if element.tag != "mesh" or "builtin" not in element.attributes:
+            return 1
+        try:  # the first two say how finely
+            numbers = [*map(float, element.attributes.get("params", "").split()[:2])]
+            return 1 + int(max(map(abs, numbers), default=0.0) ** 2) // VERTICES
+        except (ValueError, OverflowError):
+            place = f"{self.source}, line {element.line}"
+            raise FileError(f"{place}: params of <mesh> must be finite numbers.") from None
 
     def _include(self, element: Element, file: str) -> tuple[Element, str]:
         """Read an included file, and its name in messages."""

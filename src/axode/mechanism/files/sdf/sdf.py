@@ -15,6 +15,7 @@ import numpy as np
 from axode.errors import (
     DoubtfulFile,
     Fault,
+    FileError,
     InvalidArgument,
     MechanismError,
     level_outside,
@@ -37,6 +38,7 @@ from axode.mechanism.size import require_readable
 
 GRAVITY = (0.0, 0.0, -9.8)  # of a world that gives none
 _BALL = "drake:ball_constraint"
+MAX_FRAMES = 10_000  # of models, links, joints and frames
 _KINDS = {"body": "link", "motor": "joint", "damper": "joint", "loop": "joint"}
 
 
@@ -113,6 +115,12 @@ class WorldReader:
 
     def build(self, base: str | None, stem: str) -> Mechanism:
         """The mechanism; `findings` says whether it is worth anything."""
+        count = sum(1 + len(scope.frames) for scope in self.world.all_scopes())
+        if count > MAX_FRAMES:
+            raise FileError(
+                f"{self.source} has {count} models, links, joints and frames, and files of at most "
+                f"{MAX_FRAMES} are read."
+            )
         kept = self._kept_models()
         if len(kept) == 1:
             kept[0].is_prefix = False

@@ -364,7 +364,7 @@ class SdfJointReader:
         joints = [key for key, f in self.scope.frames.items() if f.kind == "joint"]
         found = self.scope.lookup(f"{name} joint") or self.scope.lookup(name)
         if found is None or found.kind != "joint" or found is self.frame:
-            message = f"cannot follow joint '{name}'. {suggest('joint', name, joints)}"
+            message = f"cannot follow joint '{name}'. {self.owner.hint('joint', name, joints)}"
             self.owner.note(element, "mimic", message, BY_ITSELF)
             return None
         return found

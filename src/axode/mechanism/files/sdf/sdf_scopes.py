@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import TypeAlias
 
-from axode.errors import suggest
 from axode.mechanism.files.sdf.sdf_findings import SdfFindings
 from axode.mechanism.files.sdf.sdf_values import IDENTITY, SdfOwner, SdfPose
 from axode.mechanism.files.xml_tree import Element
@@ -105,16 +106,33 @@ class ModelScope:
             return self.own
         if name in self.frames:
             return self.frames[name]
-        for scope in self.scopes:
-            if scope.merged and name != SELF:
-                found = scope.lookup(name)
+        frames, scopes = self._visible
+        if name in frames:
+            return frames[name]
+        at = name.find(BETWEEN)
+        while at >= 0:
+            for scope in scopes.get(name[:at], ()):
+                found = scope.lookup(name[at + len(BETWEEN) :])
                 if found:
                     return found
-            if not scope.merged and name.startswith(scope.name + BETWEEN):
-                found = scope.lookup(name[len(scope.name) + len(BETWEEN) :])
-                if found:
-                    return found
+            at = name.find(BETWEEN, at + 1)
         return None
+
+    @cached_property
+    def _visible(self) -> tuple[dict[str, SdfFrame], dict[str, list[ModelScope]]]:
+        """Frames of merged models by name, and models whose names stand before those inside."""
+        frames: dict[str, SdfFrame] = {}
+        scopes: dict[str, list[ModelScope]] = {}
+        for scope in self.scopes:
+            if not scope.merged:
+                scopes.setdefault(scope.name, []).append(scope)
+                continue
+            inner, below = scope._visible
+            for name, frame in chain(scope.frames.items(), inner.items()):
+                frames.setdefault(name, frame)
+            for name, found in below.items():
+                scopes.setdefault(name, []).extend(found)
+        return frames, scopes
 
     def known(self) -> list[str]:
         """Names that mean something here."""
@@ -150,7 +168,7 @@ class FrameResolver:
         if found is None:
             if (id(element), field) not in self.reported:
                 self.reported.add((id(element), field))
-                hint = suggest("name", name, scope.known())
+                hint = owner.hint("name", name, scope.known())
                 owner.report(element, field, f"unknown frame '{name}'. {hint}")
             return scope.own
         return found

@@ -17,13 +17,21 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from axode.errors import MAX_LISTED, Fault, InvalidArgument, MechanismError, plural, suggest
+from axode.errors import (
+    MAX_LISTED,
+    Fault,
+    FileError,
+    InvalidArgument,
+    MechanismError,
+    plural,
+    suggest,
+)
 from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
 from axode.mechanism.files.held_joints import hold_joints
 from axode.mechanism.files.toml.additions import Extended, start
-from axode.mechanism.files.toml.repeats import FLAT, write_out
+from axode.mechanism.files.toml.repeats import FLAT, MAX_TABLES, write_out
 from axode.mechanism.files.toml.toml_lines import Path
 from axode.mechanism.files.toml.toml_parts import (
     COUPLINGS,
@@ -90,9 +98,15 @@ def mechanism_from(
 
     Raises:
         MechanismError: listing every fault with its line.
+        FileError: if there are too many entries.
     """
     repeats = write_out(data, lines)
     data, lines = repeats.data, repeats.lines
+    count = sum(len(tables) for tables in data.values() if isinstance(tables, dict))
+    if count > MAX_TABLES:
+        raise FileError(
+            f"{source} has {count} entries, and files of at most {MAX_TABLES} are read."
+        )
     require_readable(source, joints_of_tables(data))
     findings = Findings(lines, extended.file if extended else "", repeats.faults)
     findings.tables_known = not repeats.faults

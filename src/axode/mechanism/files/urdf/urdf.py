@@ -23,7 +23,6 @@ from axode.errors import (
     first_of,
     level_outside,
     shortened,
-    suggest,
 )
 from axode.mechanism.checks import name_fault, relation_faults, value_faults
 from axode.mechanism.elements.bodies import GROUND, Shape
@@ -290,7 +289,7 @@ class Reader:
         for joint in joints:
             if joint.parent == world not in elements:
                 element = joint.element.first("parent") or joint.element
-                message = f"unknown link '{world}'. {suggest('link', world, list(elements))}"
+                message = f"unknown link '{world}'. {joint.owner.hint('link', world, [*elements])}"
                 joint.owner.note(element, "parent", message, "it is the ground")
                 elements[world] = Element("link", {"name": world}, element.line)
 
@@ -445,7 +444,7 @@ class Reader:
         owner = Owner("transmission", element.attributes.get("name", ""), self.findings)
         name = joint.attributes.get("name", "")
         if name not in joints:
-            hint = suggest("joint", name, list(joints))
+            hint = owner.hint("joint", name, [*joints])
             owner.note(joint, "joint", f"unknown joint '{name}'. {hint}", "ignored")
         elif joints[name].type and joints[name].type not in DRIVEN:
             message = (

@@ -113,7 +113,8 @@ def _follow(joint: Joint, joints: dict[str, Joint]) -> Joint:
     leader, start = joints.get(mimic.leader), joint.name
     if leader is None or mimic.leader == start:
         others = [name for name, other in joints.items() if name != start and other.type in DRIVEN]
-        message = f"cannot follow joint '{mimic.leader}'. {suggest('joint', mimic.leader, others)}"
+        hint = joint.owner.hint("joint", mimic.leader, others)
+        message = f"cannot follow joint '{mimic.leader}'. {hint}"
         note(mimic.element, "mimic", message, BY_ITSELF)
         return alone
     if leader.type == "fixed" or mimic.multiplier == 0.0:

@@ -261,7 +261,7 @@ class LoopReader:
             if not name:
                 owner.report(element, field, "is missing; a loop names two links")
             elif name not in self.links and name != "world":
-                hint = suggest("link", name, list(self.links))
+                hint = owner.hint("link", name, [*self.links])
                 owner.report(element, field, f"unknown link '{name}'. {hint}")
         if names[0] and names[0] == names[1]:
             owner.report(element, "child", "a loop needs two different links")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-from axode.errors import suggest
 from axode.mechanism.files.urdf.urdf_values import Numbers, Owner
 from axode.mechanism.files.xml_tree import Element
 
@@ -91,7 +90,7 @@ def _knows_its_links(joint: Joint, links: dict[str, Owner], links_named: bool) -
             report(
                 element.first(field) or element,
                 field,
-                f"unknown link '{name}'. {suggest('link', name, list(links))}",
+                f"unknown link '{name}'. {joint.owner.hint('link', name, [*links])}",
             )
     if joint.parent and joint.parent == joint.child:
         report(element, "child", "a joint needs two different links")

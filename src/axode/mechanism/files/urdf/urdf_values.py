@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeAlias
@@ -32,6 +32,7 @@ ANGLE_ROUNDING = 1e-13  # of angles that programs compute [rad]
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 _COUNTED = {1: "a number", 3: "three numbers"}
 AS_WRITTEN = "used as written"
+MANY_FOUND = 200  # faults and deviations, after which unknown names are reported without a hint
 LARGEST = 1e150  # moments of inertia whose squares are numbers, too
 
 
@@ -88,6 +89,10 @@ class Owner:
     def count(self) -> int:
         """Count what has been found until now."""
         return len(self.findings.faults) + len(self.findings.deviations)
+
+    def hint(self, kind: str, name: str, known: Sequence[str]) -> str:
+        """The alternatives to an unknown name, unless there were many: each is a long search."""
+        return suggest(kind, name, known) if self.count() < MANY_FOUND else ""
 
     # numbers -------------------------------------------------------------------------------------
 
