@@ -659,7 +659,7 @@ def test_files_that_are_no_sdf(read, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr("axode.mechanism.files.sdf.sdf.MAX_FRAMES", 10)
     chain = [f"<frame name='f{k}' attached_to='f{k + 1}'/>" for k in range(8)]
-    assert "has 11 models, links, joints and frames, and files of at most 10 are read." in refused(
+    assert "has 12 models, links, joints and frames, and files of at most 10 are read." in refused(
         model(link("a"), *chain)
     )
     monkeypatch.undo()

@@ -21,6 +21,7 @@ import pytest
 
 import axode as ax
 from axode.results.row_texts import RowTexts
+from axode.results.sweep_arrays import NOT_COMPUTED
 from axode.results.sweep_manifest import FORMAT, SweepManifest
 from axode.results.sweep_store import DIGEST, KEY, MANIFEST, STUDY, SweepStore
 
@@ -385,12 +386,27 @@ def changed(**changes):
         (changed(shape=[1 << 30, 1 << 30]), "its description has impossible sizes"),
         (changed(chunk=0), "its description has impossible sizes"),
         (changed(outputs=None), "outputs: expected a list"),
+        (changed(recorded={"units": 3}), "units: expected a table"),
+        (changed(recorded={"units": {"far": 3}}), "the unit of far: expected printable text"),
+        (changed(study={"samples": {"axes": []}}), "axes: expected a table"),
+        (changed(study={"samples": {"axes": {"a": ["x"]}}}), "axis 'a'.0.: expected a finite num"),
+        (changed(study={"samples": {"axes": {"a": [1.0]}}}), "its axes are not those of"),
     ],
 )
 def test_descriptions_that_are_none(folder, text, message):
     rewrite(folder, text)
     with pytest.raises(ax.FileError, match=f"cannot be read: {message}"):
         SweepStore.open(folder)
+
+
+def test_rows_that_are_only_claimed_take_no_time_and_no_memory(folder):
+    """A column of 2**53 rows was made, and each of their chunks was looked for."""
+    rewrite(folder, changed(shape=[1 << 53]))
+    made = ax.Sweep.load(folder)
+    assert made.statuses == {NOT_COMPUTED: 1 << 53} and made.arrays.extremes("far") is None
+    for column in (lambda: made["far"], lambda: made.status, lambda: made.finished):
+        with pytest.raises(ax.FileError, match=f"describes {1 << 53} rows and holds 0: arrays"):
+            column()
 
 
 def test_folders_that_are_no_stores(folder, tmp_path):

@@ -168,6 +168,21 @@ def test_crafted_tapes_are_refused(case):
         Tape.from_bytes(craft(tape()).to_bytes())
 
 
+def test_pivots_are_not_more_than_solves(saved, refusal):
+    """Code that compared a million of them took a gigabyte, from a file of four megabytes."""
+    header, blobs = hostile.split(saved)
+    place = [name for name, _ in header["functions"]].index("pivots")
+    pivots = Tape.from_bytes(blobs[place])
+    kinds, operands = np.zeros(1, np.uint8), np.array([[0, 0, -1]], np.int32)  # the first input
+    results, ports = np.zeros(1 << 20, np.int32), (Port("pivots", (1 << 20,)),)
+    made = replace(pivots, kinds=kinds, operands=operands, results=results, outputs=ports)
+    blobs[place] = made.to_bytes()
+    header["functions"][place][1] = len(blobs[place])
+    assert "pivots gives (1048576,), the names ask for 0 to 2" in refusal(
+        hostile.joined(header, blobs)
+    )
+
+
 def test_an_intact_file_is_read(saved, tmp_path):
     header, blobs = hostile.split(saved)
     path = tmp_path / "again.axm"

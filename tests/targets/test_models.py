@@ -332,7 +332,7 @@ def test_files_are_held_to_the_shapes_that_functions_have(name, tmp_path):
         ({"rest_first": lambda x: ["disk"]}, "speeds to leave at zero that are not there"),
         (
             {"leaning": lambda x: ["disk"], "contacts": lambda x: ["disk"]},
-            r"pivots gives \(0,\), for 1 wheels that may lean",
+            r"pivots gives \(0,\), the names ask for 2 to \d+",
         ),
     ],
 )

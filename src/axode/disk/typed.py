@@ -20,6 +20,7 @@ _WORDS = {
     int: "a whole number",
     float: "a finite number",
     bool: "true or false",
+    dict: "a table",
 }
 
 

@@ -85,8 +85,11 @@ def disagreements(facts: Facts, tapes: Mapping[str, Tape]) -> Iterator[str]:
         if len(found) != 1 or (expected is not None and found[0] != expected):
             given = ", ".join(map(str, found))
             yield f"function {name} gives {given}, the names ask for {expected}"
-        elif name == "pivots" and (len(found[0]) != 1 or found[0][0] < 2 * len(facts.leaning)):
-            yield f"function pivots gives {found[0]}, for {len(facts.leaning)} wheels that may lean"
+        elif name == "pivots":
+            least = 2 * len(facts.leaning)  # and one per solve at most, of rows or for speeds
+            most = least + len(facts.rows) + len(facts.speeds)
+            if len(found[0]) != 1 or not least <= found[0][0] <= most:
+                yield f"function pivots gives {found[0]}, the names ask for {least} to {most}"
 
 
 def _sizes(facts: Facts) -> dict[str, int]:

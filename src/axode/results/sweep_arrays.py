@@ -182,6 +182,7 @@ class DatasetColumns(AbstractColumns):
 
     def whole(self, name: str) -> Array:
         """Read a column; NaN where chunks are not finished."""
+        self._store.require_rows()
         found = np.full(self._store.manifest.rows, np.nan)
         for first, piece in self.pieces(name):
             found[first : first + len(piece)] = piece
@@ -224,13 +225,23 @@ class DatasetTexts:
 
     def whole(self) -> RowTexts:
         """Texts of all rows."""
-        return RowTexts.join([self._read(chunk) for chunk in range(self._store.manifest.chunks)])
+        self._store.require_rows()
+        parts, end = [], 0
+        for chunk in sorted(self._store.finished()):
+            first, last = self._store.manifest.span(chunk)
+            parts += [self._nothing(first - end), self._read(chunk)]
+            end = last
+        parts.append(self._nothing(self._store.manifest.rows - end))
+        return RowTexts.join([part for part in parts if len(part.codes)])
 
     def counts(self) -> dict[str, int]:
         """How often each text occurs."""
         found: Counter[str] = Counter()
-        for chunk in range(self._store.manifest.chunks):
+        for chunk in sorted(self._store.finished()):
             found.update(self._read(chunk).counts())
+        missing = self._store.manifest.rows - self._store.finished_rows()
+        if missing and self._missing:
+            found[self._missing] = missing
         return dict(found)
 
     def take(self, rows: Numbers) -> RowTexts:
@@ -246,12 +257,16 @@ class DatasetTexts:
     def _read(self, chunk: int) -> RowTexts:
         if chunk not in self._store:
             first, last = self._store.manifest.span(chunk)
-            texts = (self._missing,) if self._missing else ()
-            return RowTexts(np.full(last - first, len(texts) - 1, dtype=np.int32), texts)
+            return self._nothing(last - first)
         ((_, table),) = self._store.read([self._column], [chunk])
         array = table.column(0).combine_chunks()
         codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return RowTexts(codes.astype(np.int32), tuple(array.dictionary.to_pylist()))
+
+    def _nothing(self, rows: int) -> RowTexts:
+        """Texts of rows that are not finished."""
+        texts = (self._missing,) if self._missing else ()
+        return RowTexts(np.full(rows, len(texts) - 1, dtype=np.int32), texts)
 
 
 class DeviceTexts:

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from axode.disk.typed import as_type, parse_json
@@ -108,7 +109,23 @@ class SweepManifest:
         )
         if min(shape, default=0) < 0 or made.rows > MAX_ROWS or made.chunk < 1:
             raise FileError(f"its description has impossible sizes: {shortened(shape)}")
+        units = made.recorded.get("units", {})
+        as_type(str, made.recorded.get("model", ""), "model")
+        for name, unit in as_type(dict, units, "units").items():
+            as_type(str, unit, f"the unit of {name}")
+        if made.axes and tuple(map(len, made.axes.values())) != shape:
+            raise FileError(f"its axes are not those of {shortened(shape)} rows")
         return made
+
+    @cached_property
+    def axes(self) -> dict[str, tuple[float, ...]]:
+        """Values of each axis of a grid by name; none where the rows are no grid."""
+        described = self.study.get("samples")
+        axes = described.get("axes", {}) if isinstance(described, dict) else {}
+        return {
+            name: as_type(tuple[float, ...], values, f"axis {shortened(name)}")
+            for name, values in as_type(dict, axes, "axes").items()
+        }
 
     def differences(self, now: SweepManifest) -> list[str]:
         """Lines about all that differs from another description, one for each entry."""

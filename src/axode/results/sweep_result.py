@@ -87,11 +87,9 @@ class Sweep(Mapping[str, Any]):
         store = SweepStore.open(folder)
         manifest = store.manifest
         swept, outputs = manifest.columns
-        described = manifest.study.get("samples")
-        axes = described.get("axes", {}) if isinstance(described, dict) else {}
         return cls(
             DatasetColumns(store, outputs),
-            {name: np.array(values, dtype=float) for name, values in axes.items()},
+            {name: np.array(values) for name, values in manifest.axes.items()},
             None,
             {},
             manifest.recorded,

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from axode.disk.atomic import system_path, write_atomically
 from axode.disk.bounded import open_plain
 from axode.disk.lock import FolderLock
-from axode.disk.npz import UNREADABLE, check_expansion
+from axode.disk.npz import MAX_EXPANSION, UNREADABLE, check_expansion
 from axode.errors import FileError
 from axode.results.arrow import MAX_PACKED, PAGES, require_pyarrow
 from axode.results.row_texts import RowTexts
@@ -30,7 +30,8 @@ from axode.results.sweep_manifest import SweepManifest
 
 MANIFEST = "_manifest.parquet"
 KEY, DIGEST, STUDY = b"axode.sweep", b"axode.sha256", b"axode.study"
-_PART = re.compile(r"part-(\d{8,})\.parquet")
+FREE_ROWS = 1 << 25  # of which arrays may be made, however few are in the folder
+_PART = re.compile(r"part-(\d{8,})\.parquet", re.ASCII)
 _DRAFT = re.compile(r"\.(?:part-\d+|_manifest)\.parquet\.(?:axode-)?[0-9a-f]+\.part")
 _RECOMPUTE = "\n  Remedy: remove it and run the same sweep again, which computes its rows anew"
 
@@ -131,6 +132,25 @@ class SweepStore:
     def finished(self) -> set[int]:
         """Numbers of the chunks whose files are whole; others are computed again."""
         return set(self._found())
+
+    def finished_rows(self) -> int:
+        """How many rows are in whole files."""
+        spans = map(self.manifest.span, self._found())
+        return sum(last - first for first, last in spans)
+
+    def require_rows(self) -> None:
+        """Check that arrays of all rows are in proportion to what is there.
+
+        Raises:
+            FileError: if a description claims many rows, and hardly any are in the folder.
+        """
+        rows, there = self.manifest.rows, self.finished_rows()
+        if rows > max(FREE_ROWS, MAX_EXPANSION * there):
+            raise FileError(
+                f"'{self.folder}' describes {rows} rows and holds {there}: arrays of all rows "
+                "would be nearly empty.\n  Remedy: compute more rows first, by the same call of "
+                "sweep, or read the files in the folder"
+            )
 
     def __contains__(self, chunk: object) -> bool:
         return chunk in self._found()
