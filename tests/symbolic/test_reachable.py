@@ -3,6 +3,8 @@
 import pytest
 
 import axode as ax
+from axode.symbolic.analysis import reachable
+from variants import further
 
 
 def snake(links: int, joint: float, wheels: int, base: ax.Planar | ax.Floating) -> ax.Mechanism:
@@ -39,3 +41,27 @@ def test_a_snake_on_passive_wheels(links, wheels, midway):
 
 def test_a_floating_snake_reaches_as_much():
     assert snake(3, 0.27, 2, ax.Floating()).derive().mobility.reachable == 8
+
+
+@pytest.mark.parametrize("count", [*range(1, 6), further(6), 7, *map(further, (8, 9)), 10])
+def test_a_car_with_trailers_reaches_everything(count):
+    """Growth vector 2, 3, ..., n + 3 (Jean 1996): the last direction takes n + 1 brackets."""
+    bot = ax.Mechanism("trailers")
+    for k in range(count + 1):
+        bot.add_body(f"body{k}", mass=1.0, inertia=(0.01, 0.02, 0.02))
+        bot.add_contact(f"wheels{k}", ax.Skate(), body=f"body{k}")
+        if k:
+            behind = {"parent": f"body{k - 1}", "child_at": (1.0, 0, 0)}
+            bot.add_joint(f"hitch{k}", ax.Revolute("z"), child=f"body{k}", **behind)
+        else:
+            bot.add_joint("base", ax.Planar(), parent=bot.ground, child="body0")
+    mobility = bot.derive(self_check=False).mobility
+    assert (mobility.mobility, mobility.reachable) == (2, count + 3)
+    assert mobility.reachable_is_certain
+
+
+def test_a_dimension_that_fades_into_rounding_is_a_lower_bound(monkeypatch):
+    monkeypatch.setattr(reachable, "SOLID", 1e-1)  # as if more were rounding, without a gap
+    report = snake(4, 0.27, 1, ax.Planar()).derive().mobility
+    assert not report.reachable_is_certain and report.reachable < 10
+    assert f"motion reaches at least {report.reachable} of them" in str(report)

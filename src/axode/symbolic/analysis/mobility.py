@@ -1,10 +1,7 @@
 r"""The mobility report: what a mechanism can do, in numbers and words (C).
 
 Nonholonomic rows forbid velocities, not always configurations. How many configurations the motion
-reaches is the dimension of the smallest set of directions that holds the columns of N Theta and all
-their Lie brackets:
-
-.. math:: [X, Y] = \frac{\partial Y}{\partial q} X - \frac{\partial X}{\partial q} Y.  \tag{C9}
+reaches is the dimension of the closure of the columns of N Theta under Lie brackets.  (C9)
 """
 
 from __future__ import annotations
@@ -12,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import casadi as ca
 import numpy as np
 
 from axode.errors import first_of
 from axode.mechanism.mechanism import Mechanism
-from axode.symbolic.algebra.rank import smallest_singular_value
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.analysis.reachable import reachable_dimension
 from axode.symbolic.analysis.wheel_conflicts import turning_conflicts
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.system import System
@@ -26,8 +21,6 @@ from axode.symbolic.system import System
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
-BRACKET_TOLERANCE = 1e-7
-BRACKET_NOISE = 1e-9  # of the lengths of both fields: what differences of their derivatives leave
 ZERO_SPEED = 1e-9
 MOST_COUPLINGS = 12  # lines of a report; a hand may have more
 
@@ -48,6 +41,7 @@ class Mobility:
     configuration_dof: int
     mobility: int
     reachable: int  # dimension of what motion reaches: between mobility and configuration_dof
+    reachable_is_certain: bool  # otherwise it is at least that
     rheonomic: bool
     actuation: str
     motors: int
@@ -82,8 +76,9 @@ class Mobility:
         time = "rheonomic, not catastatic" if self.rheonomic else "scleronomic, catastatic"
         reach = f"{self.configuration_dof} dof"
         if self.mobility != self.configuration_dof:
-            reach += f", motion reaches {self.reachable} of them"
-            if self.integrable:
+            at_least = "" if self.reachable_is_certain else "at least "
+            reach += f", motion reaches {at_least}{self.reachable} of them"
+            if self.integrable and self.reachable_is_certain:
                 plural = "s" if self.integrable > 1 else ""
                 reach += f" ({self.integrable} velocity constraint{plural} integrable)"
         return [
@@ -116,6 +111,7 @@ def mobility_of(equations: Equations) -> Mobility:
     system = equations.system
     report, n = system.report, len(equations.independent)
     configuration = configuration_dof(system)
+    reach = (n, True) if n == configuration else reachable_dimension(system, configuration)
     mechanism = system.mechanism
     return Mobility(
         name=equations.name,
@@ -129,7 +125,8 @@ def mobility_of(equations: Equations) -> Mobility:
         indeterminate=report.indeterminate,
         configuration_dof=configuration,
         mobility=n,
-        reachable=n if n == configuration else reachable_dimension(system, configuration),
+        reachable=reach[0],
+        reachable_is_certain=reach[1],
         rheonomic=system.rheonomic,
         actuation=equations.actuation,
         motors=system.forces.motors,
@@ -166,66 +163,6 @@ def euler_loops(mechanism: Mechanism) -> int:
         component[root(connection.parent)] = root(connection.child)
     components = len({root(name) for name in names})
     return len(joints) - len(names) + components
-
-
-def reachable_dimension(system: System, most: int) -> int:
-    """Dimension of the Lie-bracket closure of the free directions, at a generic configuration.
-
-    Only brackets that add a direction are kept and bracketed again.             (C9)
-    """
-    q = system.tree.q
-    base = newest = _Fields(system, ca.densify(system.tree.N @ system.complement.Theta_0))
-    found = base.values
-    while newest.count and found.shape[1] < most:
-        fresh: list[SX] = []
-        for i in range(base.count):
-            X, x = base.fields[:, i], base.values[:, i]
-            brackets = newest.rates_along(x) - base.rates_of(i, newest.values)  # (C9)
-            for j in range(i + 1 if newest is base else 0, newest.count):
-                Y, y = newest.fields[:, j], newest.values[:, j]
-                # a bracket that vanishes leaves rounding errors, and long fields large ones
-                terms = float(np.linalg.norm(x) * np.linalg.norm(y))
-                if found.shape[1] < most and _independent(found, brackets[:, j], terms):
-                    found = np.column_stack([found, brackets[:, j]])
-                    fresh.append(ca.jtimes(Y, q, X) - ca.jtimes(X, q, Y))
-        newest = _Fields(system, ca.horzcat(SX(q.shape[0], 0), *fresh))
-    return found.shape[1]
-
-
-class _Fields:
-    """Vector fields, one per column, with their values and slopes at a generic configuration."""
-
-    def __init__(self, system: System, fields: SX) -> None:
-        tree = system.tree
-        self.fields, (self.size, self.count) = fields, fields.shape
-        results = [fields, ca.jacobian(fields, tree.q)]
-        function = ca.Function("fields", [tree.q, tree.t, tree.parameters], results)
-        q0 = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
-        values, slopes = function(q0, 0.0, system.defaults)
-        self.values = np.array(values).reshape(fields.shape)
-        self._slopes = slopes  # of one field after the other
-        self._each = ca.vertsplit(slopes, self.size) if self.count else []
-
-    def rates_of(self, number: int, directions: np.ndarray) -> np.ndarray:
-        """Return how one field changes along each of many directions."""
-        return np.array(self._each[number] @ ca.DM(directions)).reshape(directions.shape)
-
-    def rates_along(self, direction: np.ndarray) -> np.ndarray:
-        """Return how every field changes along a direction, one per column."""
-        rates = np.array(self._slopes @ ca.DM(direction))
-        return rates.reshape(self.count, self.size).T
-
-
-def _independent(found: np.ndarray, column: np.ndarray, terms: float) -> bool:
-    """Return whether a column is more than rounding and not spanned by those found."""
-    length = np.linalg.norm(column)
-    if not length >= max(BRACKET_TOLERANCE, BRACKET_NOISE * terms):
-        return False
-    columns = np.column_stack([found, column])
-    if not np.isfinite(columns).all():
-        return False
-    lengths = np.linalg.norm(columns, axis=0)
-    return bool(smallest_singular_value(columns / lengths) > BRACKET_TOLERANCE)
 
 
 def _locked(system: System) -> tuple[str, ...]:
