@@ -18,7 +18,8 @@ from axode.problems.simulate.inputs import plan_input
 from axode.problems.steps.compiled import dynamics_of, rollout_program
 from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.tableaus import RK4
-from axode.problems.sweep.accumulate import KINDS, Output, gather_outputs
+from axode.problems.sweep.accumulate import KINDS, Output
+from axode.problems.sweep.gathering import gather_outputs
 from axode.runtime import cuda
 from random_mechanisms import MECHANISMS
 from tests.targets.host_kernels import HostKernel, evaluated
@@ -117,7 +118,8 @@ def test_kernels_of_sweeps_assemble(precision):
     m = model("four_bar")
     d = dynamics_of(m, plan_input(m, {m.inputs[0]: "sin(t)"}), (), single=precision == "float32")
     outputs = [Output(how, m.coordinates[0]) for how in KINDS] + [Output("largest", "error")]
-    made = ptx.kernel(fixed_step_program(RK4, d, gather_outputs(m, d, outputs)), "9.0", precision)
+    gathering = gather_outputs(m, d, outputs, None, "step")
+    made = ptx.kernel(fixed_step_program(RK4, d, gathering), "9.0", precision)
     assert_assembles(made)
     assert "out" not in made.header["kernels"]["rk4"]["tables"]  # nothing is stored
 

@@ -73,9 +73,26 @@ def sweep(
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
-    step: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Step size of rk4; 0.001 by default.")
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|dopri5|radau9|rodas5p|rk4",
+            help="Integrator; auto by default, rk4 with --step.",
+        ),
     ] = None,
+    step: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Fixed steps of rk4; 0.001 if it has none."),
+    ] = None,
+    rtol: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Relative tolerance of the motion; not for rk4.")
+    ] = 1e-10,
+    atol: Annotated[
+        float,
+        typer.Option(
+            metavar="NUMBER", help="Absolute tolerance of the motion, in SI units; not for rk4."
+        ),
+    ] = 1e-12,
     friction: Annotated[
         float | None,
         typer.Option(metavar="NUMBER", help="Coefficient of friction of all wheels, for margins."),
@@ -126,6 +143,8 @@ def sweep(
     swept, outputs = read_swept(over), read_outputs(output)
     if table is not None:
         refuse("the rows are drawn or in a table, not both", "samples", "combine")
+    if method == "rk4" or step is not None:
+        refuse("rk4 has fixed steps, and no tolerances", "rtol", "atol")
     if samples is None:
         refuse("nothing is drawn: it needs --samples and a distribution", "sampler", "seed")
     if not any(word in text for text in output or () for word in GROUND):
@@ -147,7 +166,10 @@ def sweep(
             parameters=values["parameter"] or None,
             input=values["input"] or None,
             outputs=outputs,
+            method=method,
             step=step,
+            rtol=rtol,
+            atol=atol,
             combine=combine,  # type: ignore[arg-type]
             samples=samples if table is None else table,
             sampler=sampler,  # type: ignore[arg-type]

@@ -80,7 +80,11 @@ def show_sweep(made: Sweep, files: list[Path]) -> None:
     computed, seconds = info["computed"], max(info["seconds"], 1e-9)
     rate = f"{count(computed, 'run')}, {computed / seconds:,.0f} per second"
     entries += [("computed", rate if computed else "nothing: the store has all rows")]
-    entries += [("steps", f"{info['steps']} of {info['step']:g} s")]
+    if "step" in info:
+        entries += [("steps", f"{info['steps']} of {info['step']:g} s")]
+    else:
+        chosen = f"{info['method']}, rtol {info['rtol']:g}, atol {info['atol']:g}"
+        entries += [("steps", chosen)]
     show_entries(f"{info['model']}: {count(made.runs, 'run')}", entries)
     print()
     rows = [

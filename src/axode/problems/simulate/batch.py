@@ -27,7 +27,6 @@ Array = npt.NDArray[np.float64]
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
 STATE = ("q", "nu", "w")  # what is recorded of a run
 FIRST_STIFF_LIMIT = 15.0  # explicit steps at the limit of stability before a run stops
-FIRST_STEP = 0.01  # of the time in which a state changes by itself
 
 
 class Outcomes:
@@ -86,8 +85,6 @@ class Batch(CompiledRuns):
         self.log = None if task.log is None else task.log.add(self)
         if settings.adaptive:
             self.tables["times"] = np.ascontiguousarray(settings.times[:, np.newaxis])
-            if "h" not in start:
-                self.buffers["h"][...] = self._first_step()
 
     @staticmethod
     def _given(task: Task, count: int, start: dict[str, Array]) -> dict[str, Array | float]:
@@ -105,49 +102,6 @@ class Batch(CompiledRuns):
             if s.adaptive:  # a step ends at every sample
                 given["longest"] = np.full((count, 1), abs(s.times[1] - s.t0))
         return given
-
-    def _first_step(self) -> Array:
-        """Estimate the length of the first step from how fast the state and its rate change.
-
-        E. Hairer, S. P. Norsett, G. Wanner, *Solving
-        Ordinary Differential Equations I*, section II.4.
-        """
-        s, b = self.settings, self.buffers
-        longest = abs(s.duration)
-        b["h"][...] = min(FIRST_STEP * longest, 1e-3)
-        n = self.dynamics.n_q + self.dynamics.n_nu
-        with np.errstate(all="ignore"):
-            self._rates()
-            x, f = np.concatenate([b["q"], b["nu"]], axis=1), b["k1"][:, :n].copy()
-            scale = s.atol + s.rtol * np.abs(x)
-            size, speed = (np.abs(v / scale).max(axis=1, initial=0.0) for v in (x, f))
-            small = ~((size > 1e-5) & (speed > 1e-5))
-            h = np.where(small, 1e-6, FIRST_STEP * size / np.where(small, 1.0, speed))
-            h = np.minimum(h, longest)
-            kept = {name: b[name].copy() for name in ("q", "nu", "t")}
-            moved = x + s.direction * h[:, np.newaxis] * f
-            b["q"][...], b["nu"][...] = np.split(moved, [self.dynamics.n_q], axis=1)
-            b["t"][...] += s.direction * h[:, np.newaxis]
-            self._rates()
-            bend = np.abs((b["k1"][:, :n] - f) / scale).max(axis=1, initial=0.0) / h
-            for name, value in kept.items():
-                b[name][...] = value
-            fastest = np.maximum(speed, bend)
-            longer = np.where(
-                fastest <= 1e-15,
-                np.maximum(1e-6, 1e-3 * h),
-                (FIRST_STEP / np.maximum(fastest, 1e-300)) ** 0.2,
-            )
-        guess = np.minimum(np.minimum(100 * h, longer), longest)
-        return np.where(np.isfinite(guess), guess, 1e-6 * longest)[:, np.newaxis]
-
-    def _rates(self) -> None:
-        """Evaluate the rates of the present state into k1, by a call without steps."""
-        kept, tables = self.buffers["status"].copy(), dict(self.tables)
-        if self.log is not None:
-            tables["log"] = np.zeros(self.rollout.table_shape("log", self.count, 1))
-        self.rollout(self.buffers, tables, budget=0, threads=self.settings.threads)
-        self.buffers["status"][...] = kept
 
     @property
     def rows_saved(self) -> Numbers:

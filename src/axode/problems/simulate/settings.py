@@ -83,6 +83,12 @@ class Settings:
         """True if the method chooses its own steps."""
         return self.method != "rk4"
 
+    def steps_taken(self) -> dict[str, str | float]:
+        """Describe what the length of the steps follows from."""
+        if not self.adaptive:
+            return {"method": self.method, "step": self.step_size, "steps": self.n_steps}
+        return {"method": self.method, "rtol": self.rtol, "atol": self.atol}
+
     def _check_possible(self) -> None:
         """Check that times of steps differ as numbers, and that the samples fit into memory."""
         asked = {"duration": abs(self.duration), "save_every": self.save_every, "step": self.step}

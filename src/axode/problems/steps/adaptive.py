@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
-from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
 from axode.problems.steps.chattering import MARKS, watch_chattering
 from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import (
@@ -19,26 +21,70 @@ from axode.problems.steps.step_acceptance import (
 SAFETY, MIN_FACTOR, MAX_FACTOR = 0.9, 0.2, 5.0  # of the step-size control
 ERROR_SHARE = 0.1  # of the tolerance, as `simulate` documents it, that one step may use
 MIN_STEP = 4e-15  # relative to the time: a shorter step would hardly change it
+MAX_STEPS = 1e7  # of a run whose numbers are gathered, rejected ones included
+FIRST_STEP = 0.01  # of the time in which a state changes by itself
 # what `control` reads
 CONTROL = ("t", "h", "h_s", "t_stop", "time_direction", "rtol", "atol", "status")
 GIVEN = ("t_end", "time_direction", "longest", "rtol", "atol", "rows")
 
 
+# buffers of a part of the step, 0 to 1, and of the state there: operations that find the latter
+Interpolant = Callable[[str, str], list[Operation]]
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """Operations of a program that gathers numbers of a run instead of saving its states.
+
+    Attributes:
+        first: Before the first step of a run, where the flag `starts` is up.
+        each_step: After every step; `commit` is one if it was accepted, from `t_o`, by `h_s`. Made
+            from the interpolant of the method.
+        state: Further buffers that live between calls.
+    """
+
+    first: tuple[Operation, ...]
+    each_step: Callable[[Interpolant], Sequence[Operation]]
+    state: dict[str, int]
+
+    def begin(
+        self, before: Sequence[Operation], within: Sequence[Operation] = ()
+    ) -> list[Operation]:
+        """Operations before the steps of a call: what has begun is not computed once more.
+
+        Args:
+            before: Operations of the method in every call; they may change `h_s`.
+            within: Those of a run that starts.
+        """
+        fresh = formula_tape("starts", {"h": 1}, lambda h: {"starts": [h[0].equals(0.0)]})
+        done = formula_tape("started", {"starts": 1}, lambda starts: {"starts": [0.0 * starts[0]]})
+        body = (*within, *self.first, Evaluate(done, ("starts", "starts")))
+        return [Evaluate(fresh, ("h_s", "starts")), *before, While("starts", body)]
+
+
 def adaptive_program(
     name: str,
     d: Dynamics,
-    first: Sequence[Operation],
     body: Sequence[Operation],
-    state: dict[str, int],
+    inside: Interpolant,
+    after: Sequence[Operation],
+    *,
+    gathering: Gathering | None = None,
+    state: Mapping[str, int] | None = None,
     given: Sequence[str] = (),
 ) -> Program:
     """Make a program that repeats a step until the end.
 
+    States at the times of the table `times` go to the table `out`; with a `gathering`, numbers are
+    gathered at every step instead and no state is kept.
+
     Args:
         name: Name of the method.
         d: Tapes of the model.
-        first: Operations before the first step of every call.
-        body: Operations of one step; they update k1 and the counts of `count_steps`.
+        body: Operations of one step, up to its acceptance.
+        inside: Interpolates the state inside a step.
+        after: Operations after it; they prepare the next step.
+        gathering: What is gathered.
         state: Further buffers that live between calls.
         given: Further numbers that the step only reads.
     """
@@ -51,18 +97,101 @@ def adaptive_program(
     )
     check = Evaluate(ended, ("status", "t", "t_end", "time_direction", "status", "active"))
     own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k} | MARKS
+    first = [*first_step(d), *clip_step(d), *d.rate_at("q", "nu", "t", "k1")]
+    saved = save_times(d, inside)
+    buffers, tables, numbers = d.state() | own, d.tables() | {"times": 1}, [*GIVEN, *given]
+    if gathering is not None:
+        keep = Evaluate(select_tape("keep", d.n_k), ("starts", "k_b", "k1", "k1"))
+        rate = [*clip_step(d), *d.rate_at("q", "nu", "t", "k_b"), keep]
+        first = gathering.begin(first_step(d), rate)
+        saved = [*gathering.each_step(inside), _limit_steps()]
+        buffers |= gathering.state
+        del buffers["index"], tables["out"], tables["times"]
+        numbers.remove("rows")
+    first += [*d.watched("q", "nu", "t"), check]
     return Program(
         name,
-        state=d.state() | own | state,
-        tables=d.tables() | {"times": 1},
-        given=dict.fromkeys((*GIVEN, *given), 1) | d.givens(),
+        state=buffers | dict(state or {}),
+        tables=tables,
+        given=dict.fromkeys(numbers, 1) | d.givens(),
         interleaved=d.interleaved_tables,
         operations=(
             *first,
-            check,
-            While("active", (*body, watch_chattering(), check), counted=True),
+            While("active", (*body, *saved, *after, watch_chattering(), check), counted=True),
         ),
     )
+
+
+def _limit_steps() -> Evaluate:
+    """End a run that took too many steps; nobody watches one of very many."""
+
+    def limit(status: Vector, steps: Vector, rejected: Vector) -> dict[str, Vector]:
+        running = status[0].equals(float(RUNNING))
+        many = steps[0] + rejected[0] >= MAX_STEPS
+        return {"status": [(running & many).then(float(UNDERFLOW), status[0])]}
+
+    names = ("status", "steps", "rejected")
+    return Evaluate(formula_tape("limit_steps", dict.fromkeys(names, 1), limit), (*names, "status"))
+
+
+def first_step(d: Dynamics) -> list[Operation]:
+    """Estimate the first step, where `h` is zero, from how fast the state and its rate change.
+
+    E. Hairer, S. P. Norsett, G. Wanner, *Solving Ordinary Differential Equations I*, section II.4.
+    """
+    n = d.n_q + d.n_nu
+    both = {"rtol": 1, "atol": 1, "t": 1, "t_end": 1, "time_direction": 1}
+
+    def scaled(values: Sequence[Formula], x: Vector, v: Mapping[str, Vector]) -> Formula:
+        """Largest of some numbers, relative to the tolerance."""
+        rtol, atol = v["rtol"][0], v["atol"][0]
+        sizes = [abs(a) / (atol + rtol * abs(b)) for a, b in zip(values, x, strict=True)]
+        return reduce(Formula.most, sizes, 0.0 * rtol)
+
+    def probe(h: Vector, t: Vector, t_end: Vector) -> dict[str, Vector]:
+        fresh, short = h[0].equals(0.0), (FIRST_STEP * abs(t_end[0] - t[0])).least(1e-3)
+        return {"h": [fresh.then(short, h[0])], "fresh": [fresh]}
+
+    def move(q: Vector, nu: Vector, k: Vector, **v: Vector) -> dict[str, Vector]:
+        x, t = [*q, *nu], v["t"][0]
+        size, speed = scaled(x, x, v), scaled(k[:n], x, v)
+        known = (size > 1e-5) & (speed > 1e-5)
+        h = known.then(FIRST_STEP * size / known.then(speed, 1.0), 1e-6)
+        h = h.least(abs(v["t_end"][0] - t))
+        along = v["time_direction"][0] * h
+        moved = [a + along * b for a, b in zip(x, k, strict=False)]
+        return {"q": moved[: d.n_q], "nu": moved[d.n_q :], "t": [t + along], "h": [h]}
+
+    def choose(q: Vector, nu: Vector, k: Vector, k_s: Vector, **v: Vector) -> dict[str, Vector]:
+        x, h, whole = [*q, *nu], v["h_a"][0], abs(v["t_end"][0] - v["t"][0])
+        bend = scaled([b - a for a, b in zip(k[:n], k_s[:n], strict=True)], x, v) / h
+        fastest = scaled(k[:n], x, v).most(bend)
+        longer = (fastest <= 1e-15).then(
+            (1e-3 * h).most(1e-6), (FIRST_STEP / fastest.most(1e-300)) ** 0.2
+        )
+        guess = (100.0 * h).least(longer).least(whole)
+        guess = (guess < 1e300).then(guess, 1e-6 * whole)
+        fresh = v["fresh"][0]
+        return {"h": [fresh.then(guess, v["h"][0])], "fresh": [0.0 * fresh]}
+
+    state = {"q": d.n_q, "nu": d.n_nu, "k": d.n_k}
+    end = {"k_s": d.n_k, "h_a": 1, "h": 1, "fresh": 1}
+    names = tuple(both)
+    body = (
+        *clip_step(d),
+        *d.rate_at("q", "nu", "t", "k_a"),
+        Evaluate(
+            formula_tape("first_move", state | both, move),
+            ("q", "nu", "k_a", *names, "q_s", "nu_s", "t_s", "h_a"),
+        ),
+        *d.rate_at("q_s", "nu_s", "t_s", "k_b"),
+        Evaluate(
+            formula_tape("first_step", state | end | both, choose),
+            ("q", "nu", "k_a", "k_b", "h_a", "h", "fresh", *names, "h", "fresh"),
+        ),
+    )
+    begin = formula_tape("first_probe", {"h": 1, "t": 1, "t_end": 1}, probe)
+    return [Evaluate(begin, ("h", "t", "t_end", "h", "fresh")), While("fresh", body)]
 
 
 def clip_step(d: Dynamics) -> list[Operation]:
@@ -160,21 +289,15 @@ def count_steps() -> Evaluate:
     return Evaluate(tape, (*names, "h", "steps", "rejected"))
 
 
-def save_times(d: Dynamics, dense: Sequence[Operation], state: str) -> list[Operation]:
-    """Save the state at every requested time inside the step, by the interpolant.
-
-    Args:
-        d: Tapes of the model.
-        dense: Operations that find the state at `part`, 0 to 1, of the step.
-        state: The buffer they leave it in.
-    """
+def save_times(d: Dynamics, inside: Interpolant) -> list[Operation]:
+    """Save the state at every requested time inside the step, by the interpolant."""
 
     def due(**v: Vector) -> dict[str, Vector]:
         time_direction = v["time_direction"][0]
-        inside = time_direction * (v["time"][0] - v["t"][0]) <= 0.0
+        ahead = time_direction * (v["time"][0] - v["t"][0]) <= 0.0
         left = v["index"][0] < v["rows"][0]
         part = (v["time"][0] - v["t_o"][0]) / v["h_s"][0]
-        flag = v["commit"][0] & inside & left
+        flag = v["commit"][0] & ahead & left
         return {"due": [flag], "part": [flag.then(part.most(0.0).least(1.0), 0.0)]}
 
     names = ("commit", "time_direction", "time", "t", "t_o", "h_s", "index", "rows")
@@ -183,9 +306,10 @@ def save_times(d: Dynamics, dense: Sequence[Operation], state: str) -> list[Oper
         ReadRow("times", "index", "time"),
         Evaluate(tape, (*names, "due", "part")),
     ]
+    dense = inside("part", "x_i")
     if d.jump is not None:  # the interpolant ends before it
-        dense = [*dense, _state_at_end(d, state)]
-    body = (*dense, WriteRow("out", "index", state, "due"), count_saved_row(), *check)
+        dense.append(_state_at_end(d, "x_i"))
+    body = (*dense, WriteRow("out", "index", "x_i", "due"), count_saved_row(), *check)
     return [*check, While("due", body)]
 
 

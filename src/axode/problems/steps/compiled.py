@@ -22,6 +22,7 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
+from axode.problems.steps.adaptive import Gathering
 from axode.problems.steps.methods import IMPLICIT, METHODS
 from axode.problems.steps.rates import INSIDE, INWARDS, Dynamics
 from axode.problems.tracing import MAX_NUMBERS
@@ -276,10 +277,12 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
     return compiled(model, key, place, lambda: program_of(model, method, d))
 
 
-def program_of(model: Model, method: str, d: Dynamics) -> Program:
-    """Make the steps of a model."""
+def program_of(
+    model: Model, method: str, d: Dynamics, gathering: Gathering | None = None
+) -> Program:
+    """Make the steps of a model, which save states or gather numbers."""
     slopes = None if method in EXPORTED else tape_of(model, JACOBIAN)
-    return METHODS[method](replace(d, rate_jacobian=slopes))
+    return METHODS[method](replace(d, rate_jacobian=slopes), gathering)
 
 
 def compiled(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, reduce
 from itertools import groupby
@@ -14,32 +13,18 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_ta
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,
+    Gathering,
+    Interpolant,
     adaptive_program,
     clip_step,
     control,
     count_steps,
     error_size,
-    save_times,
 )
 from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import accept_step, active, count_saved_row
 from axode.problems.steps.stiffness import count_stiff_steps
 from axode.problems.steps.tableaus import ButcherTableau
-
-
-@dataclass(frozen=True)
-class Gathering:
-    """Operations of a program besides its steps.
-
-    Attributes:
-        first: Before the first step of every call.
-        each_step: After every step; `commit` is one if it was accepted, from `t_o`, by `h_s`.
-        state: Further buffers that live between calls.
-    """
-
-    first: tuple[Operation, ...]
-    each_step: tuple[Operation, ...]
-    state: dict[str, int]
 
 
 def fixed_step_program(
@@ -51,7 +36,7 @@ def fixed_step_program(
     are gathered at every step instead and no state is kept.
     """
     body = [*_length(d), *d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
-    saved = _saved_steps(d) if gathering is None else gathering.each_step
+    saved = _saved_steps(d) if gathering is None else gathering.each_step(interpolant(method, d))
     body += [*d.closed(), *accept_step(d, "step", rates=_rates(method)), *saved]
     ended = formula_tape(
         "active",
@@ -63,7 +48,7 @@ def fixed_step_program(
     first = [*d.watched("q", "nu", "t"), check]
     state, tables = d.state() | {"step": 1}, d.tables()
     if gathering is not None:
-        first = [*gathering.first, *first]
+        first = [*gathering.begin((), _length(d)), *first]
         state |= gathering.state
         del tables["out"], given["save_steps"], state["index"]
     return Program(
@@ -76,15 +61,15 @@ def fixed_step_program(
     )
 
 
-def adaptive_explicit_program(method: ButcherTableau, d: Dynamics) -> Program:
-    """Make a program of steps as long as rtol and atol allow.
+def adaptive_explicit_program(
+    method: ButcherTableau, d: Dynamics, gathering: Gathering | None = None
+) -> Program:
+    """Make a program of steps as long as rtol and atol allow; see `adaptive_program`.
 
-    States at the times of the table `times` go to the table `out`.
     The last stage of the method must be the end of the step.
     """
-    clip, ks = clip_step(d), _rates(method)
-    first: list[Operation] = [*clip, *d.rate_at("q", "nu", "t", "k1"), *d.watched("q", "nu", "t")]
-    body: list[Operation] = [*clip]
+    ks = _rates(method)
+    body: list[Operation] = clip_step(d)
     if d.restarts:  # the rate may have jumped since the last step ended
         body += d.rate_at("q", "nu", "t", "k1")
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
@@ -94,12 +79,12 @@ def adaptive_explicit_program(method: ButcherTableau, d: Dynamics) -> Program:
     if d.projection is not None and not d.restarts:
         last = "k_n"
         body += d.rate_at("q_n", "nu_n", "t_n", last)
-    dense = Evaluate(dense_tape(method, d), ("q_o", "nu_o", "w_o", "h_s", "part", *ks, "x"))
-    body += [*accept_step(d, rates=ks), count_steps(), *save_times(d, [dense], "x")]
-    body.append(Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1")))
+    body += [*accept_step(d, rates=ks), count_steps()]
+    after: list[Operation] = [Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1"))]
     if d.stiffness:
-        body.append(count_stiff_steps(d))
-    return adaptive_program(method.name, d, first, body, {})
+        after.append(count_stiff_steps(d))
+    inside = interpolant(method, d)
+    return adaptive_program(method.name, d, body, inside, after, gathering=gathering)
 
 
 def increment(h: Formula, weights: Sequence[Fraction], rates: Sequence[Formula]) -> Formula:
@@ -203,6 +188,12 @@ def _finish(method: ButcherTableau, d: Dynamics) -> Tape:
     sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2} | dict.fromkeys(CONTROL, 1)
     sizes |= dict.fromkeys(names, d.n_k)
     return formula_tape("finish", sizes | {"q_s": d.n_q, "nu_s": d.n_nu}, finish)
+
+
+def interpolant(method: ButcherTableau, d: Dynamics) -> Interpolant:
+    """Interpolate the state inside the step that was accepted last."""
+    tape, ks = dense_tape(method, d), _rates(method)
+    return lambda part, x: [Evaluate(tape, ("q_o", "nu_o", "w_o", "h_s", part, *ks, x))]
 
 
 def dense_tape(method: ButcherTableau, d: Dynamics) -> Tape:

@@ -8,12 +8,11 @@ from functools import partial
 from axode.codegen.lowering.program import Program
 from axode.problems.steps.explicit import adaptive_explicit_program, fixed_step_program
 from axode.problems.steps.radau import radau9_program
-from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.rosenbrock import rodas5p_program
 from axode.problems.steps.tableaus import DOPRI5, RK4
 
 AUTOMATIC, EXPLICIT, IMPLICIT = "auto", "dopri5", "radau9"  # the first one chooses
-METHODS: dict[str, Callable[[Dynamics], Program]] = {
+METHODS: dict[str, Callable[..., Program]] = {
     "rk4": partial(fixed_step_program, RK4),
     "dopri5": partial(adaptive_explicit_program, DOPRI5),
     "rodas5p": rodas5p_program,

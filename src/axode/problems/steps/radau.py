@@ -35,12 +35,12 @@ from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,
     ERROR_SHARE,
+    Gathering,
     adaptive_program,
     clip_step,
     control,
     count_steps,
     error_size,
-    save_times,
 )
 from axode.problems.steps.collocation import Radau
 from axode.problems.steps.jacobians import jacobian, state_parts, whole_state
@@ -65,11 +65,11 @@ LAST = tuple(f"last{i + 1}" for i in range(STAGES))  # increments of the step be
 PARTS = ("a", "b", "b", "c", "c")
 
 
-def radau9_program(d: Dynamics) -> Program:
-    """Implicit steps as long as rtol and atol allow; states at the table's `times` go to `out`."""
-    clip, rate = clip_step(d), d.rate_at("q", "nu", "t", "k1")
+def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
+    """Implicit steps as long as rtol and atol allow; see `adaptive_program`."""
+    rate = d.rate_at("q", "nu", "t", "k1")
     n, x = d.n_k, d.n_q + d.n_nu
-    body: list[Operation] = [*clip, whole_state(d), *rate, *jacobian(d)]
+    body: list[Operation] = [*clip_step(d), whole_state(d), *rate, *jacobian(d)]
     body += [
         Evaluate(
             _coefficients(), ("t", "h_s", "stage_times", "stages", "sides", "errors", *_scales())
@@ -89,17 +89,21 @@ def radau9_program(d: Dynamics) -> Program:
         *_increments(n),
     ]
     body += _end(d)
-    weights = Evaluate(_inside(), ("part", "inside"))
-    dense = Combine(("inside", 0), slices("x", *ZS), ("x_i", 0), n)
-    body += [*d.closed(), *accept_step(d), count_steps(), *save_times(d, [weights, dense], "x_i")]
-    body += [
+    body += [*d.closed(), *accept_step(d), count_steps()]
+
+    def inside(part: str, made: str) -> list[Operation]:
+        weights = Evaluate(_inside(), (part, "inside"))
+        return [weights, Combine(("inside", 0), slices("x", *ZS), (made, 0), n)]
+
+    after: list[Operation] = [
         *(Keep("commit", z, last) for z, last in zip(ZS, LAST, strict=True)),
         Keep("commit", "h_s", "h_last"),
         _review(),
     ]
-    first: list[Operation] = [*clip, *rate, *d.watched("q", "nu", "t")]
     state = dict.fromkeys(LAST, n) | {"h_last": 1}
-    return adaptive_program("radau9", d, first, body, state, GIVEN)
+    return adaptive_program(
+        "radau9", d, body, inside, after, gathering=gathering, state=state, given=GIVEN
+    )
 
 
 def _review() -> Evaluate:

@@ -117,24 +117,28 @@ class Dynamics:
         inside = "t_inside" if self.switches else t
         names = {"q": q, "nu": nu, "t": inside}
         return [
-            *self._inside(t),
+            *self.time_inside(t),
             *self._input(q, nu, t, inside),
             self.evaluate(self.rate, names, k),
         ]
 
-    def input_at(self, q: str, nu: str, t: str) -> list[Operation]:
-        """Find the input at a state of the step t, h_s, if it is not given."""
-        return [*self._inside(t), *self._input(q, nu, t, "t_inside" if self.switches else t)]
+    def input_at(self, q: str, nu: str, t: str, begin: str = "t") -> list[Operation]:
+        """Find the input at a state of the step from `begin`, by h_s, if it is not given."""
+        inside = "t_inside" if self.switches else t
+        return [*self.time_inside(t, begin), *self._input(q, nu, t, inside, begin)]
 
-    def _input(self, q: str, nu: str, t: str, inside: str) -> list[Operation]:
+    def _input(self, q: str, nu: str, t: str, inside: str, begin: str = "t") -> list[Operation]:
         if self.samples is not None:
-            return self._sampled(t)
+            return self._sampled(t, begin)
         if self.input is None:
             return []
         return [self.evaluate(self.input, {"q": q, "nu": nu, "t": inside}, "u")]
 
-    def _inside(self, t: str) -> list[Operation]:
-        """Move a time at an end of the step t, h_s inwards, if something may switch there."""
+    def time_inside(self, t: str, begin: str = "t") -> list[Operation]:
+        """Move a time at an end of the step from `begin` inwards, if something may switch there.
+
+        It goes to the buffer `t_inside`.
+        """
         if not self.switches:
             return []
         tape = formula_tape(
@@ -142,9 +146,9 @@ class Dynamics:
             {"t_stage": 1, "t": 1, "h": 1},
             lambda t_stage, t, h: {"t": [inside_step(t_stage[0], t[0], h[0], self.inwards)]},
         )
-        return [Evaluate(tape, (t, "t", "h_s", "t_inside"))]
+        return [Evaluate(tape, (t, begin, "h_s", "t_inside"))]
 
-    def _sampled(self, t: str) -> list[Operation]:
+    def _sampled(self, t: str, begin: str) -> list[Operation]:
         """Read the input at a time from its table, held or interpolated."""
         place = formula_tape(
             "place",
@@ -157,7 +161,7 @@ class Dynamics:
                 self.inside if self.samples == "hold" else 0.0,
             ),
         )
-        buffers = (t, "t", "h_s", "sample_start", "sample_period", "row", "next_row", "part")
+        buffers = (t, begin, "h_s", "sample_start", "sample_period", "row", "next_row", "part")
         operations: list[Operation] = [Evaluate(place, buffers)]
         if self.samples == "hold":
             return [*operations, ReadRow("samples", "row", "u")]

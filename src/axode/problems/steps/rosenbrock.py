@@ -27,12 +27,12 @@ from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,
+    Gathering,
     adaptive_program,
     clip_step,
     control,
     count_steps,
     error_size,
-    save_times,
 )
 from axode.problems.steps.jacobians import (
     depends_on_time,
@@ -101,11 +101,11 @@ COUNT = len(NODES)
 YS = tuple(f"y{i + 1}" for i in range(COUNT))
 
 
-def rodas5p_program(d: Dynamics) -> Program:
-    """Implicit steps as long as rtol and atol allow; states at the table's `times` go to `out`."""
-    clip, rate = clip_step(d), d.rate_at("q", "nu", "t", "k1")
+def rodas5p_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
+    """Implicit steps as long as rtol and atol allow; see `adaptive_program`."""
+    rate = d.rate_at("q", "nu", "t", "k1")
     slope = sample_slope(d) if d.samples == "linear" else []
-    body: list[Operation] = [*clip, whole_state(d), *slope, *rate, *_jacobian(d)]
+    body: list[Operation] = [*clip_step(d), whole_state(d), *slope, *rate, *_jacobian(d)]
     for number in range(COUNT):
         body += _stage(d, number)
     end = formula_tape("end", {"h": 1}, lambda h: {"weights": [1.0 + 0.0 * h[0]] * 2})
@@ -117,12 +117,13 @@ def rodas5p_program(d: Dynamics) -> Program:
         ),  # the last stage is the error of a step
         Evaluate(_finish(d), ("x", "x_n", YS[-1], *CONTROL, *made)),
     ]
-    dense: list[Operation] = [
-        Evaluate(_inside(), ("part", "inside")),
-        Combine(("inside", 0), slices("x", *YS), ("x_i", 0), d.n_k),
-    ]
-    body += [*d.closed(), *accept_step(d), count_steps(), *save_times(d, dense, "x_i")]
-    return adaptive_program("rodas5p", d, [*clip, *rate, *d.watched("q", "nu", "t")], body, {})
+    body += [*d.closed(), *accept_step(d), count_steps()]
+
+    def inside(part: str, made: str) -> list[Operation]:
+        weights = Evaluate(_inside(), (part, "inside"))
+        return [weights, Combine(("inside", 0), slices("x", *YS), (made, 0), d.n_k)]
+
+    return adaptive_program("rodas5p", d, body, inside, (), gathering=gathering)
 
 
 def _jacobian(d: Dynamics) -> list[Operation]:

@@ -56,6 +56,7 @@ def _rows(text: str) -> tuple[Row, ...]:
     return tuple(tuple(map(Fraction, line.split())) if line != "-" else () for line in lines)
 
 
+# The interpolant of order 3 is M. Zennaro's, Math. Comput. 46, 1986: integrals of it have order 4.
 RK4 = ButcherTableau(
     "rk4",
     stages=_rows("""
@@ -65,6 +66,12 @@ RK4 = ButcherTableau(
         0 0 1
     """),
     weights=_rows("1/6 1/3 1/3 1/6")[0],
+    dense=_rows("""
+        1 -3/2 2/3
+        0 1 -2/3
+        0 1 -2/3
+        0 -1/2 2/3
+    """),
 )
 
 # J. R. Dormand and P. J. Prince, "A family of embedded Runge-Kutta formulae", J. Comput. Appl.

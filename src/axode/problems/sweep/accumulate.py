@@ -1,4 +1,4 @@
-"""Gather extremes, integrals and first crossings during the runs, so that none is stored."""
+"""Outputs of sweeps: what one number of a run is, and of what."""
 
 from __future__ import annotations
 
@@ -6,82 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from axode.codegen.lowering.program import Evaluate
-from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
 from axode.problems.state_formulas import name_or_function
-from axode.problems.steps.explicit import Gathering
-from axode.problems.steps.rates import Dynamics
 from axode.problems.sweep.ground_quantities import resolve_quantity
-from axode.problems.sweep.state_columns import START_ENERGY, Quantity, StateColumns
+from axode.problems.sweep.state_columns import BALANCE, RESIDUAL, Quantity
 from axode.problems.tracing import traced_tape
 
-NEVER = float("nan")
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step for an accumulator: value before and after, time at its start, step size."""
-
-    before: Formula
-    after: Formula
-    t: Formula
-    h: Formula
-
-    def crossing(self, rising: bool, falling: bool) -> Formula:
-        """Return whether the value crosses zero; one that starts on it does not."""
-        a, b = self.before, self.after
-        up, down = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
-        return up | down if rising and falling else up if rising else down
-
-    @property
-    def zero(self) -> Formula:
-        """Time at which the straight line between the two values is zero."""
-        return self.t + self.h * (self.before / (self.before - self.after))
-
-
-@dataclass(frozen=True)
-class OutputKind:
-    """How one number of a whole run is made.
-
-    Attributes:
-        begin: From the value at the start.
-        go_on: From what there is and a step.
-        description: What it is.
-    """
-
-    begin: Callable[[Formula], Formula]
-    go_on: Callable[[Formula, Step], Formula]
-    description: str
-
-
-def _first(rising: bool, falling: bool) -> Callable[[Formula, Step], Formula]:
-    def go_on(known: Formula, step: Step) -> Formula:
-        found = step.crossing(rising, falling) & ~known.equals(known)  # NaN equals nothing
-        return found.then(step.zero, known)
-
-    return go_on
-
-
-def _never(x: Formula) -> Formula:
-    return 0.0 * x + NEVER
-
-
-KINDS: dict[str, OutputKind] = {
-    "last": OutputKind(lambda x: x, lambda _, s: s.after, "value at the end"),
-    "min": OutputKind(lambda x: x, lambda known, s: known.least(s.after), "smallest value"),
-    "max": OutputKind(lambda x: x, lambda known, s: known.most(s.after), "largest value"),
-    "largest": OutputKind(abs, lambda known, s: known.most(abs(s.after)), "largest absolute value"),
-    "integral": OutputKind(
-        lambda x: 0.0 * x,
-        lambda known, s: known + 0.5 * s.h * (s.before + s.after),
-        "integral over time, by the trapezoidal rule",
-    ),
-    "crossing": OutputKind(_never, _first(True, True), "time of the first zero crossing"),
-    "rising": OutputKind(_never, _first(True, False), "time of the first rising zero crossing"),
-    "falling": OutputKind(_never, _first(False, True), "time of the first falling zero crossing"),
+AT_ENDS = (BALANCE, RESIDUAL)  # errors of the steps: inside one, an interpolant has its own
+EXTREMES = ("min", "max", "largest")
+CROSSINGS = ("crossing", "rising", "falling")
+# kinds of outputs, and what they are
+KINDS = {
+    "last": "value at the end",
+    "min": "smallest value",
+    "max": "largest value",
+    "largest": "largest absolute value",
+    "integral": "integral over time",
+    "crossing": "time of the first zero crossing",
+    "rising": "time of the first rising zero crossing",
+    "falling": "time of the first falling zero crossing",
 }
 
 
@@ -172,49 +117,3 @@ def check_outputs(
     if not made:
         raise InvalidArgument("outputs: give at least one")
     return Outputs(made, tuple(functions))
-
-
-def gather_outputs(
-    model: Model, d: Dynamics, outputs: Sequence[Output], functions: Tape | None = None
-) -> Gathering:
-    """Operations that compute the outputs in order, into the buffer `made`.
-
-    Args:
-        model: What moves.
-        d: Its steps.
-        outputs: What to make.
-        functions: Functions of the state to which the outputs refer by number.
-    """
-    wanted = list(dict.fromkeys(output.what for output in outputs))
-    numbers = StateColumns(model, d, wanted, functions)
-    kinds = [(KINDS[output.how], wanted.index(output.what)) for output in outputs]
-    n, m = len(wanted), len(outputs)
-
-    def begin(step: Vector, y: Vector, made: Vector) -> dict[str, Vector]:
-        fresh = step[0].equals(0.0)
-        return {
-            "made": [fresh.then(kind.begin(y[k]), made[i]) for i, (kind, k) in enumerate(kinds)]
-        }
-
-    def go_on(
-        commit: Vector, t: Vector, h: Vector, y: Vector, y_n: Vector, made: Vector
-    ) -> dict[str, Vector]:
-        after = []
-        for i, (kind, k) in enumerate(kinds):
-            step = Step(y[k], y_n[k], t[0], h[0])
-            after.append(commit[0].then(kind.go_on(made[i], step), made[i]))
-        return {"made": after, "y": [commit[0].then(b, a) for a, b in zip(y, y_n, strict=True)]}
-
-    first = formula_tape("begin", {"step": 1, "y": n, "made": m}, begin)
-    each = formula_tape(
-        "gather_step", {"commit": 1, "t": 1, "h": 1, "y": n, "y_n": n, "made": m}, go_on
-    )
-    energy = numbers.energy_at_start() if numbers.needs_start_energy else []
-    return Gathering(
-        first=(*energy, *numbers.operations("y"), Evaluate(first, ("step", "y", "made", "made"))),
-        each_step=(
-            *numbers.operations("y_n"),
-            Evaluate(each, ("commit", "t_o", "h_s", "y", "y_n", "made", "made", "y")),
-        ),
-        state={"made": m} | ({START_ENERGY: 1} if numbers.needs_start_energy else {}),
-    )

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
+from axode.model.function_source import JACOBIAN
 from axode.model.model import Model
 from axode.model.model_file import decode_model, encode_model
 from axode.problems.assemble.closure import MAX_INTERPRETED
@@ -22,7 +23,7 @@ from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.starts import find_starts
 from axode.problems.steps.compiled import tape_of
-from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, UNASSEMBLED
+from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, STIFF, UNASSEMBLED
 from axode.problems.sweep.accumulate import Output, Outputs
 from axode.problems.sweep.gpu_rows import numbers_there
 from axode.problems.sweep.sweep_rows import SweepRows
@@ -102,6 +103,8 @@ class SweepJob:
         signals = self.model.signals
         named = (output.what for output in self.outputs.values() if isinstance(output.what, str))
         wanted = FUNCTIONS | {signals.resolve(name).function for name in named}
+        if not self.model.has_equations:  # else stiff runs are left to this process
+            wanted.add(JACOBIAN)
         tapes = {name: tape_of(self.model, name) for name in self.model.functions if name in wanted}
         return encode_model(self.model.facts, self.model.scene, tapes)
 
@@ -243,7 +246,7 @@ class PreparedJob:
                 values = np.full((count, some.shape[1]), np.nan)
                 codes = np.zeros(count, dtype=np.int8)
                 values[members], codes[members] = some, codes_of_some
-            left = codes == SINGULAR if self._leaves else None
+            left = np.isin(codes, (SINGULAR, STIFF)) if self._leaves else None
         seconds = begun.seconds + time.perf_counter() - began
         made = begun.first, values, codes, begun.reasons, left, process_name(), seconds, counts
         return ChunkResult(*made, begun.notices)

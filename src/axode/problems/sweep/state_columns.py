@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 
 from axode.codegen.lowering.program import Evaluate, Operation
@@ -32,12 +32,19 @@ class StateColumns:
         d: Its steps.
         wanted: Names of signals, what the ground gives, or numbers of functions of the state.
         functions: Those functions as one tape.
+        name: What the names of its buffers begin with.
     """
 
     def __init__(
-        self, model: Model, d: Dynamics, wanted: Sequence[Quantity], functions: Tape | None = None
+        self,
+        model: Model,
+        d: Dynamics,
+        wanted: Sequence[Quantity],
+        functions: Tape | None = None,
+        name: str = "y",
     ) -> None:
         self.model, self.d, self.wanted, self._functions = model, d, tuple(wanted), functions
+        self._name = name
         self._named = {w: model.signals.resolve(w) for w in self.wanted if isinstance(w, str)}
 
     @cached_property
@@ -54,7 +61,8 @@ class StateColumns:
         return any(signal.function == BALANCE for signal in self._named.values())
 
     @cached_property
-    def _needs_input(self) -> bool:
+    def needs_input(self) -> bool:
+        """Return whether any number depends on the input."""
         tapes = [tape for tape, _ in self._tapes.values()]
         tapes += [] if self._functions is None else [self._functions]
         used = {port.name for tape in tapes for port in tape.inputs}
@@ -80,40 +88,52 @@ class StateColumns:
             made[tape.name] = (tape, list(range(tape.outputs[0].size)))
         return made
 
-    def operations(self, output: str) -> list[Operation]:
-        """Operations that compute the numbers at q, nu, w and t, into the buffer `output`."""
+    def operations(
+        self, output: str, at: Mapping[str, str] | None = None, begin: str = "t"
+    ) -> list[Operation]:
+        """Operations that compute the numbers into the buffer `output`.
+
+        Args:
+            output: Where they go.
+            at: Buffers of q, nu, w and t; those of these names unless given.
+            begin: Buffer of the time at which the step begins that holds the input there.
+        """
         d = self.d
+        there = {name: name for name in ("q", "nu", "w", "t")} | dict(at or {})
         made: list[Operation] = []
-        if self._needs_input:
-            made += d.input_at("q", "nu", "t")
-        buffers = {name: f"y.{name}" for name in self._tapes}
-        made += [d.evaluate(tape, {}, buffers[name]) for name, (tape, _) in self._tapes.items()]
+        if self.needs_input:
+            made += d.input_at(there["q"], there["nu"], there["t"], begin)
+        if d.switches:
+            made += d.time_inside(there["t"], begin)
+            there["t"] = "t_inside"
+        buffers = {name: f"{self._name}.{name}" for name in self._tapes}
+        made += [d.evaluate(tape, there, buffers[name]) for name, (tape, _) in self._tapes.items()]
         sizes = {name: len(elements) for name, (_, elements) in self._tapes.items()}
         if self._functions is not None:
             sizes["functions"] = self._functions.outputs[0].size
-            buffers["functions"] = "y.functions"
-            made.append(d.evaluate(self._functions, {}, "y.functions"))
+            buffers["functions"] = f"{self._name}.functions"
+            made.append(d.evaluate(self._functions, there, f"{self._name}.functions"))
         for name, size in {"q": d.n_q, "nu": d.n_nu, "u": d.n_u, "w": 2}.items():
             if any(s.function == name for s in self._named.values()):
-                sizes[name], buffers[name] = size, name
+                sizes[name], buffers[name] = size, there.get(name, name)
         if self.needs_start_energy:
             sizes |= {START_ENERGY: 1, "w": 2}
-            buffers |= {START_ENERGY: START_ENERGY, "w": "w"}
+            buffers |= {START_ENERGY: START_ENERGY, "w": there["w"]}
         gather = formula_tape("gather", sizes, lambda **v: {"y": self._gathered(v)})
         return [*made, Evaluate(gather, (*(buffers[name] for name in sizes), output))]
 
-    def energy_at_start(self) -> list[Operation]:
-        """Operations that keep the energy before the first step."""
+    def energy_at_start(self, counter: str) -> list[Operation]:
+        """Operations that keep the energy before the first step; `counter` counts the steps."""
         tape, _ = self._tapes["energy"]
         keep = formula_tape(
             "start_energy",
-            {"step": 1, "energy": tape.outputs[0].size, "before": 1},
-            lambda step, energy, before: {
-                "kept": [step[0].equals(0.0).then(energy[0] + energy[1], before[0])]
+            {"count": 1, "starts": 1, "energy": tape.outputs[0].size, "before": 1},
+            lambda count, starts, energy, before: {
+                "kept": [(starts[0] & count[0].equals(0.0)).then(energy[0] + energy[1], before[0])]
             },
         )
-        buffers = ("step", "y.energy", START_ENERGY, START_ENERGY)
-        return [self.d.evaluate(tape, {}, "y.energy"), Evaluate(keep, buffers)]
+        buffers = (counter, "starts", f"{self._name}.energy", START_ENERGY, START_ENERGY)
+        return [self.d.evaluate(tape, {}, f"{self._name}.energy"), Evaluate(keep, buffers)]
 
     def _gathered(self, v: dict[str, Vector]) -> Vector:
         return [self._quantity(w, v) for w in self.wanted]

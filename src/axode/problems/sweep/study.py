@@ -45,8 +45,7 @@ class Study:
         return {
             "model": job.model.name,
             "runs": self.rows.count,
-            "step": settings.step_size,
-            "steps": settings.n_steps,
+            **settings.steps_taken(),
             "target": settings.place.target,
             "precision": settings.place.precision,
             "units": column_units(job.model, job.outputs, self.rows.samples.groups),
@@ -58,7 +57,7 @@ class Study:
         study = {
             "model": {"name": job.model.name, "sha256": self._hash_model()},
             "duration": settings.duration,
-            "step": settings.step_size,
+            **settings.steps_taken(),
             "t0": settings.t0,
             "target": settings.place.target,
             "precision": settings.place.precision,

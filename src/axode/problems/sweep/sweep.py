@@ -16,6 +16,7 @@ from axode.problems.arguments import require_model, start_time
 from axode.problems.session import Session, check_on_interrupt
 from axode.problems.simulate.settings import Settings
 from axode.problems.steps.compiled import Place
+from axode.problems.steps.methods import AUTOMATIC
 from axode.problems.sweep.accumulate import check_outputs
 from axode.problems.sweep.chunk import Sources, SweepJob, default_chunk
 from axode.problems.sweep.collecting import (
@@ -44,7 +45,10 @@ def sweep(
     input: Any = None,
     outputs: Mapping[str, tuple[str, Any]] | None = None,
     friction: float | Mapping[str, float] | None = None,
+    method: str | None = None,
     step: float | None = None,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
     combine: Literal["grid", "zip"] = "grid",
     samples: Any = None,
     sampler: Literal["random", "latin_hypercube", "sobol"] = "random",
@@ -78,8 +82,11 @@ def sweep(
             `slipping_margin` and `tipping_margin`.
         friction: Coefficient of friction, one or by wheel; one unless given, so that a share is the
             coefficient that a wheel needs.
-        step: Step size of rk4 [s], 1 ms unless given; extremes and crossings are looked for at
-            every step.
+        method: As for `simulate`, with steps as long as the tolerances allow; rk4 if `step` is
+            given and "auto" otherwise.
+        step: Length of the fixed steps of rk4 [s], 1 ms unless given.
+        rtol, atol: Tolerances of the motion, as for `simulate`. Extremes, crossings and integrals
+            are found inside the steps, to about the same error.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
             and input; "zip" pairs lists of equal length, as `simulate` does.
         samples: How many rows to draw from distributions; or a table of all rows: columns by name,
@@ -120,7 +127,9 @@ def sweep(
     given: dict[Group, Any] = {"start": start, "parameter": parameters, "input": input}
     rows, traced = plan_rows(model, given, combine, samples=samples, sampler=sampler, seed=seed)
     t0 = start_time(t0, rows.start)
-    settings = Settings("rk4", t0, duration, step, None, 1e-8, 1e-10, threads, place)
+    if method is None:
+        method = AUTOMATIC if step is None else "rk4"
+    settings = Settings(method, t0, duration, step, None, rtol, atol, threads, place)
     wanted = check_outputs(model, outputs, friction)
     job = SweepJob(
         model,

@@ -15,15 +15,19 @@ from axode.codegen.tape.lifting import Lifted, lift_numbers
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.problems.session import CompiledRuns, Session, Task
-from axode.problems.simulate.batch import SMALLEST_PIVOT
+from axode.problems.simulate.batch import FIRST_STIFF_LIMIT, SMALLEST_PIVOT
+from axode.problems.simulate.settings import Settings
+from axode.problems.simulate.takeover import MIN_STEPS_LEFT, RETRY_FACTOR
 from axode.problems.singular.other_models import translate_speeds
-from axode.problems.singular.switching import choose_models
-from axode.problems.steps.compiled import compiled
-from axode.problems.steps.explicit import fixed_step_program
+from axode.problems.singular.switching import SHORTEST_STEP, choose_models
+from axode.problems.steps.adaptive import ERROR_SHARE
+from axode.problems.steps.compiled import can_take_over, compiled, program_of
+from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.step_acceptance import LEFT, SINGULAR
-from axode.problems.steps.tableaus import RK4
-from axode.problems.sweep.accumulate import Output, gather_outputs
+from axode.problems.steps.step_acceptance import LEFT, RUNNING, SINGULAR, STIFF
+from axode.problems.steps.stiffness import stiff_slope
+from axode.problems.sweep.accumulate import Output
+from axode.problems.sweep.gathering import gather_outputs
 from axode.runtime.resident_buffers import read_rows, write_rows
 
 Array = npt.NDArray[np.float64]
@@ -31,7 +35,9 @@ Numbers = npt.NDArray[np.intp]
 GOOD_PIVOT = 0.2  # of the user's model, from which on runs stay with it
 LEAST_PIVOT = 1e-3  # below it the motion is no longer determined by the speeds that were chosen
 _SWITCHING = threading.RLock()  # equations are derived by one thread at a time
-RESET_BUFFERS = ("q", "nu", "status", "near", "flat")  # where a run changes its model
+# where a run changes its model
+RESET_BUFFERS = ("q", "nu", "status", "near", "flat", "h", "h_s", "k1", "y")
+LOOKS = 64  # steps of a run at least: what moves evenly may still turn what is gathered
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,11 @@ class SweepTask(Task):
             return None
         return lift_numbers(self.functions, self.settings.place.max_numbers)
 
+    @property
+    def counter(self) -> str:
+        """Buffer that counts the steps of a run."""
+        return "steps" if self.settings.adaptive else "step"
+
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of, and the numbers of all functions."""
         d, lifted = super().dynamics(stiffness=stiffness), self._lifted
@@ -65,13 +76,14 @@ class SweepTask(Task):
         functions = None if self._lifted is None else self._lifted.tape
 
         def program() -> Program:
-            gathering = gather_outputs(self.model, d, self.outputs, functions)
-            made = fixed_step_program(RK4, d, gathering)
+            gathering = gather_outputs(self.model, d, self.outputs, functions, self.counter)
+            made = program_of(self.model, self.settings.stepper, d, gathering)
             return replace(made, constants={"p": constants}) if constants else made
 
         constants = self._constants() if "p" in d.given else {}
         traced = (None if tape is None else tape.digest for tape in (d.input, functions))
-        key = ("sweep", self.outputs, d.samples, *d.breaks_key, tuple(constants), *traced)
+        kind = ("sweep", self.settings.stepper, d.samples, d.stiffness, *d.breaks_key)
+        key = (*kind, self.outputs, tuple(constants), *traced)
         return compiled(self.model, key, self.settings.place, program, alike=True)
 
     def _constants(self) -> dict[int, float]:
@@ -96,13 +108,62 @@ class SweepBatch(CompiledRuns):
         least_pivot: float,
     ) -> None:
         self.least_pivot = least_pivot
-        d = task.dynamics()
-        given = {"least_pivot": least_pivot}
-        super().__init__(task, d, task.compile(d), members, start, p, given)
+        settings = task.settings
+        d = task.dynamics(stiffness=settings.method == AUTOMATIC)
+        rollout = task.compile(d)
+        given: dict[str, Array | float] = {
+            "least_pivot": least_pivot,
+            "longest": abs(settings.duration) / LOOKS,
+            "review": np.inf,
+            "stiff_limit": np.full((len(members), 1), FIRST_STIFF_LIMIT),
+            "stiff_slope": stiff_slope(ERROR_SHARE * settings.rtol),
+        }
+        first = {name: value for name, value in start.items() if name in rollout.program.state}
+        super().__init__(task, d, rollout, members, first, p, given)
 
     def advance(self, session: Session) -> None:
         """Run until every run has ended or stopped."""
         session.advance(self, self.first_budget(len(self.dynamics.rate.kinds)))
+
+    def stopped_by(self, status: int) -> Numbers:
+        """Numbers of the runs that have a status, without fetching that of all if none has."""
+        if self.summary is not None and not self.summary.counts[status]:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero(self.buffers["status"][:, 0] == status)
+
+    def resume(self, runs: Numbers) -> None:
+        """Let runs go on that have stopped; `advance` does the rest."""
+        if runs.size:
+            write_rows(self.buffers, "status", runs, np.full((runs.size, 1), float(RUNNING)))
+            self.begun = float(np.mean(self.buffers["t"]))
+
+    def shorten(self, runs: Numbers) -> bool:
+        """Try shorter steps where a long one meets a small pivot; returns whether there are any."""
+        if not self.settings.adaptive:
+            return False
+        length = np.abs(read_rows(self.buffers, "h_s", runs))
+        long = length[:, 0] > SHORTEST_STEP
+        write_rows(self.buffers, "h", runs[long], 0.5 * length[long])
+        self.resume(runs[long])
+        return bool(long.any())
+
+    def find_stiff(self, *, leave: bool) -> tuple[Numbers, bool]:
+        """Find runs that an implicit method is to continue.
+
+        Returns:
+            Their numbers, and whether others that stopped go on because few steps are left, or for
+            want of the implicit method.
+        """
+        stuck = self.stopped_by(STIFF)
+        if not stuck.size:
+            return stuck, False
+        t, h, stiff = (read_rows(self.buffers, name, stuck)[:, 0] for name in ("t", "h", "stiff"))
+        stays = np.abs(self.settings.t_end - t) / np.maximum(h, 1e-300) < MIN_STEPS_LEFT
+        if not leave:
+            stays |= not can_take_over(self.model, self.settings.place, self.dynamics)
+        self.buffers["stiff_limit"][stuck[stays], 0] = RETRY_FACTOR * stiff[stays]
+        self.resume(stuck[stays])
+        return stuck[~stays], bool(stays.any())
 
 
 class SweepRuns:
@@ -129,6 +190,7 @@ class SweepRuns:
         self.count = len(start["q"])
         self.first = SweepBatch(task, np.arange(self.count), start, p, SMALLEST_PIVOT)
         self._stopped_at: Array | None = None  # steps that a run had taken, once one stopped
+        self._near_singular = np.zeros(0, dtype=np.intp)  # runs of a batch that no model helps
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""
@@ -139,29 +201,35 @@ class SweepRuns:
                 batch.advance(session)
             except KeyboardInterrupt:  # what to do with runs that stopped is still open
                 status = batch.buffers["status"]
-                status[status == SINGULAR] = LEFT
+                status[np.isin(status, (SINGULAR, STIFF))] = LEFT
                 raise
             finally:
                 self._deliver(batch)
+            stiff, again = batch.find_stiff(leave=self._leave)
             if not self._leave:
+                if stiff.size:
+                    implicit = replace(batch.settings, method=IMPLICIT)
+                    moved = batch.model, stiff, batch.least_pivot, implicit
+                    waiting.append(self._move(batch, *moved))
                 with _SWITCHING:
                     waiting += [self._move(batch, *found) for found in self._find_models(batch)]
+                again |= batch.shorten(self._near_singular)
+            if again:
+                waiting.append(batch)
 
     def _deliver(self, batch: SweepBatch) -> None:
         """Keep what a batch has done."""
         if batch is not self.first:
-            for name in ("status", "made", "step"):
+            for name in ("status", "made", self.task.counter):
                 write_rows(self.first.buffers, name, batch.members, batch.buffers[name])
 
     def _find_models(self, batch: SweepBatch) -> Iterator[tuple[Model, Numbers, float]]:
         """Choose models for runs that stopped: which runs, and how small pivots may become."""
         b, members = batch.buffers, batch.members
-        if batch.summary is not None and not batch.summary.counts[SINGULAR]:
-            return  # without fetching the status of all runs
-        stopped = np.flatnonzero(b["status"][:, 0] == SINGULAR)
+        stopped = self._near_singular = batch.stopped_by(SINGULAR)
         if not stopped.size:
             return
-        steps = b["step"][:, 0]
+        steps = b[self.task.counter][:, 0]
         if self._stopped_at is None:
             self._stopped_at = np.full(self.count, -1.0)
         fresh = steps[stopped] > self._stopped_at[members[stopped]]
@@ -177,14 +245,20 @@ class SweepRuns:
                 if model is not batch.model and k.size:
                     found[k] = True
                     yield model, stopped[k], SMALLEST_PIVOT
-        left = stopped[~found]
+        left = self._near_singular = stopped[~found]
         if left.size and batch.least_pivot > LEAST_PIVOT:
+            self._near_singular = stopped[:0]
             yield batch.model, left, LEAST_PIVOT
 
     def _move(
-        self, batch: SweepBatch, model: Model, which: Numbers, least_pivot: float
+        self,
+        batch: SweepBatch,
+        model: Model,
+        which: Numbers,
+        least_pivot: float,
+        settings: Settings | None = None,
     ) -> SweepBatch:
-        """Move some runs to another model, from where they are."""
+        """Move some runs to another model or method, from where they are."""
         own, members, conditions = batch.buffers, batch.members[which], batch.conditions(which)
         self.first.buffers["status"][members] = LEFT  # until the other batch has run
         q, speeds = read_rows(own, "q", which), read_rows(own, "nu", which)
@@ -195,7 +269,7 @@ class SweepRuns:
             if name in batch.rollout.program.state and name not in RESET_BUFFERS
         }
         start |= {"q": q, "nu": nu}
-        task = self._task_elsewhere(model, members)
+        task = replace(self._task_elsewhere(model, members), settings=settings or batch.settings)
         return SweepBatch(task, members, start, conditions.p, least_pivot)
 
 

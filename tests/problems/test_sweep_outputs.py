@@ -1,0 +1,210 @@
+"""Outputs of sweeps are those of the motion, not of the steps: extremes, crossings, integrals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import ellipj, ellipk
+
+import axode as ax
+from tests.problems import machines
+from tests.problems.machines import G
+
+CLOSE = 1e-9  # steps at the tolerances that are usual, over a few periods
+COARSE = {"rtol": 1e-6, "atol": 1e-8}
+METHODS = [{}, {"step": 1e-3}, {"method": "radau9"}, {"method": "rodas5p"}]
+
+
+@pytest.mark.parametrize("options", METHODS, ids=lambda o: str(o.get("method", o)))
+def test_a_pendulum_of_large_amplitude(options):
+    """Closed forms by Jacobi's functions: E. T. Whittaker, *Analytical Dynamics*, section 44."""
+    top, speed = np.array([0.1, 1.0, 2.5]), np.sqrt(G)
+    made = ax.sweep(
+        machines.pendulum(),
+        3.5,
+        start={"pin": top},
+        outputs={
+            "end": ("last", "pin"),
+            "low": ("min", "pin"),
+            "high": ("max", "pin"),
+            "fast": ("largest", "pin.rate"),
+            "forth": ("max", "pin.rate"),
+            "height": ("min", "tip.z"),
+            "down": ("crossing", "pin"),
+            "up": ("rising", "pin"),
+            "back": ("falling", "pin.rate"),
+            "swept": ("integral", "pin.rate"),
+            "action": ("integral", "pin.rate**2"),
+        },
+        **options,
+    )
+    quarter, part = ellipk(np.sin(top / 2) ** 2) / speed, np.sin(top / 2) ** 2
+
+    def rate(t, k):
+        _, cn, _, _ = ellipj(speed * t + quarter[k] * speed, part[k])
+        return 2 * speed * np.sqrt(part[k]) * cn
+
+    end = 2 * np.arcsin(np.sqrt(part) * ellipj(speed * (3.5 + quarter), part)[0])
+    expected = {
+        "end": end,
+        "low": -top,
+        "high": top,
+        "fast": 2 * speed * np.sqrt(part),
+        "forth": 2 * speed * np.sqrt(part),
+        "height": -np.ones(3),
+        "down": quarter,
+        "up": 3 * quarter,
+        "back": 4 * quarter,
+        "swept": end - top,
+        "action": [
+            quad(lambda t, k=k: rate(t, k) ** 2, 0, 3.5, epsabs=1e-12, limit=200)[0]
+            for k in range(3)
+        ],
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(made[name], values, rtol=0, atol=CLOSE, err_msg=name)
+
+
+@pytest.mark.parametrize("options", [{}, COARSE, {"step": 0.1}], ids=str)
+def test_two_crossings_within_a_part_of_a_step(options):
+    """A thrown slider passes a place and comes back, while its steps last a tenth of a second."""
+    model, first, width = machines.slider(), 3.01, 0.0123
+    made = ax.sweep(
+        model,
+        10.0,
+        start={"rail": first**2 - width**2, "rail.rate": -2 * first},
+        input={"rail": 2.0},
+        outputs={
+            "gone": ("crossing", "rail"),
+            "fallen": ("falling", "rail"),
+            "risen": ("rising", "rail"),
+            "least": ("min", "rail"),
+            "most": ("max", "rail"),
+            "turned": ("crossing", "rail.rate"),
+            "area": ("integral", "rail"),
+            "never": ("crossing", f"rail + {width**2 + 1e-9}"),
+        },
+        **options,
+    )
+    end = 10.0 - first
+    expected = {
+        "gone": first - width,
+        "fallen": first - width,
+        "risen": first + width,
+        "least": -(width**2),
+        "most": end**2 - width**2,
+        "turned": first,
+        "area": (end**3 + first**3) / 3 - 10 * width**2,
+        "never": np.nan,
+    }
+    for name, value in expected.items():
+        assert made[name] == pytest.approx(value, abs=1e-8, nan_ok=True), name
+
+
+def test_numbers_with_kinks():
+    """Polynomials dip below them; only the numbers themselves count."""
+    made = ax.sweep(
+        machines.slider(),
+        10.0,
+        start={"rail": -3.01, "rail.rate": 1.0},
+        outputs={
+            "touched": ("crossing", "abs(rail)"),
+            "low": ("min", "abs(rail) + 1"),
+            "beyond": ("rising", "max(rail, 0.5 * rail - 0.7)"),
+            "back": ("falling", "abs(rail) - 0.021"),
+        },
+    )
+    assert np.isnan(made["touched"]) and made["low"] >= 1.0
+    assert made["beyond"] == pytest.approx(3.01, abs=CLOSE)
+    assert made["back"] == pytest.approx(3.01 - 0.021, abs=CLOSE)
+
+
+@pytest.mark.parametrize("options", [{}, {"step": 0.01}], ids=str)
+def test_inputs_that_are_held(options):
+    """What jumps at samples is integrated piece by piece, and crosses zero at a sample."""
+    force = np.array([1.0, -2.0, 0.5, 0.25, -1.0])
+    made = ax.sweep(
+        machines.slider(),
+        1.0,
+        input=ax.Sampled({"rail": force}, period=0.2, between="hold"),
+        outputs={
+            "push": ("integral", "rail.force"),
+            "effort": ("integral", "rail.force**2"),
+            "change": ("falling", "rail.force"),
+            "least": ("min", "rail.force"),
+            "work": ("integral", "rail.force * rail.rate"),
+            "same": ("last", "supplied"),
+        },
+        **options,
+    )
+    speeds = np.cumsum(0.2 * np.array([0.0, *force]))
+    expected = {
+        "push": 0.2 * force.sum(),
+        "effort": 0.2 * (force**2).sum(),
+        "change": 0.2,
+        "least": -2.0,
+        "work": speeds[-1] ** 2 / 2,
+        "same": speeds[-1] ** 2 / 2,
+    }
+    for name, value in expected.items():
+        assert made[name] == pytest.approx(value, abs=CLOSE), name
+
+
+def test_rows_are_runs_of_simulate():
+    """Each as accurate as the tolerances say, closed loops included."""
+    model, start = machines.four_bar(), {"crank": np.linspace(0.9, 1.5, 5)}
+    outputs = {
+        "end": ("last", "crank"),
+        "rate": ("last", "crank.rate"),
+        "error": ("largest", "error"),
+    }
+    run = ax.simulate(model, 1.0, start=start, rtol=1e-12, atol=1e-13)
+    for tolerance in (1e-6, 1e-10):
+        made = ax.sweep(
+            model, 1.0, start=start, outputs=outputs, rtol=tolerance, atol=tolerance / 100
+        )
+        for name, column in (("end", "crank"), ("rate", "crank.rate")):
+            error = np.abs(made[name] - run.final[column]).max()
+            assert error < 100 * tolerance * max(1.0, np.abs(run[column]).max())
+        assert made["error"].max() < 1e3 * tolerance
+
+
+def test_stiff_rows_change_their_method(monkeypatch):
+    """A slider that a law of 1e7 / s holds to a speed; rows that stay explicit are no worse."""
+    model = machines.slider()
+    options = {"start": {"rail": np.linspace(0.0, 1.0, 9)}, "parameters": {"mass": [1.0, 1e7]}}
+    law = {"rail": "1e7 * (cos(t) - rail.rate)"}
+    model = machines.slider(limit=1e9)
+    made = ax.sweep(model, 2.0, input=law, outputs={"end": ("last", "rail.rate")}, **options)
+    pole = 1e7 / np.array([1.0, 1e7])
+    lag = (pole * np.cos(2.0) + np.sin(2.0)) * pole / (pole**2 + 1)
+    exact = lag - pole**2 / (pole**2 + 1) * np.exp(-2 * pole)
+    np.testing.assert_allclose(made["end"], np.tile(exact, (9, 1)), atol=CLOSE)
+    again = ax.sweep(
+        model,
+        2.0,
+        input=law,
+        outputs={"end": ("last", "rail.rate")},
+        chunk=5,
+        executor=1,
+        **options,
+    )
+    np.testing.assert_array_equal(again["end"], made["end"])
+    monkeypatch.setattr("axode.problems.steps.adaptive.MAX_STEPS", 1000.0)
+    slow = ax.sweep(
+        machines.slider(limit=1e10),
+        2.0,
+        input=law | {"rail": "1e7 * (cos(t) - rail.rate) * 1.0"},
+        method="dopri5",
+        outputs={"end": ("last", "rail.rate")},
+        **options,
+    )
+    assert slow.statuses == {"finished": 9, "failed: steps too short": 9}
+
+
+def test_unknown_methods_and_tolerances():
+    with pytest.raises(ax.InvalidArgument, match=r"step: dopri5 chooses its own steps"):
+        ax.sweep(machines.slider(), 1.0, method="dopri5", step=1e-3)
+    with pytest.raises(ax.UnknownName, match="method 'euler'"):
+        ax.sweep(machines.slider(), 1.0, method="euler")
