@@ -107,11 +107,18 @@ class NamedValues(dict[str, Any]):
         values: The values, as `dict` takes them.
         names: Their names; those of the values unless given.
         time: Time that they belong to [s].
+        interpolated: Whether they lie between samples and are no state.
     """
 
-    def __init__(self, values: Any = (), names: Names | None = None, time: Any = None) -> None:
+    def __init__(
+        self,
+        values: Any = (),
+        names: Names | None = None,
+        time: Any = None,
+        interpolated: bool = False,
+    ) -> None:
         super().__init__(values)
-        self._names, self.time = names, time
+        self._names, self.time, self.interpolated = names, time, interpolated
 
     @property
     def names(self) -> Names:
@@ -132,4 +139,4 @@ class NamedValues(dict[str, Any]):
             return default
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NamedValues, (dict(self), self._names, self.time)
+        return NamedValues, (dict(self), self._names, self.time, self.interpolated)

@@ -59,7 +59,7 @@ def one(time=None, **changes) -> Trajectory:
         "names": tuple(COLUMNS),
         "units": tuple(unit for unit, _ in COLUMNS.values()),
         "kinds": {name: kind for name, (_, kind) in COLUMNS.items()},
-        "info": {"model": "balancer", "method": "rk4", "steps": 40, "parameters": {"mass": 0.1}},
+        "info": {"model": "balancer", "method": "rk4", "samples": 40, "parameters": {"mass": 0.1}},
         **changes,
     }
     return Trajectory(time=time, **given)

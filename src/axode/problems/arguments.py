@@ -83,15 +83,12 @@ class GivenState:
     Attributes:
         q, nu: Coordinates and independent speeds, (..., size) each; None if it is given by name.
         named: Values by name, each of the shape of the batch; empty if it is given by arrays.
-        interpolated: Whether it may be between two samples of a trajectory, where loops are open
-            by the error of the interpolation.
         time: Time of the state, one or one per run [s]; None for values by name and arrays.
     """
 
     q: Array | None = None
     nu: Array | None = None
     named: Mapping[str, Array] = field(default_factory=dict)
-    interpolated: bool = False
     time: Any = None
 
     @property
@@ -131,15 +128,19 @@ def read_state(model: Model, given: Any, argument: str) -> GivenState:
     """
     from axode.results.trajectory import Trajectory
 
-    if isinstance(given, Trajectory):
-        made = _from_arrays(model, _picked(model, given.final), argument)
-        return replace(made, time=given.ended)
     if isinstance(given, State):
         made = _from_arrays(model, given.vectors(model), argument)
         return replace(made, time=given.conditions.t)
+    if isinstance(given, Trajectory):
+        given = given.final
     if isinstance(given, NamedValues):
-        made = _from_arrays(model, _picked(model, given), argument)
-        return replace(made, interpolated=True, time=given.time)
+        if given.interpolated:
+            raise InvalidArgument(
+                f"{argument}: these values are interpolated between samples and are no state, by "
+                "an error that nobody knows.\n  Remedy: a sample of the run; run.at(t) of the "
+                "trajectory that simulate returned; or dict(values), which are a guess"
+            )
+        return replace(_from_arrays(model, _picked(model, given), argument), time=given.time)
     if given is None or isinstance(given, Mapping):
         return GivenState(named=_finite_by_name(given or {}, argument))
     return _from_arrays(model, given if isinstance(given, tuple) else (given,), argument)
@@ -245,11 +246,3 @@ def read_states(
         q, nu = (a.reshape(*batch, a.shape[-1]) for a in (q, nu))
     q, nu = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (q, nu))
     return q, nu, None, conditions
-
-
-def time_moves(model: Model, q: Array, time: Any, conditions: Conditions) -> bool:
-    """Return whether constraints that depend on time differ now from those at the time of `q`."""
-    if time is None:
-        return False
-    then, now = (model.residual(q, **c.options) for c in (replace(conditions, t=time), conditions))
-    return not np.array_equal(then, now)

@@ -19,11 +19,17 @@ class TrajectoryColumns:
     Args:
         shape: Shape of a column, (*batch, T).
         compute: Makes a column from its name; a subclass may have `_make` instead.
+        resume: Finds columns at other times, where the motion between the samples is known.
     """
 
-    def __init__(self, shape: Sequence[int], compute: Callable[[str], Array] | None = None) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        compute: Callable[[str], Array] | None = None,
+        resume: Callable[[Array], TrajectoryColumns | None] | None = None,
+    ) -> None:
         self.shape = tuple(shape)
-        self._compute = compute
+        self._compute, self._resume = compute, resume
         self._kept: dict[str, Array] = {}
 
     def get(self, name: str) -> Array:
@@ -45,6 +51,18 @@ class TrajectoryColumns:
             values[..., k] = self._make(name) if kept is None else kept
         return values
 
+    def at_times(
+        self, time: Array, lengths: npt.NDArray[np.intp], times: Array
+    ) -> TrajectoryColumns | None:
+        """Find columns at other times, as exact as the samples; None where nothing knows them.
+
+        Args:
+            time: Times of the samples [s], (T,).
+            lengths: How many samples each run has.
+            times: Times asked for, between the first and the last and in their direction.
+        """
+        return None if self._resume is None else self._resume(times)
+
     def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
         """Columns of some samples.
 
@@ -62,11 +80,13 @@ class TrajectoryColumns:
 
 
 class ArrayColumns(TrajectoryColumns):
-    """Columns of one array, (*batch, T, columns)."""
+    """Columns of one array, (*batch, T, columns), and those that it was stacked from."""
 
-    def __init__(self, values: Array, names: Sequence[str]) -> None:
+    def __init__(
+        self, values: Array, names: Sequence[str], made: TrajectoryColumns | None = None
+    ) -> None:
         super().__init__(values.shape[:-1])
-        self._values = values
+        self._values, self._made = values, made
         self._places = {name: k for k, name in enumerate(names)}
 
     def _make(self, name: str) -> Array:
@@ -80,7 +100,13 @@ class ArrayColumns(TrajectoryColumns):
     def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
         samples, width = self._values.shape[-2:]
         flat = self._values.reshape(math.prod(self.shape[:-1]), samples, width)
-        return ArrayColumns(pick(flat, runs, rows).reshape(*shape, width), tuple(self._places))
+        made = None if self._made is None else self._made.part(runs, rows, shape)
+        return ArrayColumns(pick(flat, runs, rows).reshape(*shape, width), [*self._places], made)
+
+    def at_times(
+        self, time: Array, lengths: npt.NDArray[np.intp], times: Array
+    ) -> TrajectoryColumns | None:
+        return None if self._made is None else self._made.at_times(time, lengths, times)
 
 
 def pick(values: Array, runs: slice, rows: Rows) -> Array:

@@ -1,4 +1,4 @@
-"""Values between the samples: cubic splines where motion is smooth, straight lines elsewhere."""
+"""Values between the samples: the motion where it is known, interpolated elsewhere."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ Array = npt.NDArray[np.float64]
 
 # A spline feels a sample k knots away less than 2^-k as much: beyond these none is felt at all.
 REACH = 64
+METHODS = ("interpolate", "cubic", "linear")
+CLAIMED = "steps"  # entry of `info` of what claims to be as exact as the steps of a simulation
+INTERPOLATED = "interpolated"  # entry of `info` where values between samples are no states
 MAY_JUMP = ("input", "residual", "force")  # kinds that are interpolated by straight lines
 
 
 def resample(run: Trajectory, times: npt.ArrayLike, method: str | None) -> Trajectory:
     """Trajectory at other times; see `Trajectory.resample`."""
-    if method not in (None, "cubic", "linear"):
-        raise InvalidArgument(f"method: '{method}' is neither 'cubic' nor 'linear'")
+    if method not in (None, *METHODS):
+        known = ", ".join(f"'{name}'" for name in METHODS)
+        raise InvalidArgument(f"method: '{method}' is none of {known}")
     asked = as_numbers("times", times)
     if asked.ndim != 1 or not len(asked):
         raise InvalidArgument(f"times: a list of times is needed, not shape {asked.shape}")
@@ -41,8 +45,37 @@ def resample(run: Trajectory, times: npt.ArrayLike, method: str | None) -> Traje
         raise InvalidArgument(f"times: they have to go one way; {time_range(run.time)}.")
     ends = forward * np.asarray(run.ended)
     lengths = np.array((forward * at <= ends[..., np.newaxis]).sum(axis=-1))
-    values = _ResampledColumns(run, forward * at, method)
-    return run.changed(time=asked, lengths=lengths, values=values)
+    values = None if method is not None else run.columns_at(at)
+    if values is not None:
+        return run.changed(time=asked, lengths=lengths, values=values)
+    between = at[~np.isin(at, run.time)]
+    if method is None and between.size and CLAIMED in run.info:
+        owner = run.column_names.owner
+        raise InvalidArgument(
+            f"{owner}: {between[0]:g} s is between its samples, and what knows the motion there "
+            "did not come with it: trajectories from files, copies and those with columns of "
+            "others, and runs that a Callback moved, have their samples alone.\n"
+            '  Remedy: ask the one that simulate returned, or method="interpolate", which is as '
+            "good as the samples are dense"
+        )
+    info = {**run.info, INTERPOLATED: True} if between.size else run.info
+    interpolated = _ResampledColumns(run, forward * at, method)
+    return run.changed(time=asked, lengths=lengths, values=interpolated, info=info)
+
+
+def resample_exact(run: Trajectory, times: npt.ArrayLike) -> Trajectory | None:
+    """Trajectory at other times, as exact as its samples; None where it does not know them."""
+    try:
+        made = resample(run, times, None)
+    except InvalidArgument:
+        return None
+    return None if INTERPOLATED in made.info else made
+
+
+def resample_picture(run: Trajectory, times: npt.ArrayLike) -> Trajectory:
+    """Trajectory at other times, exact where it knows its motion and interpolated elsewhere."""
+    exact = resample_exact(run, times)
+    return resample(run, times, METHODS[0]) if exact is None else exact
 
 
 class _ResampledColumns(TrajectoryColumns):
@@ -65,7 +98,8 @@ class _ResampledColumns(TrajectoryColumns):
     def stack(self, names: Sequence[str]) -> Array:
         samples = self._window.stack(names)
         smooth = [
-            self._method == "cubic" or (self._method is None and self._kinds[name] not in MAY_JUMP)
+            self._method == "cubic"
+            or (self._method in (None, METHODS[0]) and self._kinds[name] not in MAY_JUMP)
             for name in names
         ]
         values = interpolate(

@@ -48,9 +48,12 @@ def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
         both = [first[name], _counted_on(first, second, shared, name, follow[name])]
         return np.concatenate(both, axis=-1)
 
+    def resume(times: npt.NDArray[np.float64]) -> TrajectoryColumns | None:
+        return _pieces_at(first, second, shared, follow, times)
+
     return first.changed(
         time=time,
-        values=TrajectoryColumns((*first.batch, len(time)), compute),
+        values=TrajectoryColumns((*first.batch, len(time)), compute, resume),
         events=Later(lambda _: (*first.events, *second.events)),
         status=status,
         statuses=statuses,
@@ -115,11 +118,44 @@ def _counted_on(
     column = second[other]
     if not shared:
         return column
+    before = _counted_before(first, second, name, other)
+    return (column + before if np.any(before != 0) else column)[..., 1:]
+
+
+def _counted_before(first: Trajectory, second: Trajectory, name: str, other: str) -> Any:
+    """What the first has counted more than the second at their shared sample."""
     if first.kinds[name] == "energy" and name.rpartition(".")[2] in ACCUMULATED:
-        before = first[name][..., -1] - column[..., 0]
-        if np.any(before != 0):
-            column = column + before[..., np.newaxis]
-    return column[..., 1:]
+        return first[name][..., -1:] - second[other][..., :1]
+    return 0.0
+
+
+def _pieces_at(
+    first: Trajectory,
+    second: Trajectory,
+    shared: bool,
+    follow: Mapping[str, str],
+    times: npt.NDArray[np.float64],
+) -> TrajectoryColumns | None:
+    """Columns at other times, of the piece in which each is; None where one does not know them."""
+    forward = np.sign(second.time[-1] - first.time[0])
+    early = forward * times <= forward * first.time[-1]
+    if not shared and (forward * times[~early] < forward * second.time[0]).any():
+        return None
+    made = []
+    for piece, part in ((first, times[early]), (second, times[~early])):
+        columns = piece.columns_at(part) if part.size else None
+        if part.size and columns is None:
+            return None
+        made.append(columns)
+
+    def compute(name: str) -> Any:
+        parts = [] if made[0] is None else [made[0].get(name)]
+        if made[1] is not None:
+            counted = _counted_before(first, second, name, follow[name]) if shared else 0.0
+            parts.append(made[1].get(follow[name]) + counted)
+        return np.concatenate(parts, axis=-1)
+
+    return TrajectoryColumns((*first.batch, len(times)), compute)
 
 
 def _info(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

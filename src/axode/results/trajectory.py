@@ -32,7 +32,7 @@ from axode.results.column_checks import (
 )
 from axode.results.columns import ArrayColumns, Later, TrajectoryColumns, deferred, read_only
 from axode.results.event import Event
-from axode.results.interpolation import resample
+from axode.results.interpolation import INTERPOLATED, resample
 from axode.results.trajectory_exports import TrajectoryExports
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Trajectory(TrajectoryExports):
 
     def _stack(self) -> Array:
         values = read_only(self._columns.stack(self.names))
-        object.__setattr__(self, "_columns", ArrayColumns(values, self.names))
+        object.__setattr__(self, "_columns", ArrayColumns(values, self.names, self._columns))
         return values
 
     def changed(self, **changes: Any) -> Trajectory:
@@ -171,7 +171,7 @@ class Trajectory(TrajectoryExports):
 
     def _by_name(self, sample: Array, time: Any) -> NamedValues:
         values = {name: number(sample[..., k]) for k, name in enumerate(self.names)}
-        return NamedValues(values, self.column_names, time)
+        return NamedValues(values, self.column_names, time, INTERPOLATED in self.info)
 
     def sensitivity(self, signal: str, by: str) -> Array:
         """Derivative of a signal at all samples, of the shape of its column.
@@ -318,6 +318,10 @@ class Trajectory(TrajectoryExports):
         """Columns of the samples from one number up to another."""
         return self._columns.part(slice(None), slice(first, last), (*self.batch, last - first))
 
+    def columns_at(self, times: Array) -> TrajectoryColumns | None:
+        """Columns at other times, as exact as the samples; None where nothing knows them."""
+        return self._columns.at_times(self.time, self.lengths, times)
+
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""
         check_arguments(Trajectory.between, locals())
@@ -341,23 +345,29 @@ class Trajectory(TrajectoryExports):
     # other times -------------------------------------------------------------------------------
 
     def at(self, t: float, *, method: str | None = None) -> NamedValues:
-        """Values by name at one time [s], interpolated as `resample` does."""
+        """Values by name at one time [s], as `resample` finds them."""
         check_arguments(Trajectory.at, locals())
-        return self._by_name(self.resample([float(t)], method=method).values[..., 0, :], float(t))
+        made = self.resample([float(t)], method=method)
+        return made._by_name(made.values[..., 0, :], float(t))
 
     def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
         """Return the motion at other times.
 
-        Coordinates, speeds, energies and measures are joined by cubic splines with not-a-knot ends;
-        inputs, residuals and forces, which may jump, by straight lines, and so is a column with NaN
-        in it. Quaternions are made unit again. A sample asked for is given back to the bit.
+        A run of `simulate` goes on from the nearest samples, to its own tolerance. Trajectories
+        from files and copies of such a run do not know the motion between the samples and refuse,
+        unless a method is given. Other data is interpolated. A sample is given back to the bit.
 
         Args:
             times: In the direction of `time`, and within it [s].
-            method: "cubic" or "linear" for all columns alike.
+            method: How to interpolate: "interpolate" joins coordinates, speeds, energies and
+                measures by cubic splines with not-a-knot ends, and by straight lines inputs,
+                residuals and forces, which may jump, and columns with NaN in them; "cubic" or
+                "linear" all columns alike. Quaternions are made unit again. Nothing starts from
+                such values.
 
         Raises:
-            InvalidArgument: if a time lies outside.
+            InvalidArgument: if a time lies outside, or where the motion between the samples is not
+                known.
         """
         check_arguments(Trajectory.resample, locals())
         return resample(self, times, method)

@@ -166,8 +166,8 @@ class TrajectoryExports:
         Args:
             path: Ends in `.mcap`.
             model: What made it, for a trajectory from a file.
-            rate: Samples per second, interpolated as `resample` does; those of the run unless
-                given.
+            rate: Samples per second, interpolated where the run does not know its motion (see
+                `resample`); those of the run unless given.
             epoch: Time stamp of t = 0 [s].
             prefix: Begins the names of topics, but for `/tf`, and of the bodies' frames.
             frame: Frame of the world.
@@ -218,8 +218,8 @@ class TrajectoryExports:
         Args:
             path: Ends in `.rrd`; a window opens unless given.
             model: What made it, for a trajectory from a file.
-            rate: Samples per second, interpolated as `resample` does; those of the run unless
-                given.
+            rate: Samples per second, interpolated where the run does not know its motion (see
+                `resample`); those of the run unless given.
             signals: Columns to plot; all unless given.
             forces: Whether contact forces are drawn as arrows, and forces among the columns.
 

@@ -88,15 +88,19 @@ def inverse(
     """
     check_arguments(inverse, locals())
     from axode.problems.motions.planned_motion import PlannedMotion, solve_planned
+    from axode.results.interpolation import resample_exact
     from axode.results.trajectory import Trajectory
 
     require_model("inverse", model)
     check_parameters(model, parameters)
     conditions = Conditions.of(model, parameters=parameters)
-    lengths = None
+    lengths = wanted = None
     if isinstance(motion, Trajectory):
         if times is not None or start is not None:
             raise InvalidArgument("times, start: a Trajectory has its own; leave them out")
+        wanted = None if save_every is None else equal_times(motion.time, save_every)
+        finer = None if wanted is None else resample_exact(motion, wanted)
+        motion, wanted = (motion, wanted) if finer is None else (finer, None)
         samples, outside, _ = read_motion(model, motion, conditions, change=True)
         lengths = motion.lengths
     elif isinstance(motion, Mapping | PlannedMotion):
@@ -112,9 +116,7 @@ def inverse(
         )
     outside = _add_wrenches(model, outside, wrenches or {})
     solved = solve_forces(model, samples, outside, conditions, weights, lengths)
-    if isinstance(motion, Trajectory) and save_every is not None:
-        solved = solved.resample(equal_times(motion.time, save_every))
-    return solved
+    return solved if wanted is None else solved.resample(wanted, method="interpolate")
 
 
 # motions -----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
-from axode.problems.arguments import read_state, time_moves
+from axode.problems.arguments import read_state
 from axode.problems.assemble.assemble import assemble
 from axode.problems.assemble.closure import OPEN, allowed_residual
 from axode.problems.simulate.inputs import InputPlan, plan_input
@@ -34,8 +34,6 @@ def find_operating_point(model: Model, state: Any, conditions: Conditions) -> St
     worst = float(residual.max(initial=0.0))
     lengths = [abs(float(np.linalg.norm(q[list(four)])) - 1) for four in model.facts.quaternions]
     if not ((residual <= allowed_residual(model)).all() and max([0.0, *lengths]) <= OPEN):
-        if given.interpolated and not time_moves(model, q, given.time, conditions):
-            return assemble(model, (q, nu), **more)
         raise InvalidArgument(
             f"state: this q is open by {max([worst, *lengths]):.3g}; give the state by name, or "
             "call axode.assemble(model, state) first"

@@ -44,6 +44,7 @@ from axode.problems.tracing import TracedFunction, call_traced
 from axode.results.columns import Later
 
 if TYPE_CHECKING:
+    from axode.problems.simulate.continuing import KnownMotion
     from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
@@ -65,20 +66,29 @@ SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
 SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
 
-def record(runs: Runs, batch: tuple[int, ...], seconds: float) -> Trajectory:
-    """Make a trajectory of what the runs saved, with all columns that follow from it."""
+def record(
+    runs: Runs, batch: tuple[int, ...], seconds: float, motion: KnownMotion | None = None
+) -> Trajectory:
+    """Make a trajectory of what the runs saved, with all columns that follow from it.
+
+    Args:
+        runs: Runs that have ended.
+        batch: Shape of their batch.
+        seconds: How long they took.
+        motion: What computes their motion between the samples, if anything does.
+    """
     from axode.results.origin import Origin
     from axode.results.trajectory import Trajectory
 
     times, out, made_by = _samples(runs)
-    saved = _saved_states(runs, times, out, made_by)
+    saved = saved_states(runs, times, out, made_by)
     signals = tuple(runs.model.signals)
     lengths = runs.lengths if runs.count > 1 else np.array([len(times)])
     if batch:
         _warn_of_failures(runs.outcomes.status)
     return Trajectory(
         time=times,
-        values=RecordedColumns(saved, (*batch, len(times))),  # type: ignore[arg-type]
+        values=RecordedColumns(saved, (*batch, len(times)), motion=motion),  # type: ignore[arg-type]
         names=tuple(signal.name for signal in signals),
         units=tuple(signal.unit for signal in signals),
         kinds={signal.name: signal.kind for signal in signals},
@@ -109,7 +119,7 @@ def _samples(runs: Runs) -> tuple[Array, Array, Numbers]:
     )
 
 
-def _saved_states(runs: Runs, times: Array, out: Array, made_by: Numbers) -> SavedStates:
+def saved_states(runs: Runs, times: Array, out: Array, made_by: Numbers) -> SavedStates:
     """Saved states, closed and in the model's own speeds, both in place."""
     model, conditions = runs.model, _conditions(runs, times)
     elsewhere = _elsewhere(runs, out, made_by, conditions)

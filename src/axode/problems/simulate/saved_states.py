@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +23,14 @@ from axode.model.signals import KINDS
 from axode.problems.tracing import TracedFunction, call_traced
 from axode.results.columns import Rows, TrajectoryColumns, pick
 
+if TYPE_CHECKING:
+    from axode.problems.simulate.continuing import KnownMotion
+
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 Places = tuple[Numbers, Numbers]  # run and row of some states
 STATE = ("q", "nu", "w")
+MOST_KEPT = 16  # sets of other times at which states are kept
 NEED_INPUTS = ("contact_forces", "multipliers")
 
 
@@ -112,8 +117,17 @@ class SavedStates:
         return values
 
     def part(self, runs: slice, rows: Rows) -> SavedStates:
-        """Select some of the states; none may be described by another model."""
+        """Select some of the states; by a slice where other models describe some."""
         inputs, there = self.inputs, self.conditions
+        count, samples = self.states.shape[:2]
+        corrections = []
+        for (run, row), values in self.corrections:
+            own_run, own_row = (np.full(n, -1) for n in (count, samples))
+            own_run[runs] = np.arange(len(own_run[runs]))
+            own_row[rows] = np.arange(len(own_row[rows]))
+            kept = (own_run[run] >= 0) & (own_row[row] >= 0)
+            if kept.any():
+                corrections.append(((own_run[run[kept]], own_row[row[kept]]), values[kept]))
 
         def own(array: Array | None) -> Array | None:
             return array if array is None or array.ndim == 1 else array[runs]
@@ -123,6 +137,7 @@ class SavedStates:
             states=pick(self.states, runs, rows),
             conditions=Conditions(pick(there.t, runs, rows), own(there.p), own(there.gains)),
             inputs=pick(inputs, runs, rows) if isinstance(inputs, np.ndarray) else inputs,
+            corrections=tuple(corrections),
         )
 
 
@@ -134,14 +149,20 @@ class RecordedColumns(TrajectoryColumns):
         shape: Shape of a column.
         first: First samples of the runs, from which the balance of energies counts; those of
             `saved` unless given.
+        motion: What computes their motion between the samples, if anything does.
     """
 
     def __init__(
-        self, saved: SavedStates, shape: Sequence[int], first: SavedStates | None = None
+        self,
+        saved: SavedStates,
+        shape: Sequence[int],
+        first: SavedStates | None = None,
+        motion: KnownMotion | None = None,
     ) -> None:
         super().__init__(shape)
-        self._saved, self._first = saved, first
+        self._saved, self._first, self._motion = saved, first, motion
         self._evaluated: dict[str, Array] = {}
+        self._elsewhen: dict[bytes, RecordedColumns] = {}
 
     def _make(self, name: str) -> Array:
         signal = self._saved.model.signals.resolve(name)
@@ -175,7 +196,22 @@ class RecordedColumns(TrajectoryColumns):
         return values.reshape(*self.shape, len(names))
 
     def part(self, runs: slice, rows: Rows, shape: Sequence[int]) -> TrajectoryColumns:
-        if self._saved.corrections:
+        if not isinstance(rows, slice) and self._saved.corrections:
             return super().part(runs, rows, shape)
         first = (self._first or self._saved).part(runs, slice(0, 1))
-        return RecordedColumns(self._saved.part(runs, rows), shape, first)
+        motion = None if self._motion is None else self._motion.part(runs)
+        return RecordedColumns(self._saved.part(runs, rows), shape, first, motion)
+
+    def at_times(self, time: Array, lengths: Numbers, times: Array) -> TrajectoryColumns | None:
+        saved = self._saved
+        if self._motion is None or not np.array_equal(time, saved.conditions.t[0]):
+            return None
+        key = times.tobytes()
+        if key not in self._elsewhen:
+            states = self._motion.go_on(saved, lengths.reshape(-1), times)
+            first = (self._first or saved).part(slice(None), slice(0, 1))
+            made = RecordedColumns(states, (*self.shape[:-1], len(times)), first, self._motion)
+            if len(self._elsewhen) == MOST_KEPT:
+                self._elsewhen.pop(next(iter(self._elsewhen)))
+            self._elsewhen[key] = made
+        return self._elsewhen[key]

@@ -41,6 +41,7 @@ class Settings:
     place: Place = field(default_factory=Place)
     review: float = math.inf  # implicit steps after which their cost is compared
     singular: str = "stop"  # what to do where constraints lose rank
+    at: tuple[float, ...] = ()  # times at which states are saved, where they are not equally spaced
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, str) or self.method not in (AUTOMATIC, *METHODS):
@@ -164,6 +165,8 @@ class Settings:
     @cached_property
     def times(self) -> Array:
         """Times at which states are saved, start and end included [s]."""
+        if self.at:
+            return np.array([self.t0, *self.at])
         if self.method == "rk4":
             every = self.save_steps * self.step_size
         else:

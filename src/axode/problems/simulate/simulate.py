@@ -17,6 +17,7 @@ from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.assemble.dropped_rows import describe_missed_rows
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
+from axode.problems.simulate.continuing import KnownMotion
 from axode.problems.simulate.events import check_events
 from axode.problems.simulate.inputs import Callback, plan_input
 from axode.problems.simulate.record import record
@@ -156,7 +157,7 @@ def simulate(
             if len(begun.failed):
                 runs.end_unassembled(begun.failed)
             runs.advance(session)
-        trajectory = record(runs, batch, session.seconds)
+        trajectory = record(runs, batch, session.seconds, KnownMotion.of(task, input, begun))
         if followed is not None and not session.interrupted:
             with session.keep_results():
                 followed.compute(runs, begun, session, trajectory)

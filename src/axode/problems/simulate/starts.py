@@ -11,9 +11,9 @@ import numpy.typing as npt
 from axode.errors import AxodeError, InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import GivenState, time_moves
+from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assemble_runs
-from axode.problems.assemble.closure import OPEN, ClosureSystem, allowed_residual
+from axode.problems.assemble.closure import OPEN, allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.singular.pivots import find_smallest_pivots
@@ -90,7 +90,7 @@ def find_starts(
             for a in (start.q, start.nu)
             if a is not None
         )
-        made = Starts(_closed(model, q, conditions, start, batch), nu, p, batch)
+        made = Starts(_closed(model, q, conditions), nu, p, batch)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
         found = assemble_runs(model, flat, count, conditions, alike=alike, target=target)
@@ -149,14 +149,12 @@ def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> No
     )
 
 
-def _closed(
-    model: Model, q: Array, conditions: Conditions, start: GivenState, batch: tuple[int, ...]
-) -> Array:
-    """Configurations that are closed, those between samples of a trajectory made so.
+def _closed(model: Model, q: Array, conditions: Conditions) -> Array:
+    """Configurations that are closed.
 
     Raises:
         InvalidArgument: for a quaternion that is not of length one.
-        LoopNotClosed: for other configurations that are open.
+        LoopNotClosed: for configurations that are open.
     """
     for four in map(list, model.facts.quaternions):
         if np.abs(np.linalg.norm(q[:, four], axis=1) - 1).max() > OPEN:
@@ -168,9 +166,6 @@ def _closed(
     allowed = allowed_residual(model)
     if (residual <= allowed).all():
         return q
-    time = None if start.time is None else np.broadcast_to(start.time, batch).reshape(-1)
-    if start.interpolated and not time_moves(model, q, time, conditions):
-        return ClosureSystem(model, {}, [], conditions).close(q)
     worst, row = np.unravel_index(int(np.argmax(residual / allowed)), residual.shape)
     raise LoopNotClosed(
         model.residual_rows[row],

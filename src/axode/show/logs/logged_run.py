@@ -15,6 +15,7 @@ from axode.mechanism.scene.scene import touch_axes, touch_points
 from axode.mechanism.topology import speed_meanings
 from axode.mechanism.values.expressions import evaluate
 from axode.model.signals import CONTACT_FORCES
+from axode.results.interpolation import resample_picture
 from axode.show.motion import RunPoses, scene_with
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class LoggedRun:
                 f"a log holds one run, and the trajectory has {run.count}.\n"
                 "  Remedy: choose one with run.run(0), or write a file for each"
             )
-        run = run if rate is None else run.resample(_times(run, rate))
+        run = run if rate is None else resample_picture(run, _times(run, rate))
         moving = RunPoses(run, model)
         self._run, self.model = run, moving.model.on_cpu()
         self._order = 1 if run.time[-1] >= run.time[0] else -1

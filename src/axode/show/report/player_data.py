@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.mechanism.scene.scene import Array, touch_points
+from axode.results.interpolation import resample_picture
 from axode.show.motion import RunPoses, scene_with
 from axode.show.web.scene_data import pack_arrays, scene_data
 
@@ -43,7 +44,7 @@ def playback(
     else:
         numbers = len(names) + 7 * len(model.bodies) + 3 * len(model.scene.touches)
         fitting = max(FEWEST, int(COMPACT / (CHARACTERS * max(numbers, 1))))
-        frames = run.resample(_times(run, min(MOST, fitting) if compact else MOST))
+        frames = resample_picture(run, _times(run, min(MOST, fitting) if compact else MOST))
         scene = scene_with(model, run.parameters)
         times, poses = RunPoses(frames, model).all_poses(len(frames))
     tracks = touch_points(scene, poses)
