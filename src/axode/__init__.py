@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import NotApplicable as NotApplicable
     from axode.errors import NotAsAsked as NotAsAsked
     from axode.errors import RunsFailed as RunsFailed
+    from axode.errors import RunsInaccurateWarning as RunsInaccurateWarning
     from axode.errors import SelfCheckFailed as SelfCheckFailed
     from axode.errors import SimulationFailed as SimulationFailed
     from axode.errors import SingularConfiguration as SingularConfiguration

@@ -204,6 +204,10 @@ class RunsFailed(UserWarning):
     """Runs of a batch that could not go on; the others are as they should be."""
 
 
+class RunsInaccurateWarning(UserWarning):
+    """Runs that came to their end with an energy that is not what it must be."""
+
+
 class NotAnEquilibrium(UserWarning):
     """A linear model about a state that does not last."""
 

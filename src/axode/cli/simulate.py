@@ -96,6 +96,7 @@ def simulate(
     """
     from axode.cli.run_summaries import RunSummary
     from axode.cli.time_tables import ENDINGS, LOGS
+    from axode.results.inaccuracy import INACCURATE_TEXT
 
     check_writable(out, (*ENDINGS, *LOGS))
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
@@ -128,6 +129,8 @@ def simulate(
     if run is not None and run.status == "interrupted":
         typer.echo("interrupted; what was computed is kept", err=True)
         raise typer.Exit(INTERRUPTED)
+    if run is not None and INACCURATE_TEXT in run.status:
+        raise typer.Exit(1)
 
 
 def _kept(out: Path | None) -> str:

@@ -76,7 +76,7 @@ def show_sweep(made: Sweep, files: list[Path]) -> None:
     info, units = made.info, made.info.get("units", {})
     over = ", ".join(f"{n} ({len(a)})" for n, a in made.axes.items()) or ", ".join(made.samples)
     entries = [("over", over)] if over else []
-    entries += [("ended", ", ".join(f"{runs} {text}" for text, runs in made.statuses.items()))]
+    entries += [("ended", made.endings)]
     computed, seconds = info["computed"], max(info["seconds"], 1e-9)
     rate = f"{count(computed, 'run')}, {computed / seconds:,.0f} per second"
     entries += [("computed", rate if computed else "nothing: the store has all rows")]
@@ -104,6 +104,7 @@ def summarize(made: Sweep, files: list[Path]) -> dict[str, Any]:
         "shape": list(made.batch),
         "swept": list(made.samples),
         "statuses": dict(made.statuses),
+        "ended": made.endings,
         "outputs": {name: _statistics(made, name) for name in made},
         "info": dict(made.info),
         "files": [str(path) for path in files],

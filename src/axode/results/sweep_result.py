@@ -15,6 +15,7 @@ from axode.errors import InvalidArgument, shortened
 from axode.names import Names
 from axode.results.arrow import require_pandas, require_pyarrow
 from axode.results.column_checks import count as counted
+from axode.results.inaccuracy import INACCURATE_TEXT, describe_endings
 from axode.results.row_texts import RowTexts
 from axode.results.sweep_arrays import (
     NOT_COMPUTED,
@@ -151,6 +152,12 @@ class Sweep(Mapping[str, Any]):
         if not self._statuses:
             self._statuses = self._own_status().counts()
         return self._statuses
+
+    @property
+    def endings(self) -> str:
+        """How often runs ended in each way, and how far energies of inaccurate ones are off."""
+        reasons = self.reasons.texts if INACCURATE_TEXT in self.statuses else ()
+        return describe_endings(self.statuses, reasons)
 
     @cached_property
     def status(self) -> RowTexts:
@@ -341,8 +348,8 @@ class Sweep(Mapping[str, Any]):
         over = " x ".join(f"{name} ({len(a)})" for name, a in self.axes.items())
         if not over and len(self.samples):
             over = ", ".join(self.samples)
-        ended = ", ".join(f"{runs} {words}" for words, runs in self.statuses.items())
-        lines = [f"Sweep({counted(self.runs, 'run')}{' over ' + over if over else ''}: {ended})"]
+        over = f" over {over}" if over else ""
+        lines = [f"Sweep({counted(self.runs, 'run')}{over}: {self.endings})"]
         if self.rows is not None:
             return "\n".join([*lines, *self._lines()])
         for name in self.arrays:

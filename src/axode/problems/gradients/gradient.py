@@ -22,6 +22,7 @@ from axode.problems.session import Session
 from axode.problems.simulate.inputs import is_cut
 from axode.problems.simulate.starts import Starts
 from axode.problems.simulate.step_log import StepLog
+from axode.problems.steps.audit import warn_of_inaccuracy
 
 Array = npt.NDArray[np.float64]
 
@@ -179,13 +180,14 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
         cost.events,
         () if cost.measured is None else cost.measured.shape[:-2],
     )
-    totals, ended, count = [], [], len(runs.starts.q)
+    totals, ended, off, count = [], [], [], len(runs.starts.q)
     for numbers in runs.parts():
         session.begin(len(numbers), numbers[0] / count, len(numbers) / count)
         log = StepLog(cost.grid, backwards=True, target=cost.settings.place.target)
         run = runs.run(log, session, numbers)
         totals.append(Backward(run, cost.ends, of, session).compute())
         ended.append(run.ended)
+        off.append(run.runs.outcomes.inaccuracies)
     whole = _Whole(runs, Totals.joined(totals), np.concatenate(ended))
     if runs.starts.batch and not whole.ended.all():
         warnings.warn(
@@ -193,6 +195,7 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
             RunsFailed,
             stacklevel=4,
         )
+    warn_of_inaccuracy(np.concatenate(off))
     return whole
 
 

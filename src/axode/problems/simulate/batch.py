@@ -19,7 +19,7 @@ from axode.problems.singular.other_models import ROUNDED_PIVOT, is_rounded
 from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import rollout_of
 from axode.problems.steps.methods import EXPLICIT
-from axode.problems.steps.step_acceptance import FINISHED, RUNNING
+from axode.problems.steps.step_acceptance import EVENT, FINISHED, INACCURATE, RUNNING
 from axode.problems.steps.stiffness import stiff_slope
 from axode.problems.tracing import TracedFunction, call_traced, compile_tape
 
@@ -36,6 +36,7 @@ class Outcomes:
         status: Status of each; RUNNING until it has ended.
         time: When it ended [s].
         cause: The event that stopped it, or what made it fail; text.
+        inaccuracy: How far its energy is off, relative to its largest one; zero if that passes.
         last: Its state then, (runs, size).
         model: Number of the model whose speeds that state is in.
     """
@@ -44,12 +45,18 @@ class Outcomes:
         self.status = np.full(count, RUNNING, dtype=np.intp)
         self.time = np.zeros(count)
         self.cause = np.full(count, "", dtype=object)
+        self.inaccuracy = np.zeros(count)
         self.last = np.zeros((count, size))
         self.model = np.zeros(count, dtype=np.intp)
 
+    @property
+    def inaccuracies(self) -> Array:
+        """How far energies of runs that came to an end are off; zero where that passes."""
+        return np.where(np.isin(self.status, (FINISHED, EVENT)), self.inaccuracy, 0.0)
+
     def keep(self, members: Numbers, others: Outcomes, model: int) -> None:
         """Keep how some of the runs ended elsewhere, with another model."""
-        for name in ("status", "time", "cause", "last"):
+        for name in ("status", "time", "cause", "inaccuracy", "last"):
             getattr(self, name)[members] = getattr(others, name)
         self.model[members] = model
 
@@ -128,7 +135,8 @@ class Batch(CompiledRuns):
             if self.log is not None:
                 self.log.end()
             status = self.buffers["status"][:, 0]
-            self.resolve(np.flatnonzero(self._open & (status == FINISHED)), FINISHED)
+            done = (status == FINISHED) | (status == INACCURATE)
+            self.resolve(np.flatnonzero(self._open & done), FINISHED)
             others = np.flatnonzero(self._open & (status != RUNNING))
             if others.size:
                 stopped(self, others)
@@ -162,6 +170,8 @@ class Batch(CompiledRuns):
         ended.status[runs], ended.cause[runs] = status, cause
         ended.time[runs] = self.buffers["t"][runs, 0] if t is None else t
         ended.last[runs] = self.state(runs) if at is None else at
+        if "inaccuracy" in self.buffers:
+            ended.inaccuracy[runs] = self.buffers["inaccuracy"][runs, 0]
         self._open[runs] = False
         self.buffers["status"][runs, 0] = status
 

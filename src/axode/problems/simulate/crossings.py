@@ -140,6 +140,8 @@ class Probe:
             row = row + due
         batch.buffers["index"][runs, 0] = row
         self.go_to(end)
+        if "inaccuracy" in self.now:
+            batch.buffers["inaccuracy"][runs] = self.now["inaccuracy"][: len(runs)]
         batch.resolve(runs, EVENT, cause, self.state, end)
 
 

@@ -27,12 +27,14 @@ from axode.problems.singular.other_models import (
 )
 from axode.problems.singular.passing import release_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
-from axode.problems.steps.compiled import tape_of
+from axode.problems.steps.audit import warn_of_inaccuracy
+from axode.problems.steps.compiled import is_audited, tape_of
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.step_acceptance import (
     CHATTERING,
     EVENT,
     FINISHED,
+    INACCURATE,
     LEFT,
     NOT_FINITE,
     RUNNING,
@@ -42,6 +44,7 @@ from axode.problems.steps.step_acceptance import (
 )
 from axode.problems.tracing import TracedFunction, call_traced
 from axode.results.columns import Later
+from axode.results.inaccuracy import INACCURATE_TEXT, describe_inaccuracy
 
 if TYPE_CHECKING:
     from axode.problems.simulate.continuing import KnownMotion
@@ -60,6 +63,7 @@ STATUS_WORDS = {
     SINGULAR: "failed: singular configuration",
     UNASSEMBLED: "failed: not assembled",
     CHATTERING: "failed: chattering",
+    INACCURATE: INACCURATE_TEXT,
 }
 FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED, CHATTERING)
 SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
@@ -86,6 +90,7 @@ def record(
     lengths = runs.lengths if runs.count > 1 else np.array([len(times)])
     if batch:
         _warn_of_failures(runs.outcomes.status)
+    warn_of_inaccuracy(runs.outcomes.inaccuracies)
     return Trajectory(
         time=times,
         values=RecordedColumns(saved, (*batch, len(times)), motion=motion),  # type: ignore[arg-type]
@@ -248,13 +253,17 @@ def _callback_inputs(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
 
 def _statuses(ended: Outcomes) -> Later:
     """Words for how each run ended, made when they are first read."""
-    status, cause, time = ended.status, ended.cause, ended.time
+    status, cause, time, off = ended.status, ended.cause, ended.time, ended.inaccuracies
 
     def make(_: Trajectory) -> tuple[str, ...]:
         words = np.array([STATUS_WORDS.get(code, "") for code in range(max(STATUS_WORDS) + 1)])
         texts = words.astype(object)[status]
         event = status == EVENT
         texts[event] += " '" + cause[event] + "'"
+        doubtful = off > 0
+        texts[doubtful & ~event] = ""
+        texts[doubtful & event] += ", "
+        texts[doubtful] += f"{INACCURATE_TEXT}: " + describe_inaccuracy(off[doubtful])
         failed = np.isin(status, FAILED)
         texts[failed] += np.char.mod(" at t = %.6g s, ", time[failed]) + cause[failed]
         return tuple(texts.tolist())
@@ -303,6 +312,7 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
         "runs": runs.count,
         "steps": int(runs.steps.sum()),
     }
+    info["energy_tolerance"] = s.energy_tolerance if is_audited(runs.model) else None
     if s.place.target != "cpu":
         info |= {"target": s.place.target, "precision": s.place.precision}
     if s.method == "rk4":

@@ -53,6 +53,8 @@ KEPT_BUFFERS = (
     "h",
     "steps",
     "rejected",
+    "audit",
+    "audit_next",
 )  # where a run changes its model or method
 
 

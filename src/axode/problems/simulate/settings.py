@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, UnknownName
 from axode.problems.arguments import number
+from axode.problems.steps.audit import energy_rounding, energy_tolerance
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, METHODS
 
@@ -124,6 +125,8 @@ class Settings:
             "atol": self.atol,
             "rows": len(self.times),
             "longest": abs(self.duration),
+            "energy_tolerance": self.energy_tolerance,
+            "energy_rounding": energy_rounding(self.place.precision),
         }
         if self.method == "rk4":
             numbers |= {
@@ -137,6 +140,11 @@ class Settings:
     def t_end(self) -> float:
         """Time at the end [s]."""
         return self.t0 + self.duration
+
+    @property
+    def energy_tolerance(self) -> float:
+        """Error of the balance of energy that passes, relative to the largest energy of a run."""
+        return energy_tolerance(self.rtol if self.adaptive else None)
 
     @property
     def direction(self) -> float:

@@ -23,6 +23,7 @@ from axode.model.model import Model
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.adaptive import Gathering
+from axode.problems.steps.audit import audited
 from axode.problems.steps.methods import IMPLICIT, METHODS
 from axode.problems.steps.rates import INSIDE, INWARDS, Dynamics
 from axode.problems.tracing import MAX_NUMBERS
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 TARGETS = ("cpu", "cuda")
 MAX_STEPS_IN_SINGLE = 2**24  # beyond, whole numbers of single precision have gaps
 MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thread
+ENERGY = "energy"  # function of a model
 EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported, explicit ones
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 INWARDS_IN_SINGLE = 5e-7  # of the time: the same of breaks
@@ -282,7 +284,13 @@ def program_of(
 ) -> Program:
     """Make the steps of a model, which save states or gather numbers."""
     slopes = None if method in EXPORTED else tape_of(model, JACOBIAN)
-    return METHODS[method](replace(d, rate_jacobian=slopes), gathering)
+    program = METHODS[method](replace(d, rate_jacobian=slopes), gathering)
+    return audited(program, d, tape_of(model, ENERGY)) if is_audited(model) else program
+
+
+def is_audited(model: Model) -> bool:
+    """Return whether a model knows its energy; one from a file may not."""
+    return ENERGY in model.functions
 
 
 def compiled(

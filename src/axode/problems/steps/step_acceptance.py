@@ -13,6 +13,7 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.problems.steps.rates import Dynamics
 
 RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF, UNASSEMBLED = range(9)
+INACCURATE = 9  # at its end, with an energy that is not what it must be
 CHATTERING = 10  # steps that fail again and again lead nowhere
 FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
 FLIPPED = -1.0  # value of `near` where a pivot changes its sign inside a step

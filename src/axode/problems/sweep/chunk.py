@@ -23,13 +23,21 @@ from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.starts import find_starts
 from axode.problems.steps.compiled import tape_of
-from axode.problems.steps.step_acceptance import FINISHED, RUNNING, SINGULAR, STIFF, UNASSEMBLED
+from axode.problems.steps.step_acceptance import (
+    FINISHED,
+    INACCURATE,
+    RUNNING,
+    SINGULAR,
+    STIFF,
+    UNASSEMBLED,
+)
 from axode.problems.sweep.accumulate import Output, Outputs
 from axode.problems.sweep.gpu_rows import numbers_there
 from axode.problems.sweep.sweep_rows import SweepRows
-from axode.problems.sweep.sweep_runs import SweepRuns, SweepTask, names_forces
+from axode.problems.sweep.sweep_runs import SweepBatch, SweepRuns, SweepTask, names_forces
+from axode.results.inaccuracy import describe_inaccuracy
 from axode.results.row_texts import RowTexts
-from axode.runtime.resident_buffers import ResidentBuffers
+from axode.runtime.resident_buffers import ResidentBuffers, read_rows
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -144,6 +152,7 @@ class ChunkResult:
             self,
             values=np.where(left[:, np.newaxis], other.values, self.values),
             status=np.where(left, other.status, self.status),
+            reasons=self.reasons.replaced(other.reasons),
             left=None,
         )
 
@@ -238,7 +247,7 @@ class PreparedJob:
         else:
             values = batch.buffers["made"]
             codes = batch.buffers["status"][:, 0].astype(np.int8)
-            unfinished = np.flatnonzero(codes != FINISHED)
+            unfinished = np.flatnonzero((codes != FINISHED) & (codes != INACCURATE))
             if unfinished.size:
                 values[unfinished] = np.nan
             if members is not None:
@@ -248,7 +257,8 @@ class PreparedJob:
                 values[members], codes[members] = some, codes_of_some
             left = np.isin(codes, (SINGULAR, STIFF)) if self._leaves else None
         seconds = begun.seconds + time.perf_counter() - began
-        made = begun.first, values, codes, begun.reasons, left, process_name(), seconds, counts
+        reasons = begun.reasons.replaced(_inaccuracies(batch, members, count))
+        made = begun.first, values, codes, reasons, left, process_name(), seconds, counts
         return ChunkResult(*made, begun.notices)
 
     def _advance(self, begun: Begun, session: Session, members: Numbers | None) -> SweepRuns:
@@ -283,6 +293,18 @@ class PreparedJob:
         if job.input is not None:
             task = replace(task, plan=plan_input(model, job.sources.input, speeds))
         return replace(task, functions=job.sources.outputs.trace(model, speeds))
+
+
+def _inaccuracies(batch: SweepBatch, members: Numbers | None, count: int) -> RowTexts:
+    """Describe how far energies of inaccurate runs are off, by place among so many rows."""
+    buffers, summary = batch.buffers, batch.summary
+    there = isinstance(buffers, ResidentBuffers) and not buffers.was_read("status")
+    if there and summary is not None and not summary.counts[INACCURATE]:
+        return RowTexts.from_rows(count, {})  # without fetching the status of all runs
+    rows = np.flatnonzero(buffers["status"][:, 0] == INACCURATE)
+    texts = describe_inaccuracy(read_rows(buffers, "inaccuracy", rows)[:, 0]) if rows.size else ()
+    places = rows if members is None else members[rows]
+    return RowTexts.from_rows(count, dict(zip(places.tolist(), texts, strict=True)))
 
 
 def process_name() -> str:

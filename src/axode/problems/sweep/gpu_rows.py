@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from axode.problems.steps.compiled import Place
-from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING
+from axode.problems.steps.step_acceptance import FINISHED, INACCURATE, LEFT, RUNNING
 from axode.runtime import staging
 from axode.runtime.device import MemoryGuard, cupy
 from axode.runtime.launch import STATUSES, Summary
@@ -39,7 +39,8 @@ def numbers_there(
         status = np.broadcast_to(np.int8(FINISHED), columns.shape[1:])
     else:
         status = buffers.there("status")[:, 0].astype(np.int8) if here is None else cp.asarray(here)
-        columns = cp.where(status == FINISHED, columns, np.nan)
+        ended = (status == FINISHED) | (status == INACCURATE)
+        columns = cp.where(ended, columns, np.nan)
     if columns.dtype != np.float64:
         columns = columns.astype(np.float64)
     cp.cuda.get_current_stream().synchronize()  # they are copied on another one

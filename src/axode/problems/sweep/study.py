@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from axode.problems.steps.compiled import tape_of
+from axode.problems.steps.compiled import is_audited, tape_of
 from axode.problems.sweep.accumulate import Output
 from axode.problems.sweep.chunk import SweepJob
 from axode.problems.sweep.column_units import column_units
@@ -46,6 +46,7 @@ class Study:
             "model": job.model.name,
             "runs": self.rows.count,
             **settings.steps_taken(),
+            "energy_tolerance": settings.energy_tolerance if is_audited(job.model) else None,
             "target": settings.place.target,
             "precision": settings.place.precision,
             "units": column_units(job.model, job.outputs, self.rows.samples.groups),

@@ -15,6 +15,7 @@ from axode.model.model import Model
 from axode.problems.arguments import require_model, start_time
 from axode.problems.session import Session, check_on_interrupt
 from axode.problems.simulate.settings import Settings
+from axode.problems.steps.audit import warn_of_inaccurate
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC
 from axode.problems.sweep.accumulate import check_outputs
@@ -29,6 +30,7 @@ from axode.problems.sweep.engines import Tally, check_executor, compute_elsewher
 from axode.problems.sweep.samples import Group
 from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows, plan_rows
+from axode.results.inaccuracy import INACCURATE_TEXT, largest_inaccuracy
 from axode.runtime.arrays import check_library
 from axode.runtime.device import cupy
 
@@ -147,6 +149,9 @@ def sweep(
     try:
         made = _compute(collector, executor, session)
         made.library = asarray
+        if not session.interrupted and INACCURATE_TEXT in made.statuses:
+            worst = largest_inaccuracy(made.reasons.texts)
+            warn_of_inaccurate(made.statuses[INACCURATE_TEXT], made.runs, worst)
         kept = "" if store is None else f" and in '{store}'; the same call computes the rest"
         result: Sweep = session.deliver(made, on_interrupt, kept)
     finally:

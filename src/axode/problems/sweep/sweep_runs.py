@@ -220,8 +220,9 @@ class SweepRuns:
     def _deliver(self, batch: SweepBatch) -> None:
         """Keep what a batch has done."""
         if batch is not self.first:
-            for name in ("status", "made", self.task.counter):
-                write_rows(self.first.buffers, name, batch.members, batch.buffers[name])
+            for name in ("status", "made", self.task.counter, "inaccuracy"):
+                if name in batch.buffers:
+                    write_rows(self.first.buffers, name, batch.members, batch.buffers[name])
 
     def _find_models(self, batch: SweepBatch) -> Iterator[tuple[Model, Numbers, float]]:
         """Choose models for runs that stopped: which runs, and how small pivots may become."""
