@@ -351,3 +351,28 @@ def test_a_state_has_the_energies_that_functions_of_it_have():
     kinetic, potential = cart().energy(state)
     assert state["kinetic"] == kinetic > 0
     assert state["potential"] == potential
+
+
+@pytest.mark.parametrize(
+    "name", ["kinetic", "potential", "pin", "pole.twice", "t", "pi", "left.torque", "nonsense"]
+)
+@pytest.mark.parametrize("place", ["final", "running", "outputs", "events"])
+def test_a_name_alone_means_what_it_means_in_a_formula(place, name):
+    """`Cost(final="kinetic")` was refused, and `"kinetic**2"` was not."""
+
+    def value(text):
+        options = {"start": {"pin": 0.1, "pin.rate": 0.3}, "step": STEP}
+        if place == "outputs":
+            return float(ax.sweep(cart(), DURATION, outputs={"x": ("last", text)}, **options)["x"])
+        if place == "events":
+            event = ax.Event("x", text)
+            return len(ax.simulate(cart(), DURATION, start=options["start"], events=event).events)
+        return float(ax.Cost(cart(), DURATION, **{place: text}, **options).value())
+
+    try:
+        expected = value(f"{name} + 0*t")
+    except ax.AxodeError:
+        with pytest.raises(ax.AxodeError):
+            value(name)
+    else:
+        assert value(name) == pytest.approx(expected, rel=1e-12)

@@ -65,8 +65,11 @@ def name_or_function(model: Model, given: Any, what: str, *, inputs: bool = Fals
         what: What it is for, for error messages.
         inputs: Whether a formula may depend on inputs.
     """
-    if not isinstance(given, str) or NAME.fullmatch(given) or model.signals.names().matching(given):
+    if not isinstance(given, str) or model.signals.names().matching(given):
         return given
+    alone = (TIME, *model.parameters, *CONSTANTS)
+    if NAME.fullmatch(given) and given not in alone:
+        return given  # unknown here: who asked has further names, or refuses it
     formula = parse_formula(model, given, what, inputs=inputs)
     return formula if callable(formula) else lambda state: state.evaluate(formula, {})
 

@@ -282,8 +282,8 @@ def _function(model: Model, given: Any, what: str, *, inputs: bool) -> Any:
     made = name_or_function(model, given, what, inputs=inputs)
     if callable(made):
         return made
-    kinds = (*STATE_KINDS, "input") if inputs else STATE_KINDS
-    full = model.signals.resolve(made, *kinds).name
+    known = model.signals.step_names if inputs else model.signals.state_names
+    full = known.resolve(made)
     return lambda s: s[full]
 
 
