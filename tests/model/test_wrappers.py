@@ -263,6 +263,47 @@ def test_errors_reach_users_of_compiled_programs(jax, monkeypatch):
 # what is refused ----------------------------------------------------------------------------------
 
 
+def test_tensors_are_real_and_dense(torch):
+    """Imaginary parts were lost; other tensors raised errors of PyTorch's own."""
+    m = model()
+    f = m.torch_function("energy")
+    q = torch.from_numpy(m.home) + 0.1
+    plain = q.clone().requires_grad_()
+    negated = torch.complex(q, -q).conj().imag.detach().requires_grad_()  # a view of -(-q)
+    assert negated.is_neg() and torch.equal(f(negated), f(plain))
+    weights = torch.tensor([2.0, -3.0], dtype=torch.float64)
+    views = torch.complex(weights, -weights).conj().imag
+    (expected,) = torch.autograd.grad(f(plain), plain, weights)
+    (found,) = torch.autograd.grad(f(negated), negated, views)
+    assert torch.equal(found, expected) and expected.any()
+    bad = [torch.complex(q, q), q.to_sparse(), q.float().to_mkldnn(), m.home + 1j, [1j] * len(q)]
+    bad += [
+        torch.nested.nested_tensor([q, q]),
+        torch.quantize_per_tensor(q.float(), 0.1, 0, torch.quint8),
+    ]
+    for given in (*bad, {"theta3": torch.tensor(1j)}):
+        with pytest.raises(ax.InvalidArgument, match=r"q: expected numbers, got .*(\n.*)*dense"):
+            f(given)
+    with pytest.raises(ax.InvalidArgument, match=r"are of torch\.float8_e4m3fn and"):
+        f(q.float().to(torch.float8_e4m3fn), torch.zeros(3, dtype=torch.float64))
+    with pytest.raises(ax.InvalidArgument, match="the tensors are on meta; move them to the CPU"):
+        f(q.to("meta"))
+
+
+def test_arrays_are_real(jax):
+    """Complex numbers ended in KeyError: 18."""
+    m = model()
+    f = m.jax_function("energy")
+    for given in (m.home + 1j, jax.numpy.asarray(m.home + 1j), jax.random.key(0), {"theta3": 1j}):
+        for call in (f, jax.jit(f)) if not isinstance(given, dict) else (f,):
+            with pytest.raises(ax.InvalidArgument, match="q: expected numbers, got"):
+                call(given)
+    with pytest.raises(
+        ax.InvalidArgument, match=r"axes do not fit together: 'q' \(3,\), 'nu' \(2,"
+    ):
+        f(np.zeros((3, 6)), np.zeros((2, 3)))
+
+
 def test_what_is_refused(torch, monkeypatch):
     m = model()
     f = m.torch_function("energy")

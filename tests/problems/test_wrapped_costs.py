@@ -99,6 +99,8 @@ def test_what_is_refused(monkeypatch):
         cost().torch_function("kd")
     with pytest.raises(ax.InvalidArgument, match="kp: expected numbers, got 'fast'"):
         f("fast", 2.0, 3.0)
+    with pytest.raises(ax.InvalidArgument, match=r"M: expected numbers, got .*real"):
+        f(1.0, np.array(2.0 + 1j), 3.0)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ax.NotApplicable, match="tensors need PyTorch"):
         f(1.0, 2.0, 3.0)

@@ -76,7 +76,12 @@ def test_each_session_has_a_token_of_its_own(viewer: Any) -> None:
         assert len(other.url.partition("token=")[2]) >= 20
 
 
-@pytest.mark.parametrize("path", ["/", "/index.html", "/?token=guess", "/?token="])
+WRITTEN_OTHERWISE = ["/%2e", "/.%2f", "/%5c", "/%69ndex.html", "/%2findex.html", "/./%2E/?"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/index.html", "/?token=guess", "/?token=", *WRITTEN_OTHERWISE]
+)
 def test_a_page_without_the_token_is_not_served(viewer: Any, path: str) -> None:
     status, headers = get(viewer, path)
     assert status == 403 and "Set-Cookie" not in headers

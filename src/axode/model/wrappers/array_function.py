@@ -153,4 +153,6 @@ def as_array(name: str, value: Any, convert: Callable[[Any], Any]) -> Any:
     try:
         return convert(value)
     except (TypeError, ValueError):
-        raise InvalidArgument(f"{name}: expected numbers, got {shortened(value)}") from None
+        raise InvalidArgument(
+            f"{name}: expected numbers, got {shortened(value)}; arrays are real and dense"
+        ) from None

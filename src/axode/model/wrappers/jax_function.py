@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from axode.errors import NotApplicable
+from axode.errors import InvalidArgument, NotApplicable
 from axode.model.wrappers.array_function import ArrayFunction, Names
 from axode.model.wrappers.jax_calls import foreign_call, number_of
 
@@ -24,6 +24,19 @@ def import_jax() -> Any:
     except ImportError:
         raise NotApplicable("arrays of JAX need the package: pip install 'axode[jax]'") from None
     return jax
+
+
+def real_array(value: Any) -> Any:
+    """Array of JAX of real numbers.
+
+    Raises:
+        TypeError: for complex numbers, keys and texts.
+    """
+    jnp = import_jax().numpy
+    array = jnp.asarray(value)
+    if jnp.iscomplexobj(array) or not (jnp.isdtype(array.dtype, ("numeric", "bool"))):
+        raise TypeError
+    return array
 
 
 class JaxFunction:
@@ -58,9 +71,16 @@ class JaxFunction:
 
         given = source.ordered(arguments, named, t, parameters)
         arrays = [
-            source.vector(name, value, jnp.asarray, stack)
+            source.vector(name, value, real_array, stack)
             for name, value in zip(source.arguments, given, strict=True)
         ]
+        try:
+            np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        except ValueError:
+            given = {n: a.shape[:-1] for n, a in zip(source.arguments, arrays, strict=True)}
+            listed = ", ".join(f"'{name}' {shape}" for name, shape in given.items())
+            message = f"{source.name}: the batch axes do not fit together: {listed}"
+            raise InvalidArgument(message) from None
         dtype = jnp.result_type(0.0, *arrays)
         result = _bind(source, "value", (), [array.astype(dtype) for array in arrays])
         if source.name == "contact_forces":

@@ -56,7 +56,7 @@ class TorchFunction:
         like = common_type(torch, given)
 
         def convert(value: Any) -> Any:
-            return torch.as_tensor(value, **like)
+            return dense_tensor(torch, value, like)
 
         def stack(values: list[Any]) -> Any:
             return torch.stack(torch.broadcast_tensors(*values), dim=-1)
@@ -69,22 +69,43 @@ class TorchFunction:
         return _without_unknown(torch, source, result)
 
 
+def dense_tensor(torch: Any, value: Any, like: dict[str, Any]) -> Any:
+    """Tensor of real numbers, of a type and on a device.
+
+    Raises:
+        TypeError: for complex numbers, whose imaginary parts would be lost, and for tensors that
+            are sparse, nested or quantized.
+    """
+    if isinstance(value, torch.Tensor):
+        plain = value.layout == torch.strided and not (value.is_nested or value.is_quantized)
+        if not plain or value.is_complex():
+            raise TypeError
+    elif np.iscomplexobj(value):
+        raise TypeError
+    return torch.as_tensor(value, **like).resolve_neg()
+
+
 def common_type(torch: Any, given: Sequence[Any]) -> dict[str, Any]:
     """Type and device of all tensors among what was given.
 
     Raises:
-        InvalidArgument: for tensors in different places.
+        InvalidArgument: for tensors in different places, or of types without a common one.
     """
     parts = (value.values() if isinstance(value, Mapping) else [value] for value in given)
     found = [x for part in parts for x in part if isinstance(x, torch.Tensor)]
     floating = [x.dtype for x in found if x.dtype.is_floating_point]
     dtype = floating[0] if floating else torch.float64
     for other in floating[1:]:
-        dtype = torch.promote_types(dtype, other)
+        try:
+            dtype = torch.promote_types(dtype, other)
+        except RuntimeError:
+            raise InvalidArgument(f"the tensors are of {dtype} and {other}; convert one") from None
     devices = {x.device for x in found}
     if len(devices) > 1:
         listed = " and ".join(sorted(map(str, devices)))
         raise InvalidArgument(f"the tensors are on {listed}; move them to one device")
+    if not {x.type for x in devices} <= {"cpu", "cuda"}:
+        raise InvalidArgument(f"the tensors are on {devices.pop()}; move them to the CPU or a GPU")
     return {"dtype": dtype, "device": devices.pop() if devices else "cpu"}
 
 
@@ -121,7 +142,7 @@ def _forward(source: ArrayFunction, kind: str, names: tuple[Names, ...], *tensor
     torch = import_torch()
     like = tensors[0]
     if not like.is_cuda:
-        arrays = [x.detach().double().numpy() for x in tensors]
+        arrays = [x.detach().resolve_neg().double().numpy() for x in tensors]
         found = source.call(kind, names, arrays)
         return torch.from_numpy(np.asarray(found)).to(like.dtype)
     if source.model.target != "cuda":

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.wrappers.array_function import as_array
-from axode.model.wrappers.jax_function import import_jax
-from axode.model.wrappers.torch_function import common_type, import_torch
+from axode.model.wrappers.jax_function import import_jax, real_array
+from axode.model.wrappers.torch_function import common_type, dense_tensor, import_torch
 from axode.problems.gradients.gradient import gradient
 from axode.problems.gradients.variables import read_variables
 from axode.problems.simulate.inputs import Sampled
@@ -78,7 +78,7 @@ class TorchCost(WrappedCost):
         given = self.ordered(values, named)
         like = common_type(torch, given)
         tensors = [
-            as_array(name, value, lambda value: torch.as_tensor(value, **like))
+            as_array(name, value, lambda value: dense_tensor(torch, value, like))
             for name, value in zip(self.names, given, strict=True)
         ]
         differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
@@ -86,7 +86,7 @@ class TorchCost(WrappedCost):
 
 
 def _arrays(tensors: Sequence[Any]) -> list[Array]:
-    return [x.detach().double().numpy(force=True) for x in tensors]
+    return [x.detach().resolve_neg().double().numpy(force=True) for x in tensors]
 
 
 @cache
@@ -175,7 +175,7 @@ class JaxCost(WrappedCost):
         """Evaluate the cost."""
         jnp = import_jax().numpy
         given = [
-            as_array(name, value, jnp.asarray)
+            as_array(name, value, real_array)
             for name, value in zip(self.names, self.ordered(values, named), strict=True)
         ]
         dtype = jnp.result_type(0.0, *given)

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 RELEASED = "axode-key-released"  # what the page asks for when a key comes up
 # Viser tells that a key goes down, not that it comes up.
@@ -92,11 +92,21 @@ class Guard:
 
 
 def _is_page(path: str) -> bool:
-    return urlsplit(path).path.strip("/.") in ("", "index.html")
+    return _file(path) in ("", "index.html")
 
 
 def _is_release(path: str) -> bool:
-    return urlsplit(path).path.strip("/.") == RELEASED
+    return _file(path) == RELEASED
+
+
+def _file(path: str) -> str:
+    """The file that an address means, however it is written."""
+    parts = unquote(urlsplit(path).path).replace("\\", "/").split("/")
+    return "/".join(part for part in parts if part not in ("", "."))
+
+
+def _is_html(response: Any) -> bool:
+    return "html" in response.headers.get("Content-Type", "")
 
 
 def _add_script(response: Any) -> None:
@@ -144,7 +154,9 @@ def _asking(guard: Guard, process_request: Callable[..., Any] | None) -> Callabl
                 guard.on_release()
             return connection.respond(http.HTTPStatus.NO_CONTENT, "")
         response = process_request(connection, request) if process_request else None
-        if response is not None and _is_page(request.path):
+        if response is not None and (_is_page(request.path) or _is_html(response)):
+            if not guard.is_known(request.headers, request.path):
+                return connection.respond(http.HTTPStatus.FORBIDDEN, _WORDS)
             guard.hand_out(response.headers)
             _add_script(response)
         return response
