@@ -98,6 +98,7 @@ def test_costs_of_nothing_and_wrong_functions(lever):
     refused("duration: expected a number of seconds", cost_of, lever, "long")
     text = "input: a Callback runs in Python and cannot be differentiated"
     refused(text, cost_of, lever, input=ax.Callback(lambda t, s: [0.0]))
+    refused("'mass': an array without values", cost_of(lever).value, {"mass": []})
     refused("'mass': must be finite", cost_of(lever).value, {"mass": np.nan})
     refused("'mass': expected numbers, got 'heavy'", cost_of(lever).value, {"mass": "heavy"})
 

@@ -204,6 +204,7 @@ def test_motors_saturate(given, sign: float):
 WRONG = [
     ({"rail.farce": 1.0}, r"no input 'rail\.farce'.*\n.*Did you mean 'rail\.force'"),
     ({"rail.force": np.nan}, r"'rail\.force': every number must be finite"),
+    (np.full(1, 1j), "input: expected numbers, got array.*complex"),
     ([np.inf], r"'rail\.force': every number must be finite"),
     ([1.0, 2.0], r"expected 1 numbers \(rail\.force\), got shape \(2,\)"),
     (3.0, r"expected 1 numbers"),

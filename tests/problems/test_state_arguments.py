@@ -140,6 +140,7 @@ def test_a_state_brings_its_time_and_parameters():
         ((1.0, 2.0), "expected coordinates, speeds and measures by name, arrays q"),
         (([0.1] * 3, [0.0], [0.0]), "of sizes 3 and 1 is needed, got"),
         (([np.nan] * 3, [0.0]), "every number must be finite"),
+        ((np.zeros(3) + 1j, [0.0]), "expected coordinates, speeds and measures by name"),
         ({"crank": "fast"}, "'crank': expected numbers"),
         ({"crank": np.inf}, "'crank': must be finite"),
     ],

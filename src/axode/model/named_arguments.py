@@ -72,7 +72,7 @@ class NamedArguments:
         if is_on_device(value):
             return value  # it stays where it is
         try:
-            return np.asarray(value, dtype=float)
+            return real_array(value)
         except (TypeError, ValueError, OverflowError, RuntimeError):
             check_tracked(argument, value)
             raise InvalidArgument(
@@ -202,6 +202,17 @@ def _broadcast(argument: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[in
         raise InvalidArgument(f"{argument}: the batch axes do not fit together: {listed}") from None
 
 
+def real_array(value: Any) -> Array:
+    """Array of floats.
+
+    Raises:
+        TypeError: for complex numbers too, of which NumPy drops the imaginary part.
+    """
+    if np.iscomplexobj(value):
+        raise TypeError("they are complex")
+    return np.asarray(value, dtype=float)
+
+
 def as_numbers(name: str, value: Any) -> Array:
     """Array of floats.
 
@@ -209,7 +220,7 @@ def as_numbers(name: str, value: Any) -> Array:
         InvalidArgument: for anything else, with the name.
     """
     try:
-        return np.asarray(value, dtype=float)
+        return real_array(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         check_tracked(name, value)
         raise InvalidArgument(f"{name}: expected numbers, got {shortened(value)}") from None

@@ -22,7 +22,7 @@ from axode.errors import InvalidArgument, shortened
 from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.named_arguments import as_numbers, check_tracked
+from axode.model.named_arguments import as_numbers, check_tracked, real_array
 from axode.model.state import State
 from axode.names import NamedValues
 
@@ -182,7 +182,7 @@ def _finite_by_name(given: Mapping[str, Any], argument: str) -> dict[str, Array]
 
 def _from_arrays(model: Model, given: tuple[Any, ...], argument: str) -> GivenState:
     try:
-        arrays = [np.asarray(a, dtype=float) for a in given]
+        arrays = [real_array(a) for a in given]
         if not all(a.ndim for a in arrays):
             raise ValueError("a vector is needed")
     except (TypeError, ValueError, OverflowError, RuntimeError):

@@ -77,8 +77,8 @@ class JaxFunction:
         try:
             np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
         except ValueError:
-            given = {n: a.shape[:-1] for n, a in zip(source.arguments, arrays, strict=True)}
-            listed = ", ".join(f"'{name}' {shape}" for name, shape in given.items())
+            pairs = zip(source.arguments, arrays, strict=True)
+            listed = ", ".join(f"'{name}' {array.shape[:-1]}" for name, array in pairs)
             message = f"{source.name}: the batch axes do not fit together: {listed}"
             raise InvalidArgument(message) from None
         dtype = jnp.result_type(0.0, *arrays)

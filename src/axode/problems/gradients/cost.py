@@ -296,6 +296,8 @@ def _one(what: str, value: Any) -> Any:
 
 def _finite(name: str, value: npt.ArrayLike) -> Array:
     array = as_numbers(f"'{name}'", value)
+    if not array.size:
+        raise InvalidArgument(f"'{name}': an array without values")
     if not np.isfinite(array).all():
         raise InvalidArgument(f"'{name}': must be finite")
     return array

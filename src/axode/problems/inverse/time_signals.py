@@ -13,6 +13,7 @@ from axode.errors import InvalidArgument, NotApplicable, shortened
 from axode.mechanism.values.expressions import Expression, Parameter, Time, parse_scalar
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
 from axode.problems.tracing import TracedFunction
 
 Array = npt.NDArray[np.float64]
@@ -125,7 +126,7 @@ def check_samples(name: str, samples: Any, times: Array) -> Array:
     Raises:
         InvalidArgument: if there are too few, too many or some are not finite.
     """
-    array = np.asarray(samples, dtype=float)
+    array = as_numbers(f"motion, '{name}'", samples)
     if array.shape != times.shape:
         raise InvalidArgument(
             f"motion, '{name}': {array.shape} samples for {times.size} times; give one per time"
@@ -147,7 +148,7 @@ def check_times(times: Any) -> Array:
     Raises:
         InvalidArgument: naming the first two that do not.
     """
-    array = np.asarray(times, dtype=float)
+    array = as_numbers("times", times)
     if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all():
         raise InvalidArgument(f"times: two or more finite times are needed, got {shortened(times)}")
     back = np.flatnonzero(np.diff(array) <= 0)

@@ -19,7 +19,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
-from axode.model.named_arguments import check_tracked
+from axode.model.named_arguments import check_tracked, real_array
 from axode.names import NamedValues
 from axode.problems.arguments import number
 from axode.problems.simulate.laws import Law
@@ -327,7 +327,7 @@ def _in_order(model: Model, given: Mapping[str, Any]) -> list[Any]:
 
 def _numbers(what: str, given: Any) -> Array:
     try:
-        return np.asarray(given, dtype=float)
+        return real_array(given)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         check_tracked(what, given)
         raise InvalidArgument(
