@@ -509,3 +509,20 @@ def test_a_gpu_finds_the_same(monkeypatch, method):
         assert len(gpu.launches) >= before + 2
         for name in here:
             np.testing.assert_allclose(there[name], here[name], rtol=1e-8, atol=1e-9)
+
+
+def test_steps_of_a_cost_are_as_long_as_tolerances_allow():
+    """A slider on a spring: the integral of its square has a closed form, and so has its slope."""
+    fast, top, time = 30.0, 0.3, 2.0
+    exact = top**2 * (time / 2 + np.sin(2 * fast * time) / (4 * fast))
+    given = {"start": {"rail": top}, "input": {"rail": f"-{fast**2} * rail"}, "running": "rail**2"}
+    model, names = machines.slider(limit=1e6), ["start.rail", "mass"]
+    cost = ax.Cost(model, time, **given)
+    found = ax.gradient(cost, names)
+    assert cost.settings.adaptive
+    assert float(found.value) == pytest.approx(exact, rel=1e-8)
+    assert float(found["start.rail"]) == pytest.approx(2 * exact / top, rel=1e-8)
+    by_mass = [float(cost.value({"mass": 1.0 + k * 1e-4})) for k in (1, -1)]
+    assert float(found["mass"]) == pytest.approx((by_mass[0] - by_mass[1]) / 2e-4, rel=1e-4)
+    fixed = ax.Cost(model, time, step=1e-3, **given)
+    assert not fixed.settings.adaptive and fixed.settings.step_size == 1e-3

@@ -31,6 +31,7 @@ from axode.problems.simulate.settings import DEFAULT_STEP, ROUNDING, Settings
 from axode.problems.simulate.step_log import Grid
 from axode.problems.state_formulas import name_or_function
 from axode.problems.steps.compiled import Place
+from axode.problems.steps.methods import EXPLICIT
 from axode.problems.tracing import traced_tape
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class Cost:
             count, other signals do not. `run[["pitch", "yaw_rate"]]` selects columns.
         scales: By column of `match`, what its differences are divided by; one unless given.
         start, input, method, step, rtol, atol, events, parameters, t0, threads, target, precision:
-            As for `simulate`; `method` is "rk4" or "dopri5", `precision` "float64". Steps end at
-            the samples of `match`.
+            As for `simulate`; `method` is "dopri5", or "rk4" with fixed steps, which it is if
+            `step` is given; `precision` is "float64". Steps end at the samples of `match`.
 
     Raises:
         InvalidArgument: for a cost of nothing, and for arguments that make no run.
@@ -78,7 +79,7 @@ class Cost:
         scales: Mapping[str, float] | None = None,
         start: Any = None,
         input: Any = None,
-        method: str = "rk4",
+        method: str | None = None,
         step: float | None = None,
         rtol: float = 1e-10,
         atol: float = 1e-12,
@@ -92,6 +93,8 @@ class Cost:
         check_arguments(Cost.__init__, {**locals(), "self": self})
         require_model("Cost", model)
         place = Place.of(model, target, precision)
+        if method is None:
+            method = EXPLICIT if step is None else "rk4"
         check_method(method, place.precision)
         if running is None and final is None and match is None:
             raise InvalidArgument("Cost: give at least one of running, final and match")
