@@ -8,6 +8,7 @@ from scipy.integrate import quad
 from scipy.special import ellipj, ellipk
 
 import axode as ax
+from axode.codegen.targets.cpu_rollout import Bound
 from tests.problems import machines
 from tests.problems.machines import G
 
@@ -208,3 +209,28 @@ def test_unknown_methods_and_tolerances():
         ax.sweep(machines.slider(), 1.0, method="dopri5", step=1e-3)
     with pytest.raises(ax.UnknownName, match="method 'euler'"):
         ax.sweep(machines.slider(), 1.0, method="euler")
+
+
+def test_runs_are_regrouped_and_keep_their_bits(monkeypatch):
+    """Rows of very different numbers of steps: vectors of those that are left."""
+    options = {
+        "start": {"rail": 1.0},
+        "parameters": {"mass": np.geomspace(0.1, 1000.0, 41)[np.argsort(np.arange(41) % 7)]},
+        "input": {"rail": "-500*rail"},
+        "outputs": {"end": ("last", "rail"), "path": ("integral", "abs(rail.rate)")},
+        "threads": 1,
+    }
+    whole = ax.sweep(machines.slider(limit=1e9), 1.0, **options)
+    counts = []
+    real = Bound.regroup
+    monkeypatch.setattr(
+        Bound, "regroup", lambda self: real(self) or counts.append(len(self._order))
+    )
+    monkeypatch.setattr("axode.problems.session.FIRST_SLICE", 1.0)
+    monkeypatch.setattr("axode.problems.session._next_budget", lambda budget, seconds: 16)
+    parts = ax.sweep(machines.slider(limit=1e9), 1.0, **options)
+    for name in whole:
+        np.testing.assert_array_equal(parts[name], whole[name])
+    speed = np.sqrt(500.0 / options["parameters"]["mass"])
+    np.testing.assert_allclose(whole["end"], np.cos(speed), atol=CLOSE)
+    assert counts[0] == 41 and len(set(counts)) > 3 and counts == sorted(counts, reverse=True)

@@ -33,6 +33,7 @@ ON_INTERRUPT = ("raise", "return")
 SLICE = 0.1  # [s] of computing between polls of the keyboard and the progress bar
 FIRST_SLICE = 1e6  # operations of the model in the first one, well below SLICE
 MAX_BUDGET = 1 << 40
+REGROUPED, LEAST_BUDGET = 0.1, 16  # part of a slice after which runs are grouped anew, steps in it
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class CompiledRuns:
     """
 
     resident = False  # whether Python leaves the state alone between steps
+    regrouped = False  # whether runs share vectors with those that have as many steps left
 
     def __init__(
         self,
@@ -292,10 +294,14 @@ class Session:
                     before()
                 began = time.perf_counter()
                 steps(budget if before is None else 1, self._settings.threads)
-                budget = _next_budget(budget, time.perf_counter() - began)
+                part = REGROUPED if runs.regrouped else 1.0
+                budget = _next_budget(budget, (time.perf_counter() - began) / part)
                 if after is None:
                     summary = steps.summary()
                     left, now = summary.running > 0, summary.time
+                    if runs.regrouped and left:
+                        budget = max(budget, LEAST_BUDGET)
+                        steps.regroup()
                 else:
                     left, now = after(), float(runs.buffers["t"].mean())
                 self._interrupt.check()

@@ -39,7 +39,8 @@ def program_module(program: Program, lanes: int) -> str:
     """IR of ``void rollout(ptr table, i64 begin, i64 end)``.
 
     ``table`` holds address and bytes between runs of every external buffer; address, bytes between
-    runs and number of rows of every table; the budget; the address of the work array.
+    runs and number of rows of every table; the budget; the addresses of the work array and of the
+    numbers of the runs, of which those from ``begin`` to ``end`` are advanced.
     """
     declarations: set[str] = {"declare i64 @llvm.fptosi.sat.i64.f64(double)"}
     functions, needed = row_copies(lanes, interleaved=bool(program.interleaved))
@@ -88,6 +89,7 @@ class ProgramWriter:
         self._rows: dict[str, tuple[str, str]] = {}
         self._tables: dict[str, tuple[str, str, str]] = {}
         self._runs: list[str] = []
+        self._order = ""
 
     def emit(self, text: str) -> str:
         self._count += 1
@@ -154,6 +156,7 @@ class ProgramWriter:
         self.budget = self._item(position, "i64")
         self.spent, self.turn = self.emit("alloca i64"), self.emit("alloca i64")
         offset, work = 0, self._item(position + 1, "ptr")
+        self._order = self._item(position + 2, "ptr")
         if self.lanes == 1 and self.program.columns:
             work = self._place_wide(work)
         owned = dict(self.program.local)
@@ -190,7 +193,9 @@ class ProgramWriter:
         for lane in range(self.lanes):
             number = self.emit(f"add i64 %i, {lane}")
             beyond = self.emit(f"icmp sgt i64 {number}, %last")
-            self._runs.append(self.emit(f"select i1 {beyond}, i64 %last, i64 {number}"))
+            place = self.emit(f"select i1 {beyond}, i64 %last, i64 {number}")
+            run = self.emit(f"getelementptr i64, ptr {self._order}, i64 {place}")
+            self._runs.append(self.emit(f"load i64, ptr {run}"))
         for name, size in self.program.external.items():
             rows = [self._row(*self._rows[name], run) for run in self._runs]
             if self.lanes == 1:

@@ -147,7 +147,8 @@ class Bound:
                 items += self._place_interleaved(rollout, name, tables[name])
             else:
                 items += self._place("table", name, tables[name], 2, width)
-        self._table = np.array([*items, 0, 0], dtype=np.int64)
+        self._table = np.array([*items, 0, 0, 0], dtype=np.int64)
+        self._order = np.arange(self.runs, dtype=np.int64)
         native = rollout.function(self.lanes)
         self._buffers, self._kept = buffers, (native, tables)  # as long as addresses of them are
         self._call = _TYPE(native.address)
@@ -155,13 +156,14 @@ class Bound:
 
     def __call__(self, budget: int, threads: int | None = None) -> None:
         """Advance all runs; see `Rollout`."""
-        self._table[-2] = budget
-        groups = -(-self.runs // self.lanes)
+        self._table[-3], self._table[-1] = budget, self._order.ctypes.data
+        count = len(self._order)
+        groups = -(-count // self.lanes)
         workers = min(threads or cpu_count(), groups)
         if workers <= 1:
-            self._run(0, self.runs)
+            self._run(0, count)
             return
-        edges = [self.lanes * (groups * k // workers) for k in range(workers)] + [self.runs]
+        edges = [self.lanes * (groups * k // workers) for k in range(workers)] + [count]
         jobs = [pool().submit(self._run, a, b) for a, b in pairwise(edges) if a < b]
         try:
             wait(jobs)
@@ -176,13 +178,23 @@ class Bound:
         codes = np.bincount(buffers["status"][:, 0].astype(np.intp), minlength=STATUSES)
         return Summary(tuple(codes.tolist()), float(buffers["t"].mean()))
 
+    def regroup(self) -> None:
+        """Continue with the runs that go on, those with about as many steps left side by side.
+
+        Lanes of a vector then end together; what a run computes does not depend on its neighbours.
+        """
+        t, h, status = (self._buffers[name][:, 0] for name in ("t", "h", "status"))
+        left = np.flatnonzero(status == 0)
+        steps = np.abs(self._buffers["t_end"][0] - t[left]) / np.maximum(h[left], 1e-300)
+        self._order = left[np.argsort(steps, kind="stable")].astype(np.int64)
+
     def fetch(self, names: Sequence[str] | None = None) -> None:
         """Nothing is elsewhere: the steps work on the caller's arrays."""
 
     def _run(self, begin: int, end: int) -> None:
         raw = np.empty(self._size, dtype=np.uint8)
         own = self._table.copy()
-        own[-1] = raw.ctypes.data + -raw.ctypes.data % WORK_ALIGNMENT
+        own[-2] = raw.ctypes.data + -raw.ctypes.data % WORK_ALIGNMENT
         self._call(own.ctypes.data, begin, end)
 
     def _place_interleaved(self, rollout: Rollout, name: str, array: Array) -> list[int]:

@@ -120,6 +120,8 @@ class SweepBatch(CompiledRuns):
         }
         first = {name: value for name, value in start.items() if name in rollout.program.state}
         super().__init__(task, d, rollout, members, first, p, given)
+        here = settings.place.target == "cpu"
+        self.regrouped = here and settings.adaptive and self.count > rollout.lanes
 
     def advance(self, session: Session) -> None:
         """Run until every run has ended or stopped."""
