@@ -49,6 +49,7 @@ class Mobility:
     locked: tuple[str, ...]  # speeds that vanish in every motion
     conflicts: tuple[str, ...]
     couplings: tuple[str, ...] = ()  # as equations between coordinates
+    weak: tuple[str, ...] = ()  # rows kept though they nearly follow from others
 
     @property
     def integrable(self) -> int:
@@ -88,6 +89,7 @@ class Mobility:
             ("coupling", self._more_couplings()),
             ("rows", f"{self.rows}, rank {self.rank}" if self.rows else "none"),
             ("dropped", _listed(self.dropped)),
+            ("nearly follow", _listed(self.weak)),
             ("indeterminate", _listed(self.indeterminate, "forces of ")),
             ("configuration", reach),
             ("kind", f"{kind}, {time}"),
@@ -134,6 +136,7 @@ def mobility_of(equations: Equations) -> Mobility:
         locked=_locked(system),
         conflicts=tuple(turning_conflicts(system)),
         couplings=tuple(map(str, mechanism.couplings)),
+        weak=tuple(f"{name} (but for {part:.1g})" for name, part in report.weak),
     )
 
 
@@ -142,7 +145,8 @@ def configuration_dof(system: System) -> int:
     loose = set(system.report.loose)  # they contradict others a little and do not count
     holonomic = [r for r, row in enumerate(system.rows) if row.holonomic and r not in loose]
     ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
-    return len(system.tree.speed_names) - max(ranks, default=0)
+    kept = sum(row.holonomic for row in system.kept)  # weak ones among them
+    return len(system.tree.speed_names) - max(*ranks, kept, 0)
 
 
 def euler_loops(mechanism: Mechanism) -> int:

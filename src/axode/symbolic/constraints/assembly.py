@@ -16,18 +16,20 @@ from axode.mechanism.topology import coupled_by, tree_order
 from axode.symbolic.algebra.least_norm import LeastNorm
 from axode.symbolic.algebra.newton import (
     CLOSED,
+    ROUNDING,
     find_roots,
     residual_size,
     truncated_step,
     unit_length,
 )
-from axode.symbolic.algebra.rank import has_singular_values_between
+from axode.symbolic.algebra.rank import has_singular_values_between, singular_vectors
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.open_loops import NEARLY, not_closed
 from axode.symbolic.constraints.rows import Row, column_of
 from axode.symbolic.tree.kinematics import Tree
 
 ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
+LOST = 1e-13  # of the largest singular value: what rounding leaves of rows that follow
 TINY = 1e-12  # [m]: what rounding leaves of levers that vanish
 NEGLIGIBLE_STEP = 3e-5  # [rad or of the length]: where rows are closed as nearly as they allow
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
@@ -169,6 +171,18 @@ class Assembly:
             retract=lambda x: self.normalize(x[0])[np.newaxis],
         )
         return found[0], float(error[0])
+
+    def uncertain(self, q: np.ndarray, t: float = 0.0) -> list[np.ndarray]:
+        """Displacements by which a closed configuration may be off: its last step, and rounding."""
+        if not self.function.size1_out(0):
+            return []
+        r = np.array(self.function(q, t, self.parameters)).ravel() / self.row_lengths
+        J = self.jacobian(q, t) * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
+        U, s, Vt = singular_vectors(J, full=False)
+        held = s > LOST * s.max(initial=0.0)
+        along = (U.T @ r)[held] / s[held]
+        rounding = ROUNDING / s[held]
+        return [self.coordinate_lengths * (x @ Vt[held]) for x in (along, along + rounding)]
 
     def error(self, residual: np.ndarray) -> float:
         """Largest of the holonomic rows' residuals [rad, or of the mechanism's length]."""

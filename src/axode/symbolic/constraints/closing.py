@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from axode.errors import Doubtful, LoopNotClosed, level_outside
+from axode.errors import Doubtful, LoopNotClosed, first_of, level_outside
 from axode.mechanism.topology import tree_order
 from axode.symbolic.algebra.newton import CLOSED, METRE
 from axode.symbolic.algebra.spatial import SX
@@ -29,12 +29,15 @@ from axode.symbolic.constraints.redundant_rows import (
     RANK_TOLERANCE,
     DroppedRow,
     RankReport,
+    RowSizes,
     Units,
     analyse,
 )
 from axode.symbolic.constraints.rows import Row
 from axode.symbolic.tree.kinematics import Tree
 
+ENTRIES = 1e-13  # of a row's terms: what rounding leaves of its entries
+UNCERTAIN = 10.0  # times what they change by where closing was inexact
 SAMPLES = 5  # closed configurations at which rank is found
 GROWTH = 30  # times the tolerance: what rounding may grow to away from home, and no more
 ROUNDS = 8  # of sorting rows and closing those that are kept
@@ -70,8 +73,9 @@ def close_loops(
     samples = assembly.samples(home, SAMPLES)
     matrices = [A(q) for q in samples]
     units = _units(assembly, rows, matrices)
-    strict = analyse(rows, matrices, units=units)
-    report = analyse(rows, matrices, tolerance, units=units)
+    sizes = _sizes(assembly, rows, samples, A, units)
+    strict = analyse(rows, matrices, units=units, sizes=sizes)
+    report = analyse(rows, matrices, tolerance, units=units, sizes=sizes)
     exact = all(
         assembly.is_exact(assembly.error(assembly.residual(q)))
         for q in (home, *samples[: 0 if assembly.depends_on_time else None])
@@ -83,6 +87,7 @@ def close_loops(
         except LoopNotClosed as error:
             made = _close_exactly(made.assembly, rows, home, A, error)
     warn_of_moved_home(assembly, made.home)
+    _warn_of_weak(assembly, made.report)
     return made
 
 
@@ -96,6 +101,34 @@ def _units(assembly: Assembly, rows: list[Row], matrices: list[np.ndarray]) -> U
     if length >= METRE[0]:
         return None
     return Units(np.where(linear, 1.0 / length, 1.0), np.where(straight, length, 1.0))
+
+
+def _sizes(
+    assembly: Assembly,
+    rows: list[Row],
+    samples: list[np.ndarray],
+    A: Callable[[np.ndarray], np.ndarray],
+    units: Units | None,
+) -> RowSizes:
+    """Sizes of the rows' terms, and of their rounding: of terms, and of closing."""
+    tree, size = assembly.tree, assembly.tree.v.shape[0]
+    lengths, factor = (1.0, 1.0) if units is None else (units.speeds, units.rows)
+    speeds = [ca.sum1(side.matrix(size) ** 2) for row in rows for side in row.sides]
+    owners = [r for r, row in enumerate(rows) for _ in row.sides]
+    function = ca.Function("sides", [tree.q, tree.parameters], [ca.vertcat(SX(0, size), *speeds)])
+    linear = np.array([row.unit == "m" for row in rows], dtype=bool)
+    terms, rounding = np.where(linear, 0.0, 1.0), np.zeros(len(rows))
+    for q in samples:
+        velocities = np.sqrt(function(q, assembly.parameters).full()) * lengths
+        reach = np.zeros(len(rows))
+        np.maximum.at(reach, owners, velocities.max(axis=1, initial=0.0))
+        terms = np.where(linear, np.maximum(terms, factor * reach), terms)
+        here = A(q)
+        for change in assembly.uncertain(q):
+            off = np.abs(A(q + change) - here)
+            off = off if units is None else units.measure(off)
+            rounding = np.maximum(rounding, UNCERTAIN * off.max(axis=1, initial=0.0))
+    return RowSizes(terms, rounding + ENTRIES * terms.clip(1.0), assembly.tolerance)
 
 
 def _close_nearly(
@@ -115,7 +148,9 @@ def _close_nearly(
         if not inner.is_exact(error):
             raise not_closed(assembly, home)
         samples = inner.samples(start, SAMPLES)
-        again = analyse(rows, [A(q) for q in samples], assembly.tolerance, hold, report.units)
+        again = analyse(
+            rows, [A(q) for q in samples], assembly.tolerance, hold, report.units, report.sizes
+        )
         places = [start] if assembly.depends_on_time else [start, *samples]
         off = _disagreements(assembly, rows, again, places)
         far = [r for r in loose if off[r] > GROWTH * assembly.tolerance]
@@ -124,7 +159,9 @@ def _close_nearly(
             return ClosedLoops(inner, start, samples, final)
         # a row may seem to follow next to home and hold something of its own farther away
         hold |= set(far)
-        report = analyse(rows, [A(q) for q in samples], assembly.tolerance, hold, report.units)
+        report = analyse(
+            rows, [A(q) for q in samples], assembly.tolerance, hold, report.units, report.sizes
+        )
     raise not_closed(assembly, home)
 
 
@@ -145,7 +182,9 @@ def _close_exactly(
     if len(samples) < SAMPLES or not all(exact.is_exact(exact.error(r)) for r in residuals):
         raise error
     matrices = [A(q) for q in samples]
-    report = analyse(rows, matrices, units=_units(exact, rows, matrices))
+    units = _units(exact, rows, matrices)
+    sizes = _sizes(exact, rows, samples, A, units)
+    report = analyse(rows, matrices, units=units, sizes=sizes)
     return ClosedLoops(exact, home, samples, report)
 
 
@@ -179,6 +218,7 @@ def _report(
 ) -> RankReport:
     """Add the sizes of contradictions to the report, and warn of them."""
     names = {rows[r].name: r for r in loose}
+    off = np.maximum(off, report.rests)
     dropped = []
     for row in report.dropped:
         if row.name in names:
@@ -204,6 +244,19 @@ def _warn(assembly: Assembly, seen: list[DroppedRow]) -> None:
         Doubtful,
         stacklevel=level_outside(),
     )
+
+
+def _warn_of_weak(assembly: Assembly, report: RankReport) -> None:
+    """Warn of rows that only the exactness of all numbers keeps."""
+    weak = [f"{name} but for {part:.1g}" for name, part in report.weak if part < RANK_TOLERANCE]
+    if weak:
+        warnings.warn(
+            f"'{assembly.tree.mechanism.name}': some constraints nearly follow from others: "
+            f"{first_of(weak)}; they are kept, because loop_tolerance = {assembly.tolerance:g} "
+            "takes all numbers as exact, and results lose as many digits",
+            Doubtful,
+            stacklevel=level_outside(),
+        )
 
 
 def beyond_tolerance(residual: SX, unit: str, report: RankReport) -> SX:

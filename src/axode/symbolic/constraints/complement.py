@@ -57,7 +57,8 @@ def partition(report: RankReport, independent: list[int]) -> Partition:
 def _mentions(report: RankReport) -> np.ndarray:
     """Return whether a row mentions a speed, at any sample: rows x speeds."""
     sizes = np.max([np.abs(A) for A in report.matrices], axis=0)
-    found: np.ndarray = sizes > MENTIONED * sizes.max(axis=1, keepdims=True, initial=0.0)
+    least = min(MENTIONED, report.weakest)
+    found: np.ndarray = sizes > least * sizes.max(axis=1, keepdims=True, initial=0.0)
     return found
 
 
@@ -108,7 +109,7 @@ def cheapest_partition(report: RankReport) -> Partition:
     order = sorted(range(size), key=lambda j: (mentions[j] == 0, mentions[j]))
     dependent: list[int] = []
     residual = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
-    for threshold in (PIVOT_TOLERANCE, 1e-6, 1e-9):
+    for threshold in (PIVOT_TOLERANCE, 1e-6, 1e-9, 0.1 * report.weakest):
         for j in order:
             if len(dependent) == A.shape[0]:
                 break

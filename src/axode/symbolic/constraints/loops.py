@@ -162,5 +162,6 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
             bias,
             residual=residuals[name],
             sine=nearly.get(name),
+            sides=(own_point, port),
             **held,
         )

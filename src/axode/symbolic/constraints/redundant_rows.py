@@ -17,6 +17,7 @@ from axode.symbolic.algebra.rank import least_norm, null_space, rank, smallest_s
 from axode.symbolic.constraints.rows import Row
 
 RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
+NEARLY_FOLLOWS = 1e-4  # of a row: less of its own is reported
 AMPLIFIED = 100.0  # times the tolerance: a larger rest is no rounding, whatever rows it takes
 NOTHING_NEW = 1e-10  # of a row's length: less than this may be rounding
 WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
@@ -90,6 +91,32 @@ class RankReport:
     loose: tuple[int, ...] = ()  # rows that were dropped though they contradict kept ones
     extent: float = 1.0  # [m] of the mechanism, for the tolerance
     units: Units | None = None  # in which rows were compared; metres if none
+    sizes: RowSizes | None = None
+    weak: tuple[tuple[str, float], ...] = ()  # rows kept though others leave only this part of them
+
+    @property
+    def weakest(self) -> float:
+        """Smallest part of a kept row that is its own; as much as is usual unless one is weak."""
+        return min([RANK_TOLERANCE, *(0.1 * part for _, part in self.weak)])
+
+
+@dataclass(frozen=True)
+class RowSizes:
+    """What the entries of rows are sums of, and what of them is rounding.
+
+    Attributes:
+        terms: Size of the terms of each row; zero if that of its owner's entries is enough.
+        rounding: How far entries may be off where loops are closed.
+        exact: Parts of rows that are smaller, but no rounding, are left out nevertheless.
+    """
+
+    terms: np.ndarray
+    rounding: np.ndarray
+    exact: float = 0.0
+
+    def of_rows(self, rows: Sequence[int]) -> RowSizes:
+        """Select the sizes of some rows."""
+        return RowSizes(self.terms[list(rows)], self.rounding[list(rows)], self.exact)
 
 
 def analyse(
@@ -98,8 +125,12 @@ def analyse(
     tolerance: float = 0.0,
     hold: Collection[int] = (),
     units: Units | None = None,
+    sizes: RowSizes | None = None,
 ) -> RankReport:
     """Find redundant rows from their values at several closed configurations.
+
+    First come the rows that hold much of their own, in order; then, the largest first, those of
+    which anything is left beyond rounding, unless it is less than the tolerance.
 
     Args:
         rows: All of them.
@@ -107,6 +138,7 @@ def analyse(
         tolerance: What of a row may be rounding, in parts of the rows of its kind.
         hold: Rows to which the tolerance does not apply.
         units: In which to compare them, instead of metres.
+        sizes: What in them is small; rounding below `RANK_TOLERANCE` unless given.
     """
     given = matrices
     if units is not None:
@@ -115,6 +147,8 @@ def analyse(
     size = matrices[0].shape[1]
     own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices) for r in range(len(rows))])
     scales = _scales(rows, own)
+    if sizes is not None:
+        scales = np.maximum(scales, sizes.terms)
     free = np.array([0.0 if r in hold else tolerance for r in range(len(rows))])
     least = np.maximum(RANK_TOLERANCE * own, free * scales)
     kept: list[int] = []
@@ -127,30 +161,52 @@ def analyse(
             left[r] = own[r] / scales[r]
             continue
         rests = [span.rest(A[r]) for span, A in zip(spans, matrices, strict=True)]
-        sizes = np.array([np.abs(rest).max() for rest in rests])
-        left[r] = sizes.max() / scales[r]
+        there = np.array([np.abs(rest).max() for rest in rests])
+        left[r] = there.max() / scales[r]
         # a small ratio of a coupling, such as a spindle's pitch, is no rounding
         exact = r in hold or (
             rows[r].kind == "coupling" and _share(rests, matrices, r) > AMPLIFIED * tolerance
         )
         if exact:
             least[r] = RANK_TOLERANCE * own[r]
-        elif least[r] <= sizes.max() < AMPLIFIED * tolerance * scales[r]:
+        elif least[r] <= there.max() < AMPLIFIED * tolerance * scales[r]:
             # rounding errors of the rows it follows from count as often as it takes these rows
             taken = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
             terms = scales[r] + np.array(taken) @ scales[kept]
-            least[r] = np.inf if (sizes < tolerance * terms).all() else 0.0
-        if (sizes < least[r]).all():
+            least[r] = np.inf if (there < tolerance * terms).all() else 0.0
+        if (there < least[r]).all():
             weights = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
             dropped.append((r, np.max(weights, axis=0)))
             continue
         kept.append(r)
         for span, rest, A in zip(spans, rests, matrices, strict=True):
             span.add(rest, A[r], 0.0 if exact else tolerance)
-    reports, indeterminate = _describe(rows, kept, dropped, tolerance)
+    least_weight = max(1e-6, tolerance)
+    follows = {
+        r: [kept[i] for i, c in enumerate(weights) if abs(c) > least_weight]
+        for r, weights in dropped
+    }
+    strong, weak, parts = list(kept), dict[int, float](), dict[int, float]()
+    if sizes is not None:
+        parts, weak = _small_rows(matrices, strong, dropped, spans, sizes, scales)
+        kept = sorted([*strong, *weak])
+    for r in weak:
+        del follows[r]
+    if weak:
+        bases = [A[kept] / np.linalg.norm(A[kept], axis=1, keepdims=True) for A in matrices]
+        for r in set(follows) & set(parts):
+            shares = [
+                np.abs(least_norm(Z.T, A[r] / own[r])) for Z, A in zip(bases, matrices, strict=True)
+            ]
+            most = np.max(shares, axis=0)
+            follows[r] = [k for k, c in zip(kept, most, strict=True) if c > least_weight]
+    reports, indeterminate = _describe(rows, follows, parts)
     kept_matrices = tuple(A[kept] for A in given)
-    bases = [_null_basis(A, size - len(kept)) for A in kept_matrices]
-    regular = tuple(basis for basis in bases if basis is not None)
+    nearly = {r: float(left[r]) for r in strong if left[r] < NEARLY_FOLLOWS} | weak
+    named = tuple((rows[r].name, part) for r, part in sorted(nearly.items()))
+    least_part = min([RANK_TOLERANCE, *(0.1 * part for part in weak.values())])
+    free_bases = [_null_basis(A, size - len(kept), least_part) for A in kept_matrices]
+    regular = tuple(basis for basis in free_bases if basis is not None)
     return RankReport(
         tuple(kept),
         reports,
@@ -158,25 +214,64 @@ def analyse(
         regular,
         kept_matrices,
         tuple(given),
-        len(bases) - len(regular),
+        len(free_bases) - len(regular),
         rests=tuple(left.tolist()),
         tolerance=tolerance,
         units=units,
+        sizes=sizes,
+        weak=named,
     )
 
 
+def _small_rows(
+    matrices: list[np.ndarray],
+    kept: list[int],
+    dropped: list[tuple[int, np.ndarray]],
+    spans: list[_Span],
+    sizes: RowSizes,
+    scales: np.ndarray,
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Parts that kept rows leave of small rows beyond rounding, and those that are to be kept too.
+
+    The largest comes first, whatever the order of the rows, so that twins are treated alike.
+    """
+    left = {
+        r: [span.rest(A[r]) for span, A in zip(spans, matrices, strict=True)] for r, _ in dropped
+    }
+    rounding = {
+        r: sizes.rounding[r] + float(weights @ sizes.rounding[kept[: len(weights)]])
+        for r, weights in dropped
+    }
+    size = {r: max(float(np.abs(rest).max()) for rest in rests) for r, rests in left.items()}
+    parts = {r: size[r] / scales[r] for r in left if size[r] > rounding[r]}
+    found: dict[int, float] = {}
+    least = sizes.exact if sizes.exact < RANK_TOLERANCE else np.inf
+    while True:
+        large = [r for r in left if size[r] > max(rounding[r], least * scales[r])]
+        if not large:
+            for r in parts.keys() - found:
+                parts[r] = size[r] / scales[r] if size[r] > rounding[r] else 0.0
+            return parts, found
+        first = max(large, key=lambda r: size[r] / rounding[r])
+        found[first] = size[first] / scales[first]
+        for i, rest in enumerate(left.pop(first)):
+            length = float(np.linalg.norm(rest))
+            if length <= rounding[first]:
+                continue
+            for r, rests in left.items():
+                share = float(rests[i] @ rest) / length**2
+                rests[i] = rests[i] - share * rest
+                rounding[r] = max(rounding[r], 2.0 * abs(share) * rounding[first])
+        size = {r: max(float(np.abs(rest).max()) for rest in rests) for r, rests in left.items()}
+
+
 def _describe(
-    rows: list[Row], kept: list[int], dropped: list[tuple[int, np.ndarray]], tolerance: float
+    rows: list[Row], follows: dict[int, list[int]], parts: dict[int, float]
 ) -> tuple[tuple[DroppedRow, ...], tuple[str, ...]]:
     """Describe dropped rows, and name those whose forces statics cannot tell apart."""
     reports = tuple(
-        DroppedRow(
-            rows[r].name,
-            tuple(
-                rows[kept[i]].name for i, c in enumerate(weights) if abs(c) > max(1e-6, tolerance)
-            ),
-        )
-        for r, weights in dropped
+        DroppedRow(rows[r].name, tuple(rows[k].name for k in kept), parts.get(r, 0.0))
+        for r, kept in follows.items()
     )
     # a row that vanishes bears any force whatever, as the pins of a flat linkage do across it
     undecided = {name for report in reports for name in (report.name, *report.follows_from)}
@@ -275,12 +370,14 @@ def rank_of(A: np.ndarray) -> int:
     return int(rank(scaled, RANK_TOLERANCE, floor=1.0))
 
 
-def _null_basis(A: np.ndarray, dimension: int) -> np.ndarray | None:
+def _null_basis(
+    A: np.ndarray, dimension: int, tolerance: float = RANK_TOLERANCE
+) -> np.ndarray | None:
     """Orthonormal basis of what the rows leave free, or None where rank is lost."""
     if A.shape[0] == 0:
         return np.eye(A.shape[1])
     scaled = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
-    if rank(scaled, RANK_TOLERANCE) < len(A):
+    if rank(scaled, tolerance) < len(A):
         return None
     return null_space(scaled, rank=A.shape[1] - dimension)
 
@@ -306,7 +403,7 @@ def choose_speeds(report: RankReport, preferred: list[int]) -> list[int]:
     """Choose independent speeds, preferred ones in order where they are well conditioned."""
     n = report.null_bases[0].shape[1]
     bases = [_unit_rows(Z) for Z in report.null_bases]
-    homes = [_null_basis(A, n) for A in report.home_matrix]
+    homes = [_null_basis(A, n, report.weakest) for A in report.home_matrix]
     at_home = [_unit_rows(Z) for Z in homes if Z is not None]
     free = _free_speeds(report.null_bases)
     for threshold in (WELL_CONDITIONED, 1e-3, VALID):

@@ -68,6 +68,7 @@ class Row:
     sine: SX | None = None  # of the angle that is its residual
     port: LinkPoint | None = None  # where the far side is held, if that is a point
     own: LinkPoint | None = None  # the near side's point, which is the same
+    sides: tuple[LinkPoint, ...] = ()  # points of a loop whose velocities its entries are sums of
     direction: SX | None = None  # in which it is held there, in the near link's axes
 
     @property

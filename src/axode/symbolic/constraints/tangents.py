@@ -53,6 +53,7 @@ def _on_positions(system: System) -> tuple[list[Row], RankReport]:
     rows = [system.rows[r] for r in places]
     units = whole.units and whole.units.of_rows(places)
     matrices = [A[places] for A in whole.all_matrices]
-    report = analyse(rows, matrices, whole.tolerance, units=units)
+    sizes = whole.sizes and whole.sizes.of_rows(places)
+    report = analyse(rows, matrices, whole.tolerance, units=units, sizes=sizes)
     at_home = np.array(system.all_rows_function(system.home, 0.0, system.defaults))[places]
     return rows, replace(report, home_matrix=(at_home[list(report.kept)],))

@@ -1,0 +1,93 @@
+"""Rows that hold little of their own: kept to rounding where numbers are exact, never lost."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.errors import Doubtful
+
+TILTS = [10.0**-k for k in range(3, 13)]
+
+
+def twins(tilt, base, tolerance, *tilts):
+    """A body on planes that are tilted against its first one; across the tilt it stays free."""
+    bot = ax.Mechanism("twins", loop_tolerance=tolerance)
+    body = bot.add_body("body", mass=1.0, com=(0.1, 0.2, 0.3), inertia=(1.0, 2.0, 2.5))
+    bot.add_joint("base", base, parent=bot.ground, child=body)
+    for k, sign in enumerate(tilts):
+        axis = (math.sin(sign * tilt), 0.0, math.cos(tilt))
+        bot.add_loop(f"plane{k}", ax.Planar(axis), parent=bot.ground, child=body)
+    bot.add_wrench("push", body=body)
+    return bot
+
+
+SHAPES = {
+    "floating": (ax.Floating(), 0, 1),
+    "planar": (ax.Planar(), 1),
+    "symmetric": (ax.Planar(), 1, -1),
+}
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.parametrize("tilt", TILTS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_exact_numbers_are_exact(shape, tilt):
+    """Two planes leave one line, whatever the angle between them; along it the body slides."""
+    base, *tilts = SHAPES[shape]
+    equations = twins(tilt, base, 0.0, *tilts).derive()
+    mobility = equations.mobility
+    assert (mobility.mobility, mobility.configuration_dof) == (1, 1)
+    model = equations.compile("interpreter")
+    push = np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0])
+    assert model.forward_dynamics(equations.system.home, [1.0], push) == pytest.approx([2.0])
+    if tilt < 1e-4:
+        assert {text.split(".")[1][:2] for text in mobility.weak} == {"rx", "z "}
+        assert "nearly follow" in str(mobility)
+
+
+@pytest.mark.parametrize("tilt", TILTS[2:])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_twins_are_left_out_together_and_reported(shape, tilt):
+    """Of rounded numbers neither row is left: both are named, with what they would hold."""
+    base, *tilts = SHAPES[shape]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mobility = twins(tilt, base, 1e-4, *tilts).derive().mobility
+    assert mobility.mobility == 3
+    within = [text for text in mobility.dropped if "to within" in text]
+    rows = {text.split()[0] for text in within}
+    last = len(tilts) - 1
+    assert {f"plane{last}.rx", f"plane{last}.z"} <= rows
+    sizes = [float(text.split("to within ")[1].rstrip(")").split()[0]) for text in within]
+    assert all(0.9 * tilt <= size <= 2 * tilt for size in sizes)
+    assert bool(caught) == (tilt > 1.5e-7)
+
+
+def test_exactness_that_keeps_rows_is_warned_of():
+    with pytest.warns(Doubtful, match=r"plane0\.rx but for 1e-09.*loop_tolerance = 0"):
+        twins(1e-9, ax.Planar(), 0.0, 1).derive()
+
+
+@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.parametrize("tilt", TILTS)
+def test_two_axles_meet_where_their_tilt_says(tilt):
+    """Skates at one point that are nearly parallel: the body can only turn about it."""
+    bot = ax.Mechanism("skates", loop_tolerance=0.0)
+    body = bot.add_body("body", mass=1.0, inertia=(1.0, 2.0, 2.5))
+    bot.add_joint("base", ax.Planar(), parent=bot.ground, child=body)
+    bot.add_contact("left", ax.Skate(), body=body)
+    bot.add_contact("right", ax.Skate(), body=body, axis=(math.sin(tilt), math.cos(tilt), 0.0))
+    assert bot.derive().mobility.mobility == 1
+
+
+def test_rounding_is_no_constraint():
+    """Redundant rows of exact linkages stay redundant: only rounding is left of them."""
+    bot = ax.gallery.build("four_bar")
+    bot.loop_tolerance = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Doubtful)
+        mobility = bot.derive().mobility
+    assert mobility.mobility == 1 and not mobility.weak
