@@ -104,7 +104,8 @@ def document(equations: Equations, parts: tuple[str, ...] | None = None) -> str:
 def _letters(line: str) -> int:
     """Letters across a line of LaTeX, at most: above and below a fraction are counted together."""
     line = MATRIX.sub(_widest_row, line)
-    line = re.sub(r"\\(t?frac|left|right|d*dot|mathrm|text|operatorname|[,;])", "", line)
+    styles = r"d*dot|mathrm|mathbf|mathsf|boldsymbol|text|operatorname"
+    line = re.sub(rf"\\(t?frac|left|right|{styles}|[,;])", "", line)
     line = re.sub(r"\\(sin|cos|tan|ln|exp|arc|min|max|sqrt)", r"\1", line)
     return len(re.sub(r"\\[a-zA-Z]+", "x", line).translate(UNSEEN))
 

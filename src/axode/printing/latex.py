@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import casadi as ca
+import numpy as np
 
 from axode.errors import UnknownName
+from axode.printing.exact import ExactTape, TooLong
 from axode.printing.latex_names import Typeset, typeset_names
+from axode.printing.layout import Layout, Product
 from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, multiply
+from axode.printing.writers import LATEX_FUNCTIONS, LATEX_OPERATORS, LatexWriter, latex_number_near
 from axode.symbolic.algebra.spatial import SX
 
 if TYPE_CHECKING:
@@ -29,48 +34,195 @@ LONGEST_TERM = 14  # symbols in a sum before it gets a name of its own
 SHARED_FUNCTION = 2  # symbols in a function used twice before it gets one
 MATRIX_WIDTH = 240  # characters of LaTeX in a row, up to which a matrix is written as one
 MATRIX_ROWS = 12
-DIGITS = 6  # of numbers in LaTeX; SymPy gets all of them
 UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
-DENOMINATORS = (2, 3, 4, 6, 12)  # of moments of inertia and of halves of them
 
 PARTS: dict[str, tuple[str, Callable[[Equations], SX]]] = {
-    "I": ("I", lambda e: e.I),
-    "C": ("C", lambda e: e.C),
-    "bias": (r"(C\nu)", lambda e: e.bias),
-    "tau": (r"\tau", lambda e: e.tau),
-    "gamma": (r"\gamma", lambda e: e.gamma),
-    "delta": (r"\delta", lambda e: e.delta),
-    "Theta": (r"\Theta", lambda e: e.Theta),
-    "A": ("A", lambda e: e.A),
-    "q_dot": (r"\dot{q}", lambda e: e.q_dot),
-    "energy": ("E", lambda e: e.energy),
+    "I": (r"\mathbf{I}", lambda e: e.I),
+    "C": (r"\mathbf{C}", lambda e: e.C),
+    "bias": (r"(\mathbf{C}\boldsymbol{\nu})", lambda e: e.bias),
+    "tau": (r"\boldsymbol{\tau}", lambda e: e.tau),
+    "gamma": (r"\boldsymbol{\gamma}", lambda e: e.gamma),
+    "delta": (r"\boldsymbol{\delta}", lambda e: e.delta),
+    "Theta": (r"\boldsymbol{\Theta}", lambda e: e.Theta),
+    "Theta_dot": (r"\dot{\boldsymbol{\Theta}}", lambda e: e.Theta_dot),
+    "T": (r"\mathbf{T}", lambda e: e.twist_map),
+    "T_dot": (r"\dot{\mathbf{T}}", lambda e: e.twist_map_rate),
+    "U": (r"\mathbf{U}", lambda e: e.U),
+    "A": (r"\mathbf{A}", lambda e: e.A),
+    "lambda": (r"\boldsymbol{\lambda}", lambda e: e.multipliers),
+    "q_dot": (r"\dot{\mathbf{q}}", lambda e: e.q_dot),
+    "energy": (r"\mathbf{E}", lambda e: e.energy),
 }
+THIN = r" \, "  # between factors
+SYMMETRIC = ("I",)
+MOST_OPERATIONS = 4000  # of a part whose exact form is sought
+MOST_WRITTEN = 40  # terms of an entry that can be read
+AGREED = 1e-9  # relative, of exact fractions and what was computed
+ONE = Product(Fraction(1), ())
 
 
 def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
     r"""The model in LaTeX: an `aligned` environment, for use between ``\[`` and ``\]``.
 
+    Each part is written by whichever is shorter: exact fractions of polynomials, in lowest terms
+    (these need SymPy), or sums and products as they are computed, repeated ones by a name.
+
     Args:
         equations: What to print.
-        parts: Which of `I`, `C`, `bias`, `tau`, `gamma`, `delta`, `Theta`, `A`, `q_dot` and
-            `energy` to write out; left out, the terms of the model, and Theta if there are
-            constraints.
+        parts: Which of the `PARTS` to write out; left out, the terms of the model, and Theta if
+            there are constraints.
     """
     if parts is None:
         parts = ["I", "bias", "tau", "gamma", "delta"] + (
             [] if equations.system.is_tree else ["Theta"]
         )
+    names = typeset_names(equations)
+    lines: dict[str, list[str]] = {}
+    verticals: list[str] = []
     for part in parts:
         if part not in PARTS:
             raise UnknownName("the model", "part", part, PARTS)
-    writer = _Writer(_tape(equations, parts), typeset_names(equations))
-    lines = _heading(equations, writer.names)
-    for number, part in enumerate(parts):
-        lines += writer.part(number, PARTS[part][0], symmetric=part == "I")
-    definitions = writer.definitions()
+        found = exact_part(equations, part)
+        if found is not None:
+            lines[part] = _exact_lines(part, found, names)
+            if sum(map(len, lines[part])) > len(_computed(equations, [part], names)):
+                del lines[part]
+            else:
+                verticals += _vertical_lines(found, names)
+    left = [part for part in parts if part not in lines]
+    writer = _Writer(_tape(equations, left), names)
+    for number, part in enumerate(left):
+        lines[part] = writer.part(number, PARTS[part][0], symmetric=part in SYMMETRIC)
+    written = _heading(equations, names)
+    for part in parts:
+        written += lines[part]
+    definitions = [*dict.fromkeys(verticals), *writer.definitions()]
     if definitions:
-        lines += [r"& \text{where}", *definitions]
-    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+        written += [r"& \text{where}", *definitions]
+    return "\\begin{aligned}\n" + " \\\\\n".join(written) + "\n\\end{aligned}"
+
+
+def _computed(equations: Equations, parts: Sequence[str], names: Typeset) -> str:
+    """Parts as they are computed, without a heading."""
+    writer = _Writer(_tape(equations, parts), names)
+    lines = [
+        line
+        for number, part in enumerate(parts)
+        for line in writer.part(number, PARTS[part][0], symmetric=part in SYMMETRIC)
+    ]
+    return "".join([*lines, *writer.definitions()])
+
+
+@dataclass(frozen=True)
+class ExactPart:
+    """A part of the model as exact fractions, row by row."""
+
+    exact: ExactTape
+    layout: Layout
+    shape: tuple[int, int]
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Rows and columns of the entries."""
+        return [(i, j) for i in range(self.shape[0]) for j in range(self.shape[1])]
+
+
+def exact_part(equations: Equations, part: str) -> ExactPart | None:
+    """Find exact fractions for one part of a model; None where they are too long to be read.
+
+    They are compared with the part as it is computed, at a random state.
+    """
+    tape = _tape(equations, [part])
+    if tape.n_operations > MOST_OPERATIONS:
+        return None
+    try:
+        exact = ExactTape(tape, _verticals(equations))
+    except (TooLong, ModuleNotFoundError):
+        return None
+    if any(len(value.above) + len(value.below) > MOST_WRITTEN for value in exact.results):
+        return None
+    rows, columns = (*tape.outputs[0].shape, 1, 1)[:2]
+    return ExactPart(exact, Layout(exact), (rows, columns)) if _agrees(tape, exact) else None
+
+
+def _verticals(equations: Equations) -> list[tuple[str, tuple[int, int, int, int]]]:
+    """Quaternions of bodies that turn freely against the ground, by the name of their joint."""
+    names = equations.coordinates
+    places = [k for k, name in enumerate(names) if name.endswith(".qw")]
+    some = len(places) > 1
+    return [
+        (names[k].removesuffix(".qw") if some else "", (k, k + 1, k + 2, k + 3)) for k in places
+    ]
+
+
+def _agrees(tape: Tape, exact: ExactTape) -> bool:
+    """Evaluate both at a random state, quaternions of unit length."""
+    generator = np.random.default_rng(1)
+    point = [generator.uniform(0.2, 1.2, port.size) for port in tape.inputs]
+    for places in exact.quaternions:
+        point[0][list(places)] /= np.linalg.norm(point[0][list(places)])
+    value = exact.evaluate([x.tolist() for x in point])
+    found = np.array([value(ratio.above) / value(ratio.below) for ratio in exact.results])
+    shaped = [x if port.shape else x[0] for x, port in zip(point, tape.inputs, strict=True)]
+    expected = np.concatenate([np.ravel(x) for x in tape.evaluate(*shaped)])
+    return bool(
+        np.allclose(found, expected, rtol=AGREED, atol=AGREED * np.abs(expected).max(initial=0.0))
+    )
+
+
+def _exact_lines(part: str, found: ExactPart, names: Typeset) -> list[str]:
+    """Lines of one part, as a matrix if that is short, else entry by entry."""
+    symbol, symmetric = PARTS[part][0], part in SYMMETRIC
+    bare = symbol.strip("()")
+    writer = LatexWriter(found.exact, found.layout, names.vectors, names.vertical)
+    results = found.exact.results
+    if all(value.is_zero for value in results):
+        return [f"{bare} &= " + r"\mathbf{0}"] if results else []
+    if len(results) == 1:
+        return [f"{bare} &= {writer.write(found.layout.ratio(results[0]))}"]
+    shared, entries = found.layout.matrix(results)
+    written = [writer.write(entry) for entry in entries]
+    rows, columns = found.shape
+    widest = [max(map(len, written[j::columns])) for j in range(columns)]
+    if sum(widest) <= MATRIX_WIDTH and rows <= MATRIX_ROWS:
+        factor = "" if shared == ONE else writer.product(shared) + THIN
+        return [f"{bare} &= {factor}{_matrix(written, columns)}"]
+    plain = [writer.write(found.layout.ratio(value)) for value in results]
+    return _entry_lines(symbol, found.places, plain, columns, symmetric=symmetric)
+
+
+def _vertical_lines(found: ExactPart, names: Typeset) -> list[str]:
+    """Definitions of the components of the vertical that are used."""
+    exact = found.exact
+    writer = LatexWriter(exact, found.layout, names.vectors, names.vertical)
+    used = set().union(*map(exact.generators, exact.results))
+    return [
+        rf"{writer.atom(k)} &= {writer.arguments(atom)[0]}"
+        for k, atom in enumerate(exact.atoms)
+        if atom.label == "name" and k in used
+    ]
+
+
+def _matrix(written: Sequence[str], columns: int) -> str:
+    rows = [" & ".join(written[k : k + columns]) for k in range(0, len(written), columns)]
+    return r"\begin{bmatrix} " + r" \\ ".join(rows) + r" \end{bmatrix}"
+
+
+def _entry_lines(
+    symbol: str,
+    places: Sequence[tuple[int, int]],
+    written: Sequence[str],
+    columns: int,
+    *,
+    symmetric: bool,
+) -> list[str]:
+    equal: dict[str, list[str]] = {}
+    for (i, j), text in zip(places, written, strict=True):
+        if text != "0" and not (symmetric and j < i):
+            place = f"{i + 1}" if columns == 1 else f"{i + 1},{j + 1}"
+            equal.setdefault(text, []).append(f"{symbol}_{{{place}}}")
+    lines = [f"{' = '.join(entries)} &= {text}" for text, entries in equal.items()]
+    return lines + _remark(symbol, "0" in written, symmetric=symmetric)
 
 
 def to_sympy(equations: Equations) -> SympyModel:
@@ -95,37 +247,18 @@ def _heading(equations: Equations, names: Typeset) -> list[str]:
     def column(entries: Iterable[str]) -> str:
         return r"\begin{bmatrix} " + r" \\ ".join(entries) + r" \end{bmatrix}"
 
-    bias = r"(C\nu)" if equations.system.rheonomic else r"C\,\nu"
-    lines = [rf"I\,\dot{{\nu}} + {bias} &= \tau + \gamma + \delta"]
-    lines.append(rf"\nu &= {column(names.nu)}, \qquad q = {column(names.q)}")
+    nu = r"\boldsymbol{\nu}"
+    bias = rf"(\mathbf{{C}}{nu})" if equations.system.rheonomic else rf"\mathbf{{C}}\,{nu}"
+    forces = r"\boldsymbol{\tau} + \boldsymbol{\gamma} + \boldsymbol{\delta}"
+    lines = [rf"\mathbf{{I}}\,\dot{{{nu}}} + {bias} &= {forces}"]
+    lines.append(rf"{nu} &= {column(names.nu)}, \qquad \mathbf{{q}} = {column(names.q)}")
     if names.u:
-        lines[-1] += rf", \qquad u = {column(names.u)}"
+        lines[-1] += rf", \qquad \mathbf{{u}} = {column(names.u)}"
     return lines
 
 
 # expressions -------------------------------------------------------------------------------------
 
-THIN = r" \, "  # between factors
-FUNCTION_TEX = {
-    "sin": r"\sin",
-    "cos": r"\cos",
-    "tan": r"\tan",
-    "sinh": r"\sinh",
-    "cosh": r"\cosh",
-    "tanh": r"\tanh",
-    "exp": r"\exp",
-    "log": r"\ln",
-    "asin": r"\arcsin",
-    "acos": r"\arccos",
-    "atan": r"\arctan",
-}
-# written before their arguments and never raised to a power there, as \sin is
-OPERATOR_TEX = {
-    "fmin": r"\min",
-    "fmax": r"\max",
-    "not": r"\lnot",
-    "select": r"\operatorname{where}",
-}
 RELATIONS = {"lt": "<", "le": r"\le", "eq": "=", "ne": r"\ne", "and": r"\land", "or": r"\lor"}
 
 
@@ -165,21 +298,14 @@ class _Writer:
             place: self.sum(frozen(poly)) for place, poly in zip(places, results, strict=True)
         }
         if all(text == "0" for text in written.values()):
-            return [f"{bare} &= 0"] if written else []
+            return [f"{bare} &= " + r"\mathbf{0}"] if written else []
         if len(written) == 1:
             return [f"{bare} &= {written[0, 0]}"]
-        widest = [max(len(written[i, j]) for i in range(rows)) for j in range(columns)]
+        texts = [written[place] for place in places]
+        widest = [max(map(len, texts[j::columns])) for j in range(columns)]
         if sum(widest) <= MATRIX_WIDTH and rows <= MATRIX_ROWS:
-            body = r" \\ ".join(
-                " & ".join(written[i, j] for j in range(columns)) for i in range(rows)
-            )
-            return [rf"{bare} &= \begin{{bmatrix}} {body} \end{{bmatrix}}"]
-        lines = []
-        for (i, j), text in written.items():
-            if text != "0" and not (symmetric and j < i):
-                place = f"{i + 1}" if columns == 1 else f"{i + 1},{j + 1}"
-                lines.append(f"{symbol}_{{{place}}} &= {text}")
-        return lines + _remark(symbol, "0" in written.values(), symmetric=symmetric)
+            return [f"{bare} &= {_matrix(texts, columns)}"]
+        return _entry_lines(symbol, places, texts, columns, symmetric=symmetric)
 
     def definitions(self) -> list[str]:
         """The named terms, each after those it is made of."""
@@ -218,7 +344,7 @@ class _Writer:
         ordered = sorted(monomial, key=lambda factor: self._rank(factor[0]))
         above = [self._power(atom, e) for atom, e in ordered if e > 0] + last
         below = [self._power(atom, -e) for atom, e in ordered if e < 0]
-        factor = number_tex(abs(number))
+        factor = latex_number_near(abs(number))
         if factor != "1" or not above:  # 1 also stands for numbers that differ by rounding
             above = [factor, *above]
         if not below:
@@ -243,8 +369,10 @@ class _Writer:
             return text
         if label == "sqrt" and exponent == 2:
             return text.removeprefix(r"\sqrt{").removesuffix("}").join((r"\left(", r"\right)"))
-        if label in FUNCTION_TEX:  # \sin^{2} x
-            return text.replace(FUNCTION_TEX[label], f"{FUNCTION_TEX[label]}^{{{exponent}}}", 1)
+        if label in LATEX_FUNCTIONS:  # \sin^{2} x
+            return text.replace(
+                LATEX_FUNCTIONS[label], f"{LATEX_FUNCTIONS[label]}^{{{exponent}}}", 1
+            )
         simple = label in ("input", "sum", "fabs")
         return rf"{text}^{{{exponent}}}" if simple else rf"\left({text}\right)^{{{exponent}}}"
 
@@ -268,7 +396,7 @@ class _Writer:
                 return rf"\left({arguments[0]}\right)^{{{arguments[1]}}}"
             case label if label in RELATIONS:
                 return rf"\left[{arguments[0]} {RELATIONS[label]} {arguments[1]}\right]"
-        names = FUNCTION_TEX | OPERATOR_TEX
+        names = LATEX_FUNCTIONS | LATEX_OPERATORS
         name = names.get(atom.label, rf"\operatorname{{{atom.label}}}")
         if len(arguments) == 1 and self._is_bare(atom.arguments[0]):
             return f"{name} {arguments[0]}"
@@ -315,19 +443,3 @@ def _common(poly: Frozen) -> tuple[float, Monomial]:
 
 def _inverse(monomial: Monomial) -> Monomial:
     return tuple((atom, -e) for atom, e in monomial)
-
-
-def number_tex(number: float) -> str:
-    """A number with few digits: integers and simple fractions exactly, others rounded."""
-    if number == int(number) and abs(number) < 10**DIGITS:
-        return str(int(number))
-    simple = Fraction(number).limit_denominator(12)
-    above, below = abs(simple.numerator), simple.denominator
-    near = abs(number - simple) <= ROUNDING * abs(number)
-    if near and below in DENOMINATORS and above < 12:
-        return rf"{'-' if number < 0 else ''}\tfrac{{{above}}}{{{below}}}"
-    digits, _, exponent = f"{number:.{DIGITS}g}".partition("e")
-    if not exponent:
-        return digits
-    power = rf"10^{{{int(exponent)}}}"
-    return power if digits == "1" else rf"{digits} \cdot {power}"

@@ -68,9 +68,6 @@ SUFFIXES = {
     **{f"f{a}": ("f", a) for a in "xyz"},
 }
 
-# The model's own symbols, and its time: a name that would look the same gets a subscript.
-RESERVED = ("I", "C", "A", "E", "q", "u", "t", r"\nu", r"\tau", r"\gamma", r"\delta", r"\Theta")
-
 
 @dataclass(frozen=True)
 class Glyph:
@@ -79,11 +76,6 @@ class Glyph:
     head: str
     subscripts: tuple[str, ...] = ()
     dots: int = 0
-
-    @property
-    def is_reserved(self) -> bool:
-        """True if it would look like a symbol of the model."""
-        return self.head in RESERVED and not self.subscripts
 
     @property
     def tex(self) -> str:
@@ -101,39 +93,45 @@ class Typeset:
     nu: tuple[str, ...]
     u: tuple[str, ...]
     p: tuple[str, ...]
+    time: str
     term: str  # the letter for named terms, used by nothing else
+    vertical: str  # the letter of the vertical in the axes of a body
 
     @property
     def vectors(self) -> tuple[tuple[str, ...], ...]:
         """By argument of the tape."""
-        return self.q, self.nu, self.u, ("t",), self.p
+        return self.q, self.nu, self.u, (self.time,), self.p
 
 
 def typeset_names(equations: Equations) -> Typeset:
-    """LaTeX for the names of a model: short where that is clear, in full where it is not."""
+    """LaTeX for the names of a model: short where that is clear, in full where it is not.
+
+    Vectors and matrices of the theory are bold, so that every letter is free for the user.
+    """
     units = _units(equations)
     groups = (
-        ("q", equations.coordinates),
-        ("q", equations.independent),
-        ("u", equations.inputs),
-        ("p", tuple(equations.parameters)),
+        equations.coordinates,
+        equations.independent,
+        equations.inputs,
+        tuple(equations.parameters),
     )
-    names = [name for _, group in groups for name in group]
-    kinds = [kind for kind, group in groups for _ in group]
+    names = [name for group in groups for name in group]
     short = [_glyph(name, units, owner=False) for name in names]
     taken = Counter(glyph.tex for glyph in short)
-    chosen = []
-    for name, kind, glyph in zip(names, kinds, short, strict=True):
-        if taken[glyph.tex] > 1 or glyph.is_reserved:
-            glyph = _glyph(name, units, owner=True)
-        chosen.append((replace(glyph, subscripts=(kind,)) if glyph.is_reserved else glyph).tex)
+    chosen = [
+        (_glyph(name, units, owner=True) if taken[glyph.tex] > 1 else glyph).tex
+        for name, glyph in zip(names, short, strict=True)
+    ]
     again = Counter(chosen)
     final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(names, chosen, strict=True)]
     used = {re.sub(r"[^A-Za-z\\].*", "", name) for name in final}
-    term = next(letter for letter in ("z", "e", "w", "h", r"\kappa", r"\chi") if letter not in used)
+    term, vertical = (
+        next(letter for letter in letters if letter not in used)
+        for letters in (("z", "e", "w", "h", r"\kappa", r"\chi"), ("n", "k", r"\zeta", r"\eta"))
+    )
     symbols = iter(final)
-    q, nu, u, p = (tuple(next(symbols) for _ in group) for _, group in groups)
-    return Typeset(q, nu, u, p, term)
+    q, nu, u, p = (tuple(next(symbols) for _ in group) for group in groups)
+    return Typeset(q, nu, u, p, r"\mathsf{t}" if "t" in final else "t", term, vertical)
 
 
 def _units(equations: Equations) -> dict[str, str]:
@@ -186,6 +184,12 @@ def _plain_glyph(name: str) -> Glyph:
     if match is None:
         return Glyph(_verbatim(name), (), dots)
     head, number, rest = match.groups()
+    if (
+        indexed := re.fullmatch(r"([A-Za-z])([a-zA-Z]|[xyz]{2})", head)
+        if head not in GREEK
+        else None
+    ):
+        head, number = indexed[1], indexed[2] + number  # mp, Ixx
     below = [number] if number else []
     below += [part for part in rest.split("_") if part]
     letter = rf"\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"

@@ -40,6 +40,15 @@ CORRECTIONS = (
         r"<mrow><mo>&#x0005B;</mo>\1<mo>&#x0005D;</mo></mrow>",
     ),
 )
+# browsers ignore the attribute, and know letters that are bold themselves
+BOLD = re.compile(r'<mi mathvariant="bold-italic">&#x([0-9A-F]+);</mi>')
+GREEK = {0x391: 0x1D71C, 0x3B1: 0x1D736}  # first capital and small letter, and the bold ones
+
+
+def _bold_greek(letter: re.Match[str]) -> str:
+    code = int(letter[1], 16)
+    first = max(start for start in GREEK if start <= code)
+    return f"<mi>{chr(GREEK[first] + code - first)}</mi>"
 
 
 def to_mathml(tex: str, display: str = "block") -> str:
@@ -61,6 +70,7 @@ def to_mathml(tex: str, display: str = "block") -> str:
     mathml = str(convert(tex.strip(), display=display))
     for pattern, replacement in CORRECTIONS:
         mathml = pattern.sub(replacement, mathml)
+    mathml = BOLD.sub(_bold_greek, mathml)
     unknown = re.search(r"\\[A-Za-z]+", html.unescape(mathml))
     if unknown:
         raise ValueError(f"latex2mathml does not know {unknown.group()} in: {tex}")

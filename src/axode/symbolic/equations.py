@@ -195,6 +195,11 @@ class Equations:
         return ca.densify(self.system.complement.Theta)
 
     @derived_property
+    def Theta_dot(self) -> SX:
+        """Rate of Theta along the motion."""
+        return self._reduced(ca.densify(self.system.tree.time_derivative(self.Theta)))
+
+    @derived_property
     def T(self) -> SX:
         """Twists of all bodies for unit independent speeds: T = U Theta."""
         return ca.densify(self._book.T)

@@ -1,0 +1,231 @@
+"""What was laid out, as LaTeX or as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from axode.printing.exact import Atom, ExactTape, Ratio, exact_number
+from axode.printing.layout import Layout, Product, Sum, positive_first
+
+DIGITS = 6  # of numbers that are no short fractions
+DENOMINATORS = (2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 27, 32, 36, 48, 64)
+LARGEST = 1000  # numerator of a fraction
+LATEX_FUNCTIONS = {
+    "sin": r"\sin",
+    "cos": r"\cos",
+    "tan": r"\tan",
+    "sinh": r"\sinh",
+    "cosh": r"\cosh",
+    "tanh": r"\tanh",
+    "exp": r"\exp",
+    "log": r"\ln",
+    "asin": r"\arcsin",
+    "acos": r"\arccos",
+    "atan": r"\arctan",
+}
+# written before their arguments and never raised to a power there, as \sin is
+LATEX_OPERATORS = {
+    "fmin": r"\min",
+    "fmax": r"\max",
+    "not": r"\lnot",
+    "select": r"\operatorname{where}",
+}
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes sums and products; subclasses know the notation.
+
+    Attributes:
+        exact: Where the generators are from.
+        layout: Lays out arguments of functions.
+        names: Names of the inputs, by argument and element.
+        vertical: Name of the vertical in the axes of a body.
+    """
+
+    exact: ExactTape
+    layout: Layout
+    names: Sequence[Sequence[str]]
+    vertical: str = "n"
+
+    times: ClassVar[str] = " "
+
+    def write(self, node: Product | Sum) -> str:
+        """Text of a sum or product."""
+        if isinstance(node, Product):
+            match node:
+                case Product(Fraction(numerator=1, denominator=1), ((Sum() as only, 1),)):
+                    return self.write(only)
+            return self.product(node)
+        text = ""
+        for term in node.terms:
+            piece = self.product(Product(abs(term.number), term.factors))
+            sign = "-" if term.number < 0 else "+" if text else ""
+            text += f" {sign} {piece}" if text else f"{sign}{piece}"
+        return text
+
+    def product(self, node: Product) -> str:
+        """Text of a product, its sign first."""
+        if not node.number:
+            return "0"
+        sign = "-" if node.number < 0 else ""
+        number = abs(node.number)
+        above = [(f, e) for f, e in node.factors if e > 0]
+        below = [(f, -e) for f, e in node.factors if e < 0]
+        if not below:
+            written = [self.power(f, e) for f, e in above]
+            if number != 1 or not above:
+                written = [self.number(number), *written]
+            return sign + self.times.join(written)
+        top = number if number.denominator % 5 == 0 else Fraction(number.numerator)
+        bottom = top / number
+        return sign + self.quotient(Product(top, tuple(above)), Product(bottom, tuple(below)))
+
+    def number(self, x: Fraction) -> str:
+        """A positive number: a fraction where it is a simple one, else a decimal."""
+        raise NotImplementedError
+
+    def quotient(self, above: Product, below: Product) -> str:
+        """A fraction."""
+        raise NotImplementedError
+
+    def power(self, factor: int | Sum, power: int) -> str:
+        """A power of a generator or sum, in brackets where it needs them."""
+        raise NotImplementedError
+
+    def angle(self, atom: Atom) -> tuple[str, bool]:
+        """What a sine or cosine is of, and whether that is a single symbol."""
+        terms = [Product(x, ((g, 1),)) for g, x in atom.angle]
+        single = len(terms) == 1 and terms[0].number == 1
+        return self.write(Sum(positive_first(terms))), single
+
+    def arguments(self, atom: Atom) -> list[str]:
+        """Arguments of a function."""
+        return [self.write(self.layout.ratio(Ratio(a, b))) for a, b in atom.arguments]
+
+
+class LatexWriter(Writer):
+    """Writes LaTeX."""
+
+    times: ClassVar[str] = r" \, "
+
+    def number(self, x: Fraction) -> str:
+        """A positive number."""
+        return latex_number(x)
+
+    def quotient(self, above: Product, below: Product) -> str:
+        """A fraction."""
+        return rf"\frac{{{self.write(above)}}}{{{self.write(below)}}}"
+
+    def power(self, factor: int | Sum, power: int) -> str:
+        """A power."""
+        exponent = "" if power == 1 else f"^{{{power}}}"
+        if isinstance(factor, Sum):
+            return rf"\left({self.write(factor)}\right){exponent}"
+        atom, text = self.exact.atoms[factor], self.atom(factor)
+        name = LATEX_FUNCTIONS.get(atom.label)
+        if name and exponent:  # \sin^{2} x
+            return text.replace(name, name + exponent, 1)
+        if not exponent or atom.label in ("input", "name", "pi", "fabs", "root"):
+            return text + exponent
+        return rf"\left({text}\right){exponent}"
+
+    def atom(self, k: int) -> str:
+        """A generator."""
+        atom = self.exact.atoms[k]
+        match atom.label:
+            case "input":
+                return self.names[atom.place[0]][atom.place[1]]
+            case "sin" | "cos":
+                angle, single = self.angle(atom)
+                name = LATEX_FUNCTIONS[atom.label]
+                return f"{name} {angle}" if single else rf"{name}\left({angle}\right)"
+            case "root":
+                return rf"\sqrt{{{atom.number}}}"
+            case "pi":
+                return r"\pi"
+            case "name":
+                owner = rf"\mathrm{{{atom.name[0]}}}," if atom.name[0] else ""
+                return rf"{self.vertical}_{{{owner}{atom.name[1]}}}"
+            case "sqrt":
+                return rf"\sqrt{{{self.arguments(atom)[0]}}}"
+            case "fabs":
+                return rf"\left|{self.arguments(atom)[0]}\right|"
+        label = atom.label.removesuffix(" of")
+        name = (LATEX_FUNCTIONS | LATEX_OPERATORS).get(label, rf"\operatorname{{{label}}}")
+        return rf"{name}\left({', '.join(self.arguments(atom))}\right)"
+
+
+class TextWriter(Writer):
+    """Writes text with the model's own names."""
+
+    def number(self, x: Fraction) -> str:
+        """A positive number."""
+        if x.denominator == 1 or _is_simple(x):
+            return str(x)
+        return f"{float(x):.{DIGITS}g}"
+
+    def quotient(self, above: Product, below: Product) -> str:
+        """A fraction."""
+        over, under = self.write(above), self.write(below)
+        over = over if re.fullmatch(r"[^+/-]+", over) else f"({over})"
+        return f"{over} / {under if re.fullmatch(r'[^ +/-]+', under) else f'({under})'}"
+
+    def power(self, factor: int | Sum, power: int) -> str:
+        """A power."""
+        text = f"({self.write(factor)})" if isinstance(factor, Sum) else self.atom(factor)
+        return text if power == 1 else f"{text}^{power}"
+
+    def atom(self, k: int) -> str:
+        """A generator."""
+        atom = self.exact.atoms[k]
+        match atom.label:
+            case "input":
+                return self.names[atom.place[0]][atom.place[1]]
+            case "sin" | "cos":
+                return f"{atom.label}({self.angle(atom)[0]})"
+            case "root":
+                return f"sqrt({atom.number})"
+            case "pi":
+                return "pi"
+            case "name":
+                return ".".join(filter(None, (self.vertical, *atom.name)))
+            case "fabs":
+                return f"|{self.arguments(atom)[0]}|"
+        return f"{atom.label.removesuffix(' of')}({', '.join(self.arguments(atom))})"
+
+
+def _is_simple(x: Fraction) -> bool:
+    return x.denominator in DENOMINATORS and x.numerator < LARGEST
+
+
+def latex_number_near(number: float) -> str:
+    """A rounded number as what it was: a fraction, times a root or a power of pi, or a decimal."""
+    found = exact_number(number)
+    if found is None:
+        return latex_number(Fraction(number))
+    fraction, k, power = found
+    factors = [rf"\sqrt{{{k}}}"] * (k > 1) + [rf"\pi^{{{power}}}" if power != 1 else r"\pi"] * (
+        power != 0
+    )
+    if fraction == 1 and factors:
+        return r" \, ".join(factors)
+    return r" \, ".join([latex_number(fraction), *factors])
+
+
+def latex_number(x: Fraction) -> str:
+    """A number with few digits: integers and simple fractions exactly, others rounded."""
+    sign, x = "-" if x < 0 else "", abs(x)
+    if x.denominator == 1 and x < 10**DIGITS:
+        return f"{sign}{x}"
+    if _is_simple(x):
+        return rf"{sign}\tfrac{{{x.numerator}}}{{{x.denominator}}}"
+    digits, _, exponent = f"{float(x):.{DIGITS}g}".partition("e")
+    if not exponent:
+        return sign + digits
+    power = rf"10^{{{int(exponent)}}}"
+    return sign + (power if digits == "1" else rf"{digits} \cdot {power}")
