@@ -54,6 +54,7 @@ class System:
     independent: tuple[int, ...]
     defaults: np.ndarray
     parameter_names: tuple[str, ...]
+    base: tuple[int, ...] | None = None  # speeds that solves are built on; chosen unless given
 
     @cached_property
     def missing_inertia(self) -> MechanismError | None:
@@ -97,6 +98,13 @@ class System:
         return ca.Function("A", [self.tree.q, self.tree.t, self.tree.parameters], [A])
 
     @cached_property
+    def rates_function(self) -> ca.Function:
+        """Rates of the coordinates, for numbers q, v, t and p."""
+        tree = self.tree
+        given = [tree.q, tree.v, tree.t, tree.parameters]
+        return ca.Function("q_dot", given, [ca.densify(tree.q_dot)])
+
+    @cached_property
     def b(self) -> SX:
         """What explicit time asks of the rows."""
         return column_of([row.rate for row in self.kept])
@@ -118,10 +126,8 @@ class System:
     def complement(self) -> Complement:
         """Theta and the solves behind it."""
         bias = column_of([row.bias for row in self.kept])
-        independent = list(self.independent)
-        return Complement.of(
-            self.A, self.b, bias, self.report, independent, held_loops(self.tree, self.kept)
-        )
+        independent, legs = list(self.independent), held_loops(self.tree, self.kept)
+        return Complement.of(self.A, self.b, bias, self.report, independent, legs, self.base)
 
     @cached_property
     def tangents(self) -> Complement:

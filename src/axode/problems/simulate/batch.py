@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
+from axode.model.model import Model
 from axode.model.signal_values import state_values
 from axode.names import NamedValues
 from axode.problems.session import CompiledRuns, Numbers, Session, Task
@@ -27,6 +28,11 @@ Array = npt.NDArray[np.float64]
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered
 STATE = ("q", "nu", "w")  # what is recorded of a run
 FIRST_STIFF_LIMIT = 15.0  # explicit steps at the limit of stability before a run stops
+
+
+def first_least_pivot(model: Model) -> float:
+    """Return how small pivots of a model may become before others are considered."""
+    return ROUNDED_PIVOT if is_rounded(model) else SMALLEST_PIVOT
 
 
 class Outcomes:
@@ -70,14 +76,21 @@ class Batch(CompiledRuns):
         start: q and nu, (runs, size) each; other buffers of the state to start with, by name.
         p: Free parameters, (size,) or (runs, size).
         out: Where saved states go, (runs, rows, size).
+        alike: Whether a run must have the same bits whatever others it is computed with.
     """
 
     def __init__(
-        self, task: Task, members: Numbers, start: dict[str, Array], p: Array | None, out: Array
+        self,
+        task: Task,
+        members: Numbers,
+        start: dict[str, Array],
+        p: Array | None,
+        out: Array,
+        alike: bool = False,
     ) -> None:
         settings = task.settings
         d = task.dynamics(stiffness=settings.stepper == EXPLICIT and task.log is None)
-        rollout = rollout_of(task.model, settings.stepper, d, settings.place)
+        rollout = rollout_of(task.model, settings.stepper, d, settings.place, alike=alike)
         first = {"index": np.ones((len(members), 1))} | start
         given = self._given(task, len(members), first)
         super().__init__(task, d, rollout, members, first, p, given)
@@ -97,9 +110,8 @@ class Batch(CompiledRuns):
     def _given(task: Task, count: int, start: dict[str, Array]) -> dict[str, Array | float]:
         """What Python changes between steps, one row per run, and what only this method reads."""
         s = task.settings
-        least = ROUNDED_PIVOT if is_rounded(task.model) else SMALLEST_PIVOT
         given: dict[str, Array | float] = {
-            "least_pivot": np.full((count, 1), least),
+            "least_pivot": np.full((count, 1), first_least_pivot(task.model)),
             "review": start.get("steps", np.zeros((count, 1))) + s.review,
             "stiff_limit": np.full((count, 1), FIRST_STIFF_LIMIT),
             "stiff_slope": stiff_slope(ERROR_SHARE * s.rtol),

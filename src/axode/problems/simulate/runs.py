@@ -19,13 +19,11 @@ from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.takeover import REVIEW, StiffRuns
 from axode.problems.singular.approaches import Approach, warn_of_rows
-from axode.problems.singular.other_models import is_rounded, keep_kinetic_energy, translate_speeds
+from axode.problems.singular.other_models import carry_speeds
 from axode.problems.singular.passing import Candidates, Landing, find_events, land_beyond
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheels, find_smallest_pivots
 from axode.problems.singular.switching import (
     UNDETERMINED_PIVOT,
-    choose_known_models,
-    count_models,
     find_start_elsewhere,
     near_singular,
 )
@@ -122,13 +120,19 @@ class Runs:
         return len(self.model.coordinates)
 
     @property
+    def _alike(self) -> bool:
+        """Return whether a run has the same bits whatever others share its model just then."""
+        return self.count > 1
+
+    @property
     def _first(self) -> Batch:
         """All runs, from their start; steps are compiled when it is first asked for."""
         if self._everyone is None:
             q, nu = self._start[:, : self.n_q], self._start[:, self.n_q : -2]
             runs = np.arange(self.count)
             try:
-                self._everyone = Batch(self.task, runs, {"q": q, "nu": nu}, self.p, self.out)
+                start = {"q": q, "nu": nu}
+                self._everyone = Batch(self.task, runs, start, self.p, self.out, self._alike)
             except KeyboardInterrupt:
                 self.out[:, 0] = self._start
                 raise
@@ -172,20 +176,13 @@ class Runs:
 
     def _leave_singular(self, batch: Batch, runs: Numbers) -> None:
         """Let runs near a singular configuration change their model, go on or end."""
+        if not runs.size:
+            return
         across = self._pass if self.settings.singular == "pass" else None
-        tried = 0
-        while runs.size:
-            if across is None and tried < count_models(self.model):
-                tried = count_models(self.model)
-                for model, which in choose_known_models(batch, runs, self.model):
-                    self._leave(batch, which.tolist(), model, batch.settings)
-                    runs = np.setdiff1d(runs, which)
-            else:
-                run, runs = int(runs[0]), runs[1:]
-                self._note_approach(batch, run)
-                other = near_singular(batch, run, self.model, across)
-                if other is not None:
-                    self._leave(batch, [run], other, batch.settings)
+        for run in runs.tolist():
+            self._note_approach(batch, run)
+        for model, which in near_singular(batch, runs, self.model, across):
+            self._leave(batch, which.tolist(), model, batch.settings)
 
     def warn_of_approaches(self) -> None:
         """Warn of runs that went on though they came near a singular configuration."""
@@ -310,9 +307,7 @@ class Runs:
             if name in batch.rollout.program.state
         }
         q, old = start["q"], batch.buffers["nu"][runs]
-        nu = translate_speeds(batch.model, model.independent, q, old, conditions)
-        if is_rounded(self.model) and model is not batch.model:
-            nu = keep_kinetic_energy(batch.model, model, q, old, nu, conditions)
+        nu = carry_speeds(batch.model, model, q, old, conditions)
         start["nu"] = nu
         begun = np.isin(members, list(self._begun)) if batch is self._first else None
         if begun is not None and begun.any():
@@ -330,7 +325,7 @@ class Runs:
             settings=settings,
             speeds=self.model.independent,
         )
-        made = Batch(task, members, start, conditions.p, out)
+        made = Batch(task, members, start, conditions.p, out, self._alike)
         if made.log is not None:
             made.log.parent = (batch, runs)
         return made

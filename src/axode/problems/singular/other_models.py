@@ -79,23 +79,34 @@ def translate_speeds(
     """Evaluate some of the joint speeds of a model's states, (states, names)."""
     if not len(q):
         return np.zeros((0, len(names)))
-    v = model.joint_speeds(np.ascontiguousarray(q), np.ascontiguousarray(nu), **conditions.options)
+    twice, conditions = _never_single(len(q), conditions)
+    v = model.joint_speeds(q[twice], nu[twice], **conditions.options)[: len(q)]
     return np.ascontiguousarray(v[:, [model.speed_names.index(name) for name in names]])
 
 
-def keep_kinetic_energy(
-    before: Model, after: Model, q: Array, old: Array, new: Array, conditions: Conditions
+def _never_single(count: int, conditions: Conditions) -> tuple[npt.NDArray[np.intp], Conditions]:
+    """Repeat a single state: code for one rounds differently from that for several."""
+    twice = np.arange(max(count, 2)) % count
+    return twice, conditions.spread((count,)).at(twice)
+
+
+def carry_speeds(
+    before: Model, after: Model, q: Array, old: Array, conditions: Conditions
 ) -> Array:
-    """Scale speeds of states that go from one model to another of rounded rows, (states, speeds).
+    """Find the speeds of states that go from one model to another, (states, speeds).
 
     Rows that contradict each other allow slightly different motions. What the change did to the
-    kinetic energy would add up from one change to the next. Prescribed motions keep their speeds.
+    kinetic energy would add up from one change to the next: speeds are scaled so that it does
+    nothing. Prescribed motions keep their speeds.
     """
-    if not before.has_equations or before.equations.system.rheonomic:
+    if after is before:
+        return old
+    new = translate_speeds(before, after.independent, q, old, conditions)
+    if not is_rounded(before) or before.equations.system.rheonomic:
         return new
-    q, old, new = (np.ascontiguousarray(x) for x in (q, old, new))
-    kept = before.energy(q, old, **conditions.options)[..., 0]
-    made = after.energy(q, new, **conditions.options)[..., 0]
+    twice, conditions = _never_single(len(q), conditions)
+    kept = before.energy(q[twice], old[twice], **conditions.options)[: len(q), 0]
+    made = after.energy(q[twice], new[twice], **conditions.options)[: len(q), 0]
     scale = np.sqrt(np.divide(kept, made, out=np.ones_like(kept), where=made > 0.0))
     near = np.abs(scale - 1.0) < CORRECTED  # what is larger is no rounding
     return np.asarray(np.where(near, scale, 1.0)[:, np.newaxis] * new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -14,108 +14,100 @@ from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model import Model
-from axode.problems.session import Numbers
+from axode.problems.session import CompiledRuns, Numbers
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
-from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded
+from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded, translate_speeds
 from axode.problems.singular.passing import PASSING_PIVOT
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
-from axode.problems.steps.step_acceptance import FLAT, RUNNING, SINGULAR
+from axode.problems.steps.step_acceptance import RUNNING, SINGULAR
+from axode.runtime.resident_buffers import read_rows
 from axode.symbolic.algebra.rank import smallest_singular_value
 
 if TYPE_CHECKING:
-    from axode.symbolic.equations import Equations
+    from axode.symbolic.constraints.row_choice import Choice, Chooser, EvaluatedRows
 
 Array = npt.NDArray[np.float64]
-MIN_GAIN = 3.0  # times the present pivot: what another choice must offer
-MIN_GAIN_ROUNDED = 1.5  # the same where rows contradict each other, the more the smaller it is
-WORTHWHILE_PIVOT = 0.2  # worth a change where the present pivot vanishes within a step
-SINGULAR_PIVOT = 1e-3  # a pivot below which the motion is no longer determined
-RETRY_BELOW = 0.3  # of a pivot that has to do: below this another choice is sought again
+MIN_GAIN = 3.0  # times what the present choice keeps: what another one must keep
+MIN_GAIN_ROUNDED = 1.5  # the same where rows contradict each other, the more the less is kept
+SINGULAR_PIVOT = 1e-3  # a pivot below which the motion may no longer be determined
+REGULAR = 0.01  # of rows and speeds: what keeps this is regular, however small its pivots are
+RETRY_BELOW = 0.5  # of a pivot that has to do: below this another choice is sought again
+RETRY_WHILE_PASSING = 0.3  # of the present pivot: a step across which it falls by more is too long
 PASS_BELOW = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
 NEARLY_FLAT = 10.0  # of `flat`: below this a wheel that lies down explains the singularity
 SHORTEST_STEP = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
-SAME_CONFIGURATION = 1e-2  # [rad or m]: two models made this near would be the same
-MAX_MODELS = 60  # models of one mechanism
+MAX_MODELS = 60  # of one mechanism that are kept, those that were used last
 UNDETERMINED_PIVOT = 1e-9  # below it a model's speeds do not determine a start
 CONSISTENT = 1e-9  # relative: a start that misses its speeds by more is none
 NAMED_WEIGHT = 0.2  # of the largest weight: smaller ones are not named
 
 
-@dataclass(frozen=True)
 class Choices:
-    """Models of the same mechanism on other rows and independent speeds.
+    """Chooses rows and speeds for the user's model, and keeps models that were made on others.
 
-    Which rows are solved for which speeds first is chosen where a model is made, and may do badly
-    elsewhere; a model that was made for other configurations may therefore be replaced.
+    Which rows are solved for which speeds first may do badly elsewhere. What is chosen depends on
+    the configuration, and for a run on what it is on; never on which models are kept.
+
+    Args:
+        own: The model the user gave; it is not kept here, or it would never be forgotten.
     """
 
-    made: list[tuple[Model, Array]] = field(default_factory=list)  # and where
+    def __init__(self, own: Model) -> None:
+        from axode.symbolic.constraints.row_choice import Chooser
 
-    def best(
-        self, model: Model, own: Model, q: Array, conditions: Conditions, *, passing: bool = False
-    ) -> tuple[Model, str]:
-        """Find the model that does best at a configuration, and describe what is nearly lost there.
+        self.chooser: Chooser = Chooser.of(own.equations.system)
+        self._made: dict[Choice, Model] = {}
 
-        Args:
-            model: The present one.
-            own: The one the user gave; it is not kept here, or it would never be forgotten.
-            q: The configuration.
-            conditions: Time and parameters there.
-            passing: Whether the run can be taken across where all rows are nearly dependent.
-        """
-        from axode.symbolic.constraints.row_choice import repartition, rows_at
-        from axode.symbolic.equations import Equations
+    @classmethod
+    def of(cls, own: Model) -> Choices:
+        """Return those of a model, made once."""
+        if own not in _CHOICES:
+            _CHOICES[own] = cls(own)
+        return _CHOICES[own]
 
-        equations = model.equations
-        system = equations.system
-        rows = rows_at(system, q, float(conditions.t), own.parameter_vector(conditions.p))
-        names, weights, free = rows.weakest
-        description = (
-            f"{_weak(names, weights)}, so that it may also move along "
-            f"{_direction(equations.speeds, free)}"
-        )
-        if rows.lost or (passing and rows.best_pivot < SMALLEST_PIVOT):
-            return model, description
-        present = smallest_pivot(model, q, conditions)
-        models = [(own, own.home), *self.made]
-        known = max((m for m, _ in models), key=lambda m: smallest_pivot(m, q, conditions))
-        enough = smallest_pivot(known, q, conditions) > max(
-            _min_gain(own) * present, SINGULAR_PIVOT
-        )
-        made_here = any(np.abs(at - q).max() < SAME_CONFIGURATION for _, at in models)
-        if enough or made_here or len(models) >= MAX_MODELS:
-            return known, description
-        made = Equations(repartition(system, rows), equations.formulation)
-        return self._keep(model, made, q), description
+    def rows_at(
+        self, own: Model, q: Array, conditions: Conditions, ahead: Array | None = None
+    ) -> EvaluatedRows:
+        """Evaluate all rows at configurations, and where the next step leads."""
+        from axode.symbolic.constraints.row_choice import rows_at
 
-    def _keep(self, model: Model, made: Equations, q: Array) -> Model:
-        """Make a model of equations, like another one, and keep it with where it was made."""
-        facts = replace(Facts.of(made, fixed=model.facts.fixed), home=model.facts.home)
-        library = SymbolicLibrary(made, model.target, fixed=model.facts.fixed)
-        self.made.append((Model(facts, library), q.copy()))
-        return self.made[-1][0]
-
-    def on_same_speeds(self, own: Model, q: Array, conditions: Conditions) -> Model:
-        """Find a model on other rows and the user's independent speeds; the user's if none does."""
-        from axode.symbolic.constraints.row_choice import repartition, rows_at
-        from axode.symbolic.equations import Equations
-
-        for model, _ in self.made:
-            same = model.independent == own.independent
-            if same and smallest_pivot(model, q, conditions) > GOOD_PIVOT:
-                return model
-        equations = own.equations
         p = own.parameter_vector(conditions.p)
-        rows = rows_at(equations.system, q, float(conditions.t), p)
-        mine = equations.system.independent
-        smallest = smallest_singular_value(rows.null_space[list(mine)])
-        if rows.lost or smallest < GOOD_PIVOT:
+        return rows_at(self.chooser.system, q, conditions.t, p, ahead)
+
+    def rates(self, own: Model, q: Array, v: Array, conditions: Conditions) -> Array:
+        """Evaluate rates of the coordinates, (states, size)."""
+        given = q, v, np.reshape(conditions.t, (-1, 1)), own.parameter_vector(conditions.p)
+        columns = [np.broadcast_to(x, (len(q), x.shape[-1])).T for x in given]
+        return np.array(self.chooser.system.rates_function(*columns).full()).T
+
+    def model(self, own: Model, choice: Choice) -> Model:
+        """Return the model on some rows and speeds; the user's if they are its own."""
+        if choice == self.chooser.own:
             return own
-        system = repartition(equations.system, rows, mine)
-        return self._keep(own, Equations(system, equations.formulation), q)
+        made = self._made.pop(choice, None)
+        if made is None:
+            from axode.symbolic.equations import Equations
+
+            equations = Equations(self.chooser.system_on(choice), own.equations.formulation)
+            facts = replace(Facts.of(equations, fixed=own.facts.fixed), home=own.facts.home)
+            library = SymbolicLibrary(equations, own.target, fixed=own.facts.fixed)
+            made = Model(facts, library)
+        self._made[choice] = made  # the last one
+        for oldest in list(self._made)[:-MAX_MODELS]:
+            del self._made[oldest]
+        return made
 
 
 _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
+
+
+def describe_loss(own: Model, q: Array, conditions: Conditions) -> str:
+    """Describe what is nearly lost at a configuration."""
+    names, weights, free = Choices.of(own).rows_at(own, q, conditions).weakest
+    return (
+        f"{_weak(names, weights)}, so that it may also move along "
+        f"{_direction(own.equations.speeds, free)}"
+    )
 
 
 def _weak(rows: tuple[str, ...], weights: Array) -> str:
@@ -141,82 +133,131 @@ def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
     return float(find_smallest_pivots(model, q, conditions))
 
 
-def count_models(own: Model) -> int:
-    """Count the models that describe the same mechanism as the user's, itself included."""
-    return 1 + len(_CHOICES.setdefault(own, Choices()).made)
+@dataclass(frozen=True)
+class Changes:
+    """What runs do before whose next step a pivot becomes small.
+
+    Attributes:
+        models: Models to change to, each with its runs.
+        stay: The other runs.
+        least_pivot: How small pivots of each of them may become; NaN where a run must not go on.
+    """
+
+    models: list[tuple[Model, Numbers]]
+    stay: Numbers
+    least_pivot: Array
 
 
-def choose_known_models(batch: Batch, runs: Numbers, own: Model) -> list[tuple[Model, Numbers]]:
-    """Choose models that were made before for runs before whose next step a pivot becomes small.
+def find_changes(
+    batch: CompiledRuns, runs: Numbers, own: Model, *, passing: bool = False, change: bool = True
+) -> Changes:
+    """Decide how runs go on before whose next step a pivot becomes small.
+
+    A function of each run's state, step and present rows and speeds alone.
 
     Args:
         batch: Where they run now.
         runs: Their numbers there.
         own: The model the user gave.
-
-    Returns:
-        Models that do better, each with its runs; the other runs are left to `near_singular`.
+        passing: Whether runs can be taken across where all rows are nearly dependent.
+        change: Whether they may change to another model.
     """
-    b, models = (
-        batch.buffers,
-        [own, *(made for made, _ in _CHOICES.setdefault(own, Choices()).made)],
-    )
+    b, model = batch.buffers, batch.model
+    near = read_rows(b, "near", runs)[:, 0]  # negative where a pivot changes its sign in the step
+    lies = np.zeros(len(runs), dtype=bool)
     if "flat" in b:
-        runs = runs[~(b["flat"][runs, 0] < np.minimum(NEARLY_FLAT, b["near"][runs, 0]))]
-    q, conditions = b["q"][runs], batch.conditions(runs)
-    present = find_smallest_pivots(batch.model, q, conditions)
-    offered = np.array([find_smallest_pivots(model, q, conditions) for model in models])
-    best = offered.argmax(axis=0)
-    enough = offered.max(axis=0) > np.maximum(_min_gain(own) * present, SINGULAR_PIVOT)
-    found = ((model, runs[enough & (best == k)]) for k, model in enumerate(models))
-    return [(model, which) for model, which in found if which.size and model is not batch.model]
+        flat = read_rows(b, "flat", runs)[:, 0]
+        lies = flat < np.minimum(near, NEARLY_FLAT)
+        near = np.where(lies, flat, near)
+    least = np.where(near >= SINGULAR_PIVOT, RETRY_BELOW * near, np.nan)
+    if not own.has_equations:  # from a file: there is no other choice
+        return Changes([], runs, least)
+    from axode.symbolic.constraints.row_choice import Choice
+
+    choices, conditions = Choices.of(own), batch.conditions(runs)
+    q, nu, step = (read_rows(b, name, runs) for name in ("q", "nu", "h_s"))
+    v = translate_speeds(model, model.speed_names, q, nu, conditions)
+    rows = choices.rows_at(own, q, conditions, q + step * choices.rates(own, q, v, conditions))
+    present = Choice.of(model.equations.system)
+    found, number, offered = choices.chooser.choose(rows)
+    kept = rows.regularity(present.rows, present.independent, present.base)
+    better = (near < SINGULAR_PIVOT) | (offered > _min_gain(own) * kept)
+    better &= np.array([choice != present for choice in found])[number]
+    better &= (offered > REGULAR) & ~rows.lost & ~lies & change
+    if passing:
+        better &= rows.best_pivot >= SMALLEST_PIVOT
+    regular = (near > UNDETERMINED_PIVOT) & (np.minimum(kept, rows.margin) > REGULAR) & ~lies
+    least = np.where(regular, RETRY_BELOW * near, least)
+    leaving = [(choice, better & (number == k)) for k, choice in enumerate(found)]
+    models = [(choices.model(own, choice), runs[which]) for choice, which in leaving if which.any()]
+    return Changes(models, runs[~better], least[~better])
 
 
 def near_singular(
-    batch: Batch, run: int, own: Model, across: Callable[[Batch, int, str], bool] | None = None
-) -> Model | None:
-    """Decide what to do with a run before whose next step a pivot becomes small.
+    batch: Batch, runs: Numbers, own: Model, across: Callable[[Batch, int, str], bool] | None = None
+) -> list[tuple[Model, Numbers]]:
+    """Decide what to do with runs before whose next step a pivot becomes small.
 
-    It changes to a model that does better there, which is returned; or it goes on as it is; or it
-    goes on beyond; or it ends, if no choice of rows and speeds would do.
+    They change to a model that does better there, go on as they are, go on beyond, or end, if no
+    choice of rows and speeds would do.
 
     Args:
-        batch: Where it runs now.
-        run: Its number there.
+        batch: Where they run now.
+        runs: Their numbers there.
         own: The model the user gave.
         across: Takes a run beyond a configuration at which rows lose rank, if it can; it receives
             what is lost there.
+
+    Returns:
+        Models to change to, each with its runs.
     """
-    model, b = batch.model, batch.buffers
-    q, conditions = b["q"][run].copy(), batch.conditions(run)
-    near = float(b["near"][run, 0])  # in the step to come; negative where a pivot changes its sign
-    flat = float(b["flat"][run, 0]) if "flat" in b else 1.0 / FLAT
-    lying = find_flattest_wheel(model, q, conditions)[1] if flat < NEARLY_FLAT else ""
-    if lying and flat < near:
-        return _go_on_or_end(batch, run, flat, lying)
-    if not model.has_equations:  # from a file: there is no other choice
-        description = (
-            f"the independent speeds {', '.join(model.independent)} no longer describe the "
-            "motion there; a model compiled from the mechanism changes them"
-        )
-        return _go_on_or_end(batch, run, near, description)
-    choices = _CHOICES.setdefault(own, Choices())
-    other, description = choices.best(model, own, q, conditions, passing=across is not None)
-    if other is not model:
-        present, offered = (smallest_pivot(m, q, conditions) for m in (model, other))
-        if offered > max(_min_gain(own) * present, SINGULAR_PIVOT) or (
-            near < SINGULAR_PIVOT and offered > WORTHWHILE_PIVOT
-        ):
-            return other
-    if across is not None:
-        pivot = smallest_pivot(model, q, conditions)
-        if pivot < PASSING_PIVOT and across(batch, run, description):
-            return None
-        if near >= max(RETRY_BELOW * pivot, SINGULAR_PIVOT):
-            b["least_pivot"][run], b["status"][run] = PASS_BELOW * near, RUNNING
-            return None
-        near = min(near, 0.0)  # the step is too long
-    return _go_on_or_end(batch, run, near, lying or description)
+    b, model = batch.buffers, batch.model
+    changes = find_changes(batch, runs, own, passing=across is not None)
+    for run, least in zip(changes.stay.tolist(), changes.least_pivot.tolist(), strict=True):
+        q, near = b["q"][run], float(b["near"][run, 0])
+        if across is not None and model.has_equations and not _lies(batch, run, near):
+            pivot = smallest_pivot(model, q.copy(), batch.conditions(run))
+            lost = describe_loss(own, q.copy(), batch.conditions(run))
+            if pivot < PASSING_PIVOT and across(batch, run, lost):
+                continue
+            if near >= max(RETRY_WHILE_PASSING * pivot, SINGULAR_PIVOT):
+                b["least_pivot"][run], b["status"][run] = PASS_BELOW * near, RUNNING
+                continue
+            least = np.nan  # the step is too long
+        _go_on_or_end(batch, run, least, own)
+    return changes.models
+
+
+def _lies(batch: Batch, run: int, near: float) -> bool:
+    """Return whether a wheel that nearly lies flat is what a run has stopped for."""
+    b = batch.buffers
+    return "flat" in b and float(b["flat"][run, 0]) < min(near, NEARLY_FLAT)
+
+
+def _go_on_or_end(batch: Batch, run: int, least_pivot: float, own: Model) -> None:
+    """Let a run go on as it is, with shorter steps, or end."""
+    b, step = batch.buffers, abs(float(batch.buffers["h_s"][run, 0]))
+    if least_pivot > 0.0:
+        b["least_pivot"][run] = least_pivot
+    elif batch.settings.adaptive and step > SHORTEST_STEP:
+        b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
+    else:
+        batch.resolve(run, SINGULAR, _describe(batch, run, own))
+        return
+    b["status"][run] = RUNNING
+
+
+def _describe(batch: Batch, run: int, own: Model) -> str:
+    """Describe what a run lacks that ends near a singular configuration."""
+    q, conditions = batch.buffers["q"][run].copy(), batch.conditions(run)
+    if "flat" in batch.buffers and float(batch.buffers["flat"][run, 0]) < NEARLY_FLAT:
+        return find_flattest_wheel(batch.model, q, conditions)[1]
+    if own.has_equations:
+        return describe_loss(own, q, conditions)
+    return (
+        f"the independent speeds {', '.join(batch.model.independent)} no longer describe the "
+        "motion there; a model compiled from the mechanism changes them"
+    )
 
 
 def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
@@ -225,11 +266,14 @@ def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
     Returns:
         The user's where it is regular, and where its speeds or all rows together are singular.
     """
-    if not own.has_equations:
+    if not own.has_equations or smallest_pivot(own, q, conditions) > GOOD_PIVOT:
         return own
-    if smallest_pivot(own, q, conditions) > GOOD_PIVOT:
+    choices = Choices.of(own)
+    rows = choices.rows_at(own, q[np.newaxis], conditions)
+    mine = np.array(choices.chooser.own.independent, dtype=int)
+    if rows.lost[0] or rows.kept_by_speeds(mine)[0] < GOOD_PIVOT:
         return own
-    return _CHOICES.setdefault(own, Choices()).on_same_speeds(own, q, conditions)
+    return choices.model(own, choices.chooser.choose(rows, mine)[0][0])
 
 
 def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
@@ -245,9 +289,12 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
         return None
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
-    other, _ = _CHOICES.setdefault(own, Choices()).best(own, own, q, conditions)
-    if smallest_pivot(other, q, conditions) < SINGULAR_PIVOT:
+    choices = Choices.of(own)
+    rows = choices.rows_at(own, q[np.newaxis], conditions)
+    found, _, offered = choices.chooser.choose(rows)
+    if rows.lost[0] or not offered[0] > REGULAR:
         return None
+    other = choices.model(own, found[0])
     mine = [own.speed_names.index(name) for name in own.independent]
     rest = np.zeros(len(other.independent))
     need = nu - other.joint_speeds(q, rest, **conditions.options)[mine]
@@ -259,48 +306,26 @@ def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Arr
     return other, np.linalg.solve(Theta, need)
 
 
-def choose_models(
-    own: Model, q: Array, conditions: Conditions, below: float = GOOD_PIVOT
-) -> Described:
+def choose_models(own: Model, q: Array, conditions: Conditions) -> Described:
     """Choose models for configurations, where the user's becomes singular at some of them.
 
     Args:
         own: The model the user gave.
         q: Configurations, (..., size).
         conditions: Time and parameters, each one for all or one per configuration.
-        below: Pivot of the user's model below which another one is looked for.
     """
     flat = np.ascontiguousarray(q.reshape(-1, q.shape[-1]))
     known = conditions.spread(q.shape[:-1])
-    pivots = find_smallest_pivots(own, flat, known)
-    made_by = np.zeros(len(flat), dtype=np.intp)
-    waiting = np.flatnonzero(pivots < below)
-    models = [own]
-    if not own.has_equations:
-        waiting = waiting[:0]
-    choices = _CHOICES.setdefault(own, Choices()) if waiting.size else Choices()
-    while waiting.size:
-        k = int(waiting[0])
-        other, _ = choices.best(own, own, flat[k], known.at(k))
-        offered = find_smallest_pivots(other, flat[waiting], known.at(waiting))
-        good = offered > np.maximum(_min_gain(own) * pivots[waiting], SINGULAR_PIVOT)
-        good |= (offered > pivots[waiting]) & (offered > WORTHWHILE_PIVOT)
-        if other is not own and good.any():
-            models += [] if other in models else [other]
-            made_by[waiting[good]] = models.index(other)
-        waiting = waiting[~good & (waiting != k)]
+    made_by, models = np.zeros(len(flat), dtype=np.intp), [own]
+    if own.has_equations:
+        poor = np.flatnonzero(find_smallest_pivots(own, flat, known) < GOOD_PIVOT)
+        if poor.size:
+            choices = Choices.of(own)
+            rows, mine = choices.rows_at(own, flat[poor], known.at(poor)), choices.chooser.own
+            found, number, offered = choices.chooser.choose(rows)
+            kept = rows.regularity(mine.rows, mine.independent, mine.base)
+            good = (offered > np.maximum(_min_gain(own) * kept, REGULAR)) & ~rows.lost
+            for k in np.unique(number[good]).tolist():
+                made_by[poor[good & (number == k)]] = len(models)
+                models.append(choices.model(own, found[k]))
     return Described(tuple(models), made_by.reshape(q.shape[:-1]))
-
-
-def _go_on_or_end(batch: Batch, run: int, near: float, description: str) -> Model | None:
-    b = batch.buffers
-    step = abs(float(b["h_s"][run, 0]))
-    if near >= SINGULAR_PIVOT:
-        b["least_pivot"][run] = RETRY_BELOW * near
-    elif batch.settings.adaptive and step > SHORTEST_STEP:
-        b["h"][run] = 0.5 * step  # the long step crosses it, a shorter one may not
-    else:
-        batch.resolve(run, SINGULAR, description)
-        return None
-    b["status"][run] = RUNNING
-    return None

@@ -255,8 +255,8 @@ def is_long(rate: Tape, facts: Facts) -> bool:
     return rate.n_operations > OPERATIONS_PER_LOGGED * size
 
 
-def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
-    """Return the compiled steps of a model, made once."""
+def rollout_of(model: Model, method: str, d: Dynamics, place: Place, *, alike: bool = False) -> Any:
+    """Return the compiled steps of a model, made once; see `compiled`."""
     if not is_available(place, method, d):
         raise NotApplicable(
             f"method='{method}' keeps a matrix of {d.n_k} x {d.n_k} numbers for every run, and on "
@@ -274,9 +274,10 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place) -> Any:
         d.interleaved,
         d.grid,
         *d.breaks_key,
+        alike,
         *tapes,
     )
-    return compiled(model, key, place, lambda: program_of(model, method, d))
+    return compiled(model, key, place, lambda: program_of(model, method, d), alike=alike)
 
 
 def program_of(

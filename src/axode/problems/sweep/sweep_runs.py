@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from axode.codegen.tape.lifting import Lifted, lift_numbers
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.problems.session import CompiledRuns, Session, Task
-from axode.problems.simulate.batch import FIRST_STIFF_LIMIT, SMALLEST_PIVOT
+from axode.problems.simulate.batch import FIRST_STIFF_LIMIT, first_least_pivot
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.takeover import MIN_STEPS_LEFT, RETRY_FACTOR
-from axode.problems.singular.other_models import translate_speeds
-from axode.problems.singular.switching import SHORTEST_STEP, choose_models
+from axode.problems.singular.other_models import carry_speeds
+from axode.problems.singular.switching import SHORTEST_STEP, find_changes
 from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import can_take_over, compiled, program_of
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
@@ -32,8 +32,6 @@ from axode.runtime.resident_buffers import read_rows, write_rows
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
-GOOD_PIVOT = 0.2  # of the user's model, from which on runs stay with it
-LEAST_PIVOT = 1e-3  # below it the motion is no longer determined by the speeds that were chosen
 _SWITCHING = threading.RLock()  # equations are derived by one thread at a time
 # where a run changes its model
 RESET_BUFFERS = ("q", "nu", "status", "near", "flat", "h", "h_s", "k1", "y")
@@ -105,14 +103,13 @@ class SweepBatch(CompiledRuns):
         members: Numbers,
         start: dict[str, Array],
         p: Array | None,
-        least_pivot: float,
+        least_pivot: Array | float,
     ) -> None:
-        self.least_pivot = least_pivot
         settings = task.settings
         d = task.dynamics(stiffness=settings.method == AUTOMATIC)
         rollout = task.compile(d)
         given: dict[str, Array | float] = {
-            "least_pivot": least_pivot,
+            "least_pivot": np.full((len(members), 1), least_pivot),
             "longest": abs(settings.duration) / LOOKS,
             "review": np.inf,
             "stiff_limit": np.full((len(members), 1), FIRST_STIFF_LIMIT),
@@ -190,9 +187,8 @@ class SweepRuns:
     ) -> None:
         self.task, self._task_elsewhere, self._leave = task, elsewhere, leave
         self.count = len(start["q"])
-        self.first = SweepBatch(task, np.arange(self.count), start, p, SMALLEST_PIVOT)
-        self._stopped_at: Array | None = None  # steps that a run had taken, once one stopped
-        self._near_singular = np.zeros(0, dtype=np.intp)  # runs of a batch that no model helps
+        least = first_least_pivot(task.model)
+        self.first = SweepBatch(task, np.arange(self.count), start, p, least)
 
     def advance(self, session: Session) -> None:
         """Run all to an end, or until Ctrl-C."""
@@ -211,11 +207,11 @@ class SweepRuns:
             if not self._leave:
                 if stiff.size:
                     implicit = replace(batch.settings, method=IMPLICIT)
-                    moved = batch.model, stiff, batch.least_pivot, implicit
-                    waiting.append(self._move(batch, *moved))
+                    waiting.append(self._move(batch, batch.model, stiff, implicit))
                 with _SWITCHING:
-                    waiting += [self._move(batch, *found) for found in self._find_models(batch)]
-                again |= batch.shorten(self._near_singular)
+                    moved, more = self._leave_singular(batch)
+                waiting += moved
+                again |= more
             if again:
                 waiting.append(batch)
 
@@ -226,46 +222,31 @@ class SweepRuns:
                 if name in batch.buffers:
                     write_rows(self.first.buffers, name, batch.members, batch.buffers[name])
 
-    def _find_models(self, batch: SweepBatch) -> Iterator[tuple[Model, Numbers, float]]:
-        """Choose models for runs that stopped: which runs, and how small pivots may become."""
-        b, members = batch.buffers, batch.members
-        stopped = self._near_singular = batch.stopped_by(SINGULAR)
+    def _leave_singular(self, batch: SweepBatch) -> tuple[list[SweepBatch], bool]:
+        """Let runs that stopped near a singular configuration change their model, go on or end.
+
+        Returns:
+            Batches of those that changed, and whether others go on.
+        """
+        stopped, own = batch.stopped_by(SINGULAR), self.task.model
         if not stopped.size:
-            return
-        steps = b[self.task.counter][:, 0]
-        if self._stopped_at is None:
-            self._stopped_at = np.full(self.count, -1.0)
-        fresh = steps[stopped] > self._stopped_at[members[stopped]]
-        self._stopped_at[members[stopped]] = steps[stopped]
-        found = np.zeros(stopped.size, dtype=bool)
-        own = self.task.model
-        if fresh.any() and not names_forces(own, self.task.outputs):
-            conditions = batch.conditions(stopped)
-            described = choose_models(own, read_rows(b, "q", stopped), conditions, GOOD_PIVOT)
-            stays = np.flatnonzero(~described.elsewhere)
-            for model, (k, *_) in [(own, (stays,)), *described.others()]:
-                k = k[fresh[k]]
-                if model is not batch.model and k.size:
-                    found[k] = True
-                    yield model, stopped[k], SMALLEST_PIVOT
-        left = self._near_singular = stopped[~found]
-        if left.size and batch.least_pivot > LEAST_PIVOT:
-            self._near_singular = stopped[:0]
-            yield batch.model, left, LEAST_PIVOT
+            return [], False
+        changes = find_changes(batch, stopped, own, change=not names_forces(own, self.task.outputs))
+        moved = [self._move(batch, model, which) for model, which in changes.models]
+        on = changes.least_pivot > 0.0
+        batch.buffers["least_pivot"][changes.stay[on], 0] = changes.least_pivot[on]
+        batch.resume(changes.stay[on])
+        return moved, batch.shorten(changes.stay[~on]) or bool(on.any())
 
     def _move(
-        self,
-        batch: SweepBatch,
-        model: Model,
-        which: Numbers,
-        least_pivot: float,
-        settings: Settings | None = None,
+        self, batch: SweepBatch, model: Model, which: Numbers, settings: Settings | None = None
     ) -> SweepBatch:
         """Move some runs to another model or method, from where they are."""
         own, members, conditions = batch.buffers, batch.members[which], batch.conditions(which)
         self.first.buffers["status"][members] = LEFT  # until the other batch has run
+        write_rows(own, "status", which, np.full((which.size, 1), float(LEFT)))
         q, speeds = read_rows(own, "q", which), read_rows(own, "nu", which)
-        nu = translate_speeds(batch.model, model.independent, q, speeds, conditions)
+        nu = carry_speeds(batch.model, model, q, speeds, conditions)
         start = {
             name: read_rows(own, name, which)
             for name in own
@@ -273,7 +254,10 @@ class SweepRuns:
         }
         start |= {"q": q, "nu": nu}
         task = replace(self._task_elsewhere(model, members), settings=settings or batch.settings)
-        return SweepBatch(task, members, start, conditions.p, least_pivot)
+        least: Array | float = first_least_pivot(model)
+        if model is batch.model and "least_pivot" in own:
+            least = own["least_pivot"][which]
+        return SweepBatch(task, members, start, conditions.p, least)
 
 
 def names_forces(model: Model, outputs: Sequence[Output]) -> bool:

@@ -157,7 +157,9 @@ class Block:
             pivot = determinant / ca.fmax(_product(lengths), 1e-300)
             return cls(n, pivot, inverse=adjugate * (1 / determinant))
         reflections, R = householder(matrix)
-        return cls(n, _least_share(R, [1e-300] * n), reflections=reflections, R=R)
+        sign = (-1.0) ** len(reflections)
+        pivot = _least_share(R, [1e-300] * n, sign)
+        return cls(n, pivot, reflections=reflections, R=R)
 
     @classmethod
     def of_rows(cls, matrix: SX) -> Block:
@@ -176,7 +178,7 @@ class Block:
         Columns that vanish as a whole seem small only against what they are elsewhere.
         """
         assert self.R is not None
-        return _least_share(self.R, lengths)
+        return _least_share(self.R, lengths, (-1.0) ** len(self.reflections))
 
     def solve(self, b: SX) -> SX:
         """Solve matrix x = b."""
@@ -217,12 +219,17 @@ class Block:
         return x
 
 
-def _least_share(R: SX, lengths: Sequence[float]) -> SX:
-    """Least part of a column's length, or of a given one, that stands on the diagonal."""
+def _least_share(R: SX, lengths: Sequence[float], sign: float) -> SX:
+    """Least part of a column's length, or of a given one, that stands on the diagonal.
+
+    It has the sign of the determinant; `sign` is that of the reflections. Shares do not change
+    theirs where it vanishes: a step may lead from one side to the other.
+    """
     shares = [
         ca.fabs(R[i, i]) / ca.fmax(ca.norm_2(R[:, i]), length) for i, length in enumerate(lengths)
     ]
-    return ca.mmin(ca.vertcat(*shares))
+    negative = _product([ca.copysign(1.0, R[i, i]) for i in range(len(lengths))])
+    return ca.mmin(ca.vertcat(*shares)) * (sign * negative)
 
 
 def _product(values: list[SX]) -> SX:

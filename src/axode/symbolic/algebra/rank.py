@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+EQUALLY_FAR = 1.0 - 1e-6  # of the square of the largest distance: less of a difference is chance
 
 
 def singular_vectors(A: Array, *, full: bool = True) -> tuple[Array, Array, Array]:
@@ -109,9 +110,24 @@ def least_norm(A: Array, b: Array, tolerance: float | None = None) -> Array:
     return np.asarray((inverse @ b[..., np.newaxis])[..., 0])
 
 
-def choose_columns(A: Array, count: int) -> tuple[int, ...]:
-    """Choose the columns that are farthest from each other's span, in ascending order."""
-    from scipy.linalg import qr  # takes a while to import, and few systems come here
+def choose_columns(A: Array, count: int) -> npt.NDArray[np.intp]:
+    """Choose the columns that are farthest from each other's span, in ascending order.
 
-    pivots = qr(A, pivoting=True, mode="r")[1][:count]
-    return tuple(sorted(int(column) for column in pivots))
+    The pivots of a QR factorization; the first of columns that are equally far, but for rounding.
+
+    Args:
+        A: (..., rows, columns).
+        count: How many.
+    """
+    left, free = A.copy(), np.ones((*A.shape[:-2], A.shape[-1]))
+    taken = np.zeros((*A.shape[:-2], count), dtype=np.intp)
+    for k in range(count):
+        size = np.where(free > 0.0, (left * left).sum(axis=-2), -1.0)
+        far = size >= EQUALLY_FAR * size.max(axis=-1, keepdims=True, initial=-1.0)
+        taken[..., k] = (far & (free > 0.0)).argmax(axis=-1)
+        place = taken[..., k, np.newaxis]
+        np.put_along_axis(free, place, 0.0, axis=-1)
+        column = np.take_along_axis(left, place[..., np.newaxis, :], axis=-1)
+        length = (column * column).sum(axis=-2, keepdims=True).clip(1e-300)
+        left -= column * ((column * left).sum(axis=-2, keepdims=True) / length)
+    return np.sort(taken, axis=-1)

@@ -14,6 +14,7 @@ the former, :math:`\nu_0`; the latter follow from the square matrix :math:`B = \
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -122,6 +123,11 @@ def cheapest_partition(report: RankReport) -> Partition:
     return partition(report, [j for j in range(size) if j not in set(dependent)])
 
 
+def is_worth_a_detour(cheap: Partition, direct: Partition) -> bool:
+    """Return whether small blocks and the change of speeds cost less than direct solves."""
+    return cheap.cost + len(direct.independent) ** 3 // 2 < direct.cost
+
+
 def _is_accurate(cheap: Partition, direct: Partition, report: RankReport) -> bool:
     """Return whether speeds of small blocks do nearly as well as those asked for, at home too."""
 
@@ -159,16 +165,20 @@ class Complement:
         report: RankReport,
         independent: list[int],
         legs: tuple[HeldLoop, ...] = (),
+        speeds_of_blocks: Sequence[int] | None = None,
     ) -> Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
         A detour has singular configurations of its own, so that it must be worth it, and hold
-        at all samples and at home.
+        at all samples and at home; unless the speeds that the blocks are built on are given.
         """
-        direct = partition(report, independent)
-        cheap = cheapest_partition(report)
-        worth = cheap.cost + len(independent) ** 3 // 2 < direct.cost
-        base = cheap if worth and _is_accurate(cheap, direct, report) else direct
+        if speeds_of_blocks is None:
+            direct = partition(report, independent)
+            cheap = cheapest_partition(report)
+            worth = is_worth_a_detour(cheap, direct)
+            base = cheap if worth and _is_accurate(cheap, direct, report) else direct
+        else:
+            base = partition(report, list(speeds_of_blocks))
         units = report.units and report.units.of_rows(report.kept)
         measured = [units.measure(M) for M in report.matrices] if units else report.matrices
         lengths = [np.linalg.norm(M, axis=1) for M in measured]
@@ -450,7 +460,8 @@ class Complement:
         ind = list(self.base.independent)
         dep = [j for j in range(self.size) if j not in ind]
         usual = []
-        for M in self.matrices:
+        regular = [M for M in self.matrices if smallest_singular_value(M[:, dep]) > MENTIONED]
+        for M in regular or [np.eye(len(dep), self.size)]:
             Theta_0 = np.zeros((self.size, len(ind)))
             Theta_0[ind] = np.eye(len(ind))
             Theta_0[dep] = -np.linalg.solve(M[:, dep], M[:, ind])
