@@ -6,6 +6,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+import warnings
 
 import numpy as np
 import pytest
@@ -178,8 +179,8 @@ def test_stacks_are_as_small_as_stated(projects, level, tmp_path):
             assert kind == "static"
     header = (folder / "include" / "single.h").read_text()
     stated = dict(re.findall(r"/\* (single_\w+):.*?Stack: at most (\d+) bytes", header, re.S))
-    deepest = max(frames[f"model_{name}"] for name in ("rate", "projection", "pivots"))
-    frames["single_step"] += max(frames["rk4"], frames["project"]) + deepest
+    deepest = max(frames[f"model_{name}"] for name in ("flow", "projection", "pivots"))
+    frames["single_step"] += frames["make_step"] + max(frames["rk4"], frames["project"]) + deepest
     assert set(stated) == {f"single_{name}" for name in (*FUNCTIONS, "step")}
     assert all(frames[name] <= int(limit) for name, limit in stated.items())
 
@@ -268,6 +269,52 @@ def test_steps_are_those_of_simulate(linkage, projects):
     push = pointer(np.array([np.nan]))
     assert step(pointer(q), pointer(nu), push, ctypes.c_double(1e-3)) == 1
     assert q.tolist() == before[0].tolist() and nu.tolist() == before[1].tolist()
+
+
+@needs_cc
+def test_audited_steps_report_the_error_that_simulate_finds(linkage, projects):
+    class Audit(ctypes.Structure):
+        _fields_ = [(n, ctypes.c_double) for n in ("due", "energy_error", "smallest_pivot")]
+        _fields_ += [("begun", ctypes.c_int)]
+
+    functions_in_c = library(projects / "bars", "audit")
+    state, found = ax.assemble(linkage, {"theta1_dot": 5.0}), []
+    for step, audited in (("bars_audited_step", True), ("bars_step", False)):
+        q, nu, u, audit = state.q.copy(), state.nu.copy(), np.array([0.05]), Audit()
+        given = (pointer(q), pointer(nu), pointer(u), ctypes.c_double(0.04))
+        for _ in range(5):
+            assert functions_in_c[step](*given, *[ctypes.byref(audit)] * audited) == 0
+        found.append((q, nu, audit))
+    (q, nu, audit), (same, alike, _) = found
+    assert q.tolist() == same.tolist() and nu.tolist() == alike.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ax.errors.RunsInaccurateWarning)
+        run = ax.simulate(
+            linkage, 0.2, start={"theta1_dot": 5.0}, input={"tau": 0.05}, method="rk4", step=0.04
+        )
+    assert abs(run["error"][-1]) > 1e-9
+    assert audit.energy_error == pytest.approx(run["error"][-1], rel=1e-4)
+    assert 0 < audit.smallest_pivot <= 1
+
+
+@needs_cc
+def test_impossible_parameters_are_found(tmp_path):
+    model = ax.gallery.build("unicycle").derive().compile()
+    model.export(tmp_path / "unicycle", [])
+    check = library(tmp_path / "unicycle", "checked").unicycle_check
+    header = (tmp_path / "unicycle" / "include" / "unicycle.h").read_text()
+    for name in model.parameters:
+        for factor in (1.0, -1.0, 0.0):
+            given = {name: factor * model.parameters[name]}
+            p = model.parameter_vector(given)
+            try:
+                ax.simulate(model, 1e-3, parameters=given)
+                possible = True
+            except ax.InvalidArgument:
+                possible = False
+            number = check(pointer(p))
+            assert (number == 0) == possible, given
+            assert possible or f"{number}: " in header
 
 
 @needs_cc

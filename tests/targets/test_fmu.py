@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+import warnings
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
@@ -137,7 +138,10 @@ def test_names_and_kinds_of_variables(tmp_path, monkeypatch):
     shown = sources_only(model, tmp_path / "a.fmu", monkeypatch, outputs=["kinetic"])
     root = ET.fromstring(shown["modelDescription.xml"])
     outputs = [v.get("name") for v in root.iter("ScalarVariable") if v.get("causality") == "output"]
-    assert outputs == ["kinetic"] and root.get("numberOfEventIndicators") == "0"
+    assert (
+        outputs == ["kinetic", "smallest_pivot", "energy_error"]
+        and root.get("numberOfEventIndicators") == "0"
+    )
 
 
 def test_units():
@@ -185,6 +189,7 @@ def test_steps_are_those_of_simulate(files, version):
     run = ax.simulate(model, 0.5, start=START, input=PUSH, method="rk4", step=1e-3)
     names = [n for n, v in unit.variables.items() if v.get("causality") == "output"]
     assert {"x", "phi1_dot", "theta1", "kinetic", "wheel1.contact.x"} <= set(names)
+    names = [name for name in names if name not in ("smallest_pivot", "energy_error")]
     expected = np.array([run[name][-1] for name in names])
     assert unit.get(*names) == pytest.approx(expected, rel=SAME_METHOD, abs=SAME_METHOD)
     assert unit.get("time") == 0.5
@@ -285,6 +290,48 @@ def test_what_cannot_be_set_is_refused(files, four_bar):
     assert unit.start() == 0 and unit.set(m2=0.4) == 0
     assert unit.set(a2=0.11) == 3  # it would open the loop
     assert unit.messages[-1] == "this variable can be set until initialization ends"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_impossible_parameters_are_refused_as_by_simulate(files, version, tmp_path):
+    """A principal moment of -0.0375 was simulated; a model from a file knows the checks too."""
+    model, paths = files
+    model.save(tmp_path / "saved.axm")
+    ax.load_model(tmp_path / "saved.axm").export(tmp_path / "again.fmu", fmi=version, start=START)
+    for path in (paths[version], tmp_path / "again.fmu"):
+        for wrong in ({"m": -1.0}, {"r": 0.0}, {"J1": -0.0375}, {"J2": 0.9}):
+            with pytest.raises(ax.InvalidArgument):
+                ax.simulate(model, 0.1, parameters=wrong)
+            unit = Unit(path)
+            assert unit.start(**wrong) == 3
+            if version == "3.0":  # the driver hands no logger to FMI 2
+                assert unit.messages[-1].startswith("impossible parameters: ")
+        unit = Unit(path)
+        assert unit.start() == 0 and unit.set(m=-0.5) == 3  # tunable, while it runs
+        assert unit.get("m")[0] > 0 and unit.step(0.0, 0.01) == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_steps_report_their_energy_error_and_the_smallest_pivot(files, version, tmp_path):
+    model, paths = files
+    rough = tmp_path / "rough.fmu"
+    model.export(rough, fmi=version, start=START, step=0.05)
+    for path, step in ((paths[version], 1e-3), (rough, 0.05)):
+        unit = Unit(path)
+        assert unit.start(**PUSH) == 0
+        for k in range(10):
+            assert unit.get("energy_error")[0] == pytest.approx(0.0, abs=1e-12) or k
+            assert unit.step(0.05 * k, 0.05) == 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ax.errors.RunsInaccurateWarning)
+            run = ax.simulate(model, 0.5, start=START, input=PUSH, method="rk4", step=step)
+        error, pivot = unit.get("energy_error", "smallest_pivot")
+        assert error == pytest.approx(run["error"][-1], rel=1e-6, abs=1e-12)
+        assert 0.0 < pivot <= 1.0
+    assert abs(error) > 1e-9  # steps of 50 ms
+    before = error
+    assert unit.set(m=0.9) == 0  # another mass is no error of the steps
+    assert unit.get("energy_error")[0] == pytest.approx(before, rel=1e-9)
 
 
 # loops -------------------------------------------------------------------------------------------

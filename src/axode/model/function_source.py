@@ -14,6 +14,7 @@ from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import NotApplicable, UnknownName
+from axode.model.parameter_checks import FAULTS, ParameterChecks
 from axode.symbolic.casadi_interrupts import stoppable
 from axode.symbolic.derivative_names import DIFFERENTIATED, SOME, TableName
 
@@ -40,6 +41,7 @@ ON_DEMAND = (  # functions that files hold only if they are named, besides deriv
     "momentum_speeds",
     "state_rate_adjoint",
     "projection_adjoint",
+    FAULTS,
 )
 JACOBIAN = "state_rate_jacobian"  # that implicit steps need
 
@@ -134,6 +136,9 @@ class SymbolicLibrary(AbstractLibrary):
 
     @stoppable
     def tape(self, name: str) -> Tape:
+        if name == FAULTS:
+            names = () if self._fixed else tuple(self.equations.parameters)
+            return ParameterChecks.of(self.equations.system.mechanism, names).tape
         function, by, argument = name.partition(SOME)
         if by and TableName.read(name) is None:
             return self.jacobian(function, argument)
@@ -219,7 +224,7 @@ class TapeLibrary(AbstractLibrary):
         return self._scene
 
     def names(self) -> tuple[str, ...]:
-        return tuple(self._tapes)
+        return tuple(name for name in self._tapes if name != FAULTS)
 
     def tape(self, name: str) -> Tape:
         on_demand = name in (*ON_DEMAND, JACOBIAN) or TableName.read(name) is not None

@@ -10,6 +10,7 @@ from axode.errors import NotApplicable
 from axode.mechanism.free_bodies import free_bases
 from axode.mechanism.topology import speed_meanings, speed_units, tree_order
 from axode.mechanism.values.expressions import numeric
+from axode.model.parameter_checks import ParameterChecks
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -57,6 +58,7 @@ class Facts:
     legs: tuple[tuple[str, ...], ...] = ()  # each its name, then its freedoms
     tangents: tuple[str, ...] = ()  # speeds along which the configuration is displaced
     driven: bool = False  # whether time prescribes anything
+    parameter_checks: tuple[str, ...] = ()  # what `parameter_faults` checks
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
@@ -96,6 +98,7 @@ class Facts:
             bases=free_bases(system.mechanism),
             tangents=tuple(equations.speeds[j] for j in system.tangents.asked),
             driven=system.rheonomic,
+            parameter_checks=_checks(equations, fixed),
             rest_first=_rest_first(equations),
             dropped=tuple(str(row) for row in system.report.dropped),
             row_parameters=system.row_parameters,
@@ -119,6 +122,12 @@ class Facts:
             FileError: naming the first entry that is missing, unknown or of another type.
         """
         return as_dataclass(cls, data, "facts")
+
+
+def _checks(equations: Equations, fixed: bool) -> tuple[str, ...]:
+    """Describe the checks of free parameters."""
+    names = () if fixed else tuple(equations.parameters)
+    return ParameterChecks.of(equations.system.mechanism, names).texts
 
 
 def _platform(equations: Equations) -> dict[str, Any]:

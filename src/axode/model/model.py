@@ -22,6 +22,7 @@ from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
+from axode.model.parameter_checks import FAULTS, parameter_checks
 from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
 from axode.model.state import State
@@ -359,6 +360,7 @@ class Model(DerivativeProducts, ModelDisplay):
         from axode.model.model_file import save_model
 
         names = self.functions if functions is None else tuple(functions)
+        names += (FAULTS,) if parameter_checks(self) and FAULTS not in names else ()
         save_model(self.facts, self.scene, {name: self.library.tape(name) for name in names}, path)
 
     @stoppable

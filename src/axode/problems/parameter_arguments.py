@@ -10,6 +10,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.mechanism.values.parameter_values import faults_of_values, find_impossible
 from axode.model.model import Model
+from axode.model.parameter_checks import parameter_checks
 from axode.results.row_texts import RowTexts
 
 Array = npt.NDArray[np.float64]
@@ -40,7 +41,7 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
     if not all(np.isfinite(np.asarray(value, dtype=float)).all() for value in changed):
         worst = int(np.argmax(~np.isfinite(values).reshape(-1, values.shape[-1]).all(axis=0)))
         raise InvalidArgument(f"parameter '{names[worst]}': must be finite")
-    if isinstance(given, Mapping) and given and model.has_equations:
+    if isinstance(given, Mapping) and given:
         _refuse_impossible(model, values.reshape(-1, values.shape[-1]), names, list(given))
     return values
 
@@ -49,12 +50,14 @@ def find_impossible_runs(model: Model, p: Array, names: list[str]) -> RowTexts:
     """Why no mechanism can have the parameters of some runs.
 
     Args:
-        model: Whose parameters they are; one read from a file takes all values.
+        model: Whose parameters they are.
         p: Free parameters, (runs, size).
         names: Parameters that were given.
     """
-    if not names or not model.has_equations:
+    if not names:
         return RowTexts.from_rows(len(p), {})
+    if not model.has_equations:
+        return _find_faults(model, p)
     columns = dict(zip(model.parameters, np.ascontiguousarray(p.T), strict=True))
     kinds, faults = find_impossible(model.equations.system.mechanism, columns)
     texts = {kind: f"no mechanism has such parameters: {fault}" for kind, fault in faults.items()}
@@ -71,7 +74,23 @@ def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) ->
         checked_parameters(model, given)
 
 
+def _find_faults(model: Model, p: Array) -> RowTexts:
+    """Find what no mechanism can have by the model's own function; files may lack it."""
+    checks = parameter_checks(model)
+    if checks is None:
+        return RowTexts.from_rows(len(p), {})
+    flags = np.asarray(checks.tape.evaluate(p)[0]).reshape(len(p), -1) != 0
+    texts = np.array([f"no mechanism has such parameters: {text}" for text in checks.texts])
+    rows = np.flatnonzero(flags.any(axis=1))
+    found = texts[flags[rows].argmax(axis=1)].tolist()
+    return RowTexts.from_rows(len(p), dict(zip(rows.tolist(), found, strict=True)))
+
+
 def _refuse_impossible(model: Model, rows: Array, names: list[str], given: list[str]) -> None:
+    if not model.has_equations:
+        for run, text in _find_faults(model, rows).items():
+            raise InvalidArgument(f"'{model.name}', run {run} of {len(rows)}: {text}")
+        return
     mechanism = model.equations.system.mechanism
     columns = dict(zip(names, np.ascontiguousarray(rows.T), strict=True))
     found = faults_of_values(mechanism, columns)

@@ -131,33 +131,33 @@ def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> K
         )
 
     with np.errstate(all="ignore"):
-        for strict, scalar in _bounded(mechanism):
+        masses = [("", not body.inertia.ideal, body.mass) for body in mechanism.bodies]
+        for _, strict, scalar in (*masses, *bounded_values(mechanism)):
             if isinstance(scalar, Expression):
                 x = numbers(scalar)
                 note(~np.isfinite(x) | ((x <= 0) if strict else (x < 0)))
         for inertia in (body.inertia for body in mechanism.bodies):
             if next(formulas_in(inertia), None) is not None:
                 note(_unphysical(inertia, [numbers(entry) for entry in inertia.entries]))
-        for axis in _axes(mechanism):
+        for _, axis in directions(mechanism):
             if next(formulas_in(axis), None) is not None:
                 length = np.sqrt(sum(numbers(a) ** 2 for a in axis))
                 note(~(np.abs(length - 1) <= UNIT_TOLERANCE))
     return kinds
 
 
-def _bounded(mechanism: Mechanism) -> Iterator[tuple[bool, Any]]:
-    """What may not be negative, and whether it may not vanish either."""
-    for body in mechanism.bodies:
-        yield not body.inertia.ideal, body.mass
+def bounded_values(mechanism: Mechanism) -> Iterator[tuple[str, bool, Any]]:
+    """What may not be negative besides masses: what it is, whether it must be > 0, its value."""
     for contact in mechanism.contacts:
-        yield contact.wheel.needs_radius, contact.wheel.radius
+        yield f"radius of '{contact.name}'", contact.wheel.needs_radius, contact.wheel.radius
     for connection in mechanism.connections:
-        yield False, connection.armature
+        yield f"armature of joint '{connection.name}'", False, connection.armature
     for drive in mechanism.drives:
-        yield False, drive.motor.rotor_inertia
-    for element in (*mechanism.dampers, *mechanism.springs, *mechanism.struts):
+        yield f"rotor inertia of motor '{drive.name}'", False, drive.motor.rotor_inertia
+    elements: tuple[Any, ...] = (*mechanism.dampers, *mechanism.springs, *mechanism.struts)
+    for element in elements:
         for name in ("coefficient", "stiffness", "damping"):
-            yield False, getattr(element, name, 0.0)
+            yield f"{name} of '{element.name}'", False, getattr(element, name, 0.0)
 
 
 def _unphysical(inertia: Inertia, entries: list[Array]) -> Runs:
@@ -175,11 +175,11 @@ def _unphysical(inertia: Inertia, entries: list[Array]) -> Runs:
     return np.asarray(~finite | low | broken)
 
 
-def _axes(mechanism: Mechanism) -> Iterator[Any]:
-    """Directions made of formulas."""
+def directions(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
+    """What has length one: what it is, and its three numbers."""
     for connection in (*mechanism.connections, *mechanism.loops):
         for name in connection.joint.directions:
-            yield getattr(connection.joint, name)
+            yield f"{name} of joint '{connection.name}'", getattr(connection.joint, name)
     for contact in mechanism.contacts:
-        yield contact.axis
-        yield contact.plane.normal
+        yield f"axis of '{contact.name}'", contact.axis
+        yield f"normal of the ground of '{contact.name}'", contact.plane.normal

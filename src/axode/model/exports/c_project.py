@@ -192,7 +192,7 @@ def _stack_line(tape: Tape, precision: str) -> str:
 def _step_stack(step: CStep) -> str:
     deepest = max(_stack_bytes(tape, step.precision) for tape in step.stack_tapes)
     arrays = NUMBERS[step.precision].size * step.stack_numbers
-    return f"Stack: at most {deepest + arrays + 2 * FRAME} bytes, and what math.h takes."
+    return f"Stack: at most {deepest + arrays + 3 * FRAME} bytes, and what math.h takes."
 
 
 def _with_units(model: Model, entries: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

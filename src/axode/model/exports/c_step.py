@@ -16,6 +16,7 @@ from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.targets.c import c_comment, c_function, c_helpers
 from axode.codegen.targets.c_numbers import NUMBERS
 from axode.model.exports.fmu_functions import ARGUMENTS, fmu_functions
+from axode.model.parameter_checks import parameter_checks
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -31,6 +32,9 @@ class CStep:
 
     Attributes:
         name: C name of the step.
+        audited: C name of the step that reports its energy error and smallest pivot, "" if the
+            model does not know its energy.
+        checking: C name of the function that checks parameters, "" if there is nothing to check.
         closing: C name of the function that closes loops, "" if nothing opens.
         precision: "float64" or "float32".
         tape: The whole step as a tape of t, x, u, p and dt.
@@ -41,7 +45,10 @@ class CStep:
         self._functions = fmu_functions(model, ())
         self._n_q = len(model.coordinates)
         opens = self._functions.projection is not None
+        self._checks = parameter_checks(model)
         self.name = f"{prefix}step"
+        self.audited = f"{prefix}audited_step" if self._functions.audit.results.size else ""
+        self.checking = f"{prefix}check" if self._checks else ""
         self.closing = f"{prefix}close" if opens else ""
         self._prefix = prefix
         self.arguments = tuple(port.name for port in model.tape("state_rate").inputs)
@@ -132,6 +139,31 @@ class CStep:
             *notes,
         ]
         made = [f"{c_comment(lines)}\nint {self.name}({self._signature(self.arguments)});"]
+        if self.audited:
+            lines = [
+                f"{self.audited}: the same step, with an audit of it.",
+                "",
+                "`due` is the energy at the start, where `begun` is 0, and the work since;",
+                "`energy_error` is what the energy differs from it after the step [J], and",
+                "`smallest_pivot` the smallest pivot of the solves there: singular at zero.",
+                "Begin with a structure of zeros.",
+            ]
+            real = NUMBERS[self.precision].type
+            made.append(
+                f"typedef struct {{\n    {real} due;\n    {real} energy_error;\n"
+                f"    {real} smallest_pivot;\n    int begun;\n}} {self._prefix}audit;"
+            )
+            signature = f"{self._signature(self.arguments)}, {self._prefix}audit *audit"
+            made.append(f"{c_comment(lines)}\nint {self.audited}({signature});")
+        if self._checks:
+            lines = [
+                f"{self.checking}: find parameters that no mechanism can have.",
+                "",
+                "Returns 0, or the number of the first of these checks that fails:",
+                *(f"{k + 1}: {text}" for k, text in enumerate(self._checks.texts)),
+            ]
+            real = NUMBERS[self.precision].type
+            made.append(f"{c_comment(lines)}\nint {self.checking}(const {real} *p);")
         if self.closing:
             lines = [
                 f"{self.closing}: bring coordinates onto the constraints by Newton's method.",
@@ -150,8 +182,14 @@ class CStep:
     def source(self, header: str) -> str:
         """Text of the source, which includes `fixed_step.h`."""
         made = self._functions
-        optional = {"projection": made.projection, "pivots": made.pivots}
-        tapes = {"rate": made.rate} | {
+        checks = self._checks.tape if self._checks else None
+        optional = {
+            "projection": made.projection,
+            "pivots": made.pivots,
+            "audit": made.audit,
+            "faults": checks,
+        }
+        tapes = {"flow": made.flow} | {
             name: tape for name, tape in optional.items() if tape is not None and tape.results.size
         }
         sizes = {
@@ -159,6 +197,7 @@ class CStep:
             "N_X": made.rate.outputs[0].size,
             "N_PIVOTS": made.pivots.outputs[0].size,
             "CAN_OPEN": int(bool(self.closing)),
+            "N_CHECKS": len(self._checks.texts) if self._checks else 0,
         }
         text = [
             f'#include "{header}.h"\n',
@@ -173,6 +212,15 @@ class CStep:
             .replace("SIGNATURE", self._signature(self.arguments))
             .replace("    MISSING\n", _absent("tup", self.arguments)),
         ]
+        if self.audited:
+            text.append(
+                _AUDITED.replace("NAME", self.audited)
+                .replace("SIGNATURE", self._signature(self.arguments))
+                .replace("AUDIT_TYPE", f"{self._prefix}audit")
+                .replace("    MISSING\n", _absent("tup", self.arguments))
+            )
+        if self._checks:
+            text.append(_CHECK.replace("NAME", self.checking))
         if self.closing:
             text.append(
                 _CLOSE.replace("NAME", self.closing)
@@ -195,7 +243,8 @@ class CStep:
     def stack_tapes(self) -> tuple[Tape, ...]:
         """Tapes of which one at a time is evaluated in a step."""
         made = self._functions
-        return tuple(t for t in (made.rate, made.projection, made.pivots) if t is not None)
+        tapes = (made.flow, made.projection, made.pivots, made.audit)
+        return tuple(t for t in tapes if t is not None)
 
     @property
     def stack_numbers(self) -> int:
@@ -211,32 +260,74 @@ def _absent(names: str, arguments: Sequence[str]) -> str:
     return "".join(values.get(n, f"    const real *const {n} = 0;\n") for n in absent)
 
 
-_STEP = """int NAME(SIGNATURE)
+_STEP = """/* Step x, whose last number is the work done; gives what the function below returns. */
+static int make_step(const real *u, const real *p, real t, real dt, real *x)
 {
-    MISSING
-    real x[N_X + 1];
-    int i;
 #if N_PIVOTS
     real before[N_PIVOTS], after[N_PIVOTS];
-#endif
-    for (i = 0; i < N_Q; ++i) x[i] = q[i];
-    for (i = N_Q; i < N_X; ++i) x[i] = nu[i - N_Q];
-#if N_PIVOTS
+    const real end = t + dt;
+    int i;
     model_pivots(&t, x, u, p, before);
 #endif
+    x[N_X] = 0;
     rk4(u, p, t, dt, x, x);
     project(u, p, t + dt, x);
     if (!is_finite(x, N_X)) return 1;
 #if N_PIVOTS
-    {
-        const real end = t + dt;
-        model_pivots(&end, x, u, p, after);
-    }
+    model_pivots(&end, x, u, p, after);
     for (i = 0; i < N_PIVOTS; ++i)
         if (!(before[i] * after[i] > (real)0)) return 2;
 #endif
+    return 0;
+}
+
+int NAME(SIGNATURE)
+{
+    MISSING
+    real x[N_X + 1];
+    int i, status;
+    for (i = 0; i < N_Q; ++i) x[i] = q[i];
+    for (i = N_Q; i < N_X; ++i) x[i] = nu[i - N_Q];
+    status = make_step(u, p, t, dt, x);
+    if (status) return status;
     for (i = 0; i < N_Q; ++i) q[i] = x[i];
     for (i = N_Q; i < N_X; ++i) nu[i - N_Q] = x[i];
+    return 0;
+}
+"""
+
+_AUDITED = """int NAME(SIGNATURE, AUDIT_TYPE *audit)
+{
+    MISSING
+    const real end = t + dt;
+    real x[N_X + 1], now[2];
+    int i, status;
+    for (i = 0; i < N_Q; ++i) x[i] = q[i];
+    for (i = N_Q; i < N_X; ++i) x[i] = nu[i - N_Q];
+    if (!audit->begun) {
+        model_audit(&t, x, u, p, now);
+        audit->due = now[1];
+        audit->begun = 1;
+    }
+    status = make_step(u, p, t, dt, x);
+    if (status) return status;
+    model_audit(&end, x, u, p, now);
+    audit->due += x[N_X];
+    audit->energy_error = now[1] - audit->due;
+    audit->smallest_pivot = now[0];
+    for (i = 0; i < N_Q; ++i) q[i] = x[i];
+    for (i = N_Q; i < N_X; ++i) nu[i - N_Q] = x[i];
+    return 0;
+}
+"""
+
+_CHECK = """int NAME(const real *p)
+{
+    real faults[N_CHECKS];
+    int i;
+    model_faults(p, faults);
+    for (i = 0; i < N_CHECKS; ++i)
+        if (faults[i] != (real)0) return i + 1;
     return 0;
 }
 """

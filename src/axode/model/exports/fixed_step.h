@@ -1,7 +1,7 @@
 /* Fixed steps of a model: the classical Runge-Kutta method, and coordinates back onto constraints.
  *
  * Known before: the type `real`, N_Q coordinates among N_X states, the function
- * model_rate(t, x, u, p, rates), whether the model CAN_OPEN, and if so
+ * model_flow(t, x, u, p, rates), whose last rate is the power, whether the model CAN_OPEN, and if so
  * model_projection(t, x, u, p, q) and CLOSED, the relative change of coordinates that ends
  * Newton's method. Nothing is allocated and nothing is kept.
  */
@@ -50,20 +50,20 @@ static int close_loops(const real *u, const real *p, real t, real *x)
 }
 #endif
 
-/* One step of Runge and Kutta's classical method. */
+/* One step of Runge and Kutta's classical method; x[N_X] is the work done. */
 static void rk4(const real *u, const real *p, real t, real h, const real *x, real *next)
 {
     real k1[N_X + 1], k2[N_X + 1], k3[N_X + 1], k4[N_X + 1], y[N_X + 1];
     const real half = h / (real)2, sixth = h / (real)6, middle = t + half, end = t + h;
     int i;
-    model_rate(&t, x, u, p, k1);
+    model_flow(&t, x, u, p, k1);
     for (i = 0; i < N_X; ++i) y[i] = x[i] + half * k1[i];
-    model_rate(&middle, y, u, p, k2);
+    model_flow(&middle, y, u, p, k2);
     for (i = 0; i < N_X; ++i) y[i] = x[i] + half * k2[i];
-    model_rate(&middle, y, u, p, k3);
+    model_flow(&middle, y, u, p, k3);
     for (i = 0; i < N_X; ++i) y[i] = x[i] + h * k3[i];
-    model_rate(&end, y, u, p, k4);
-    for (i = 0; i < N_X; ++i)
+    model_flow(&end, y, u, p, k4);
+    for (i = 0; i <= N_X; ++i)
         next[i] = x[i] + sixth * (k1[i] + (real)2 * (k2[i] + k3[i]) + k4[i]);
 }
 

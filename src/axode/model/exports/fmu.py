@@ -35,6 +35,7 @@ from axode.model.exports.fmu_description import (
     unit_of_rate,
 )
 from axode.model.exports.fmu_functions import FmuFunctions, fmu_functions
+from axode.model.parameter_checks import ParameterChecks, c_text, parameter_checks
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
 VERSIONS = ("2.0", "3.0")
 DEFAULT_STEP = 1e-3  # [s] of co-simulation inside the FMU
 COMPUTED = ("q", "nu", "joint_speeds", "measures", "energy", "contact_forces", "multipliers")
+# outputs that every FMU has besides those that were chosen: name, unit, description
+AUDIT = (
+    ("smallest_pivot", "", "Smallest pivot of the solves; singular at zero"),
+    ("energy_error", "J", "Energy less that of the start and the work since, in co-simulation"),
+)
 HEADERS = ("fmu_core.h", "fixed_step.h")
 WRAPPERS = {"2.0": "fmu_fmi2.c", "3.0": "fmu_fmi3.c"}
 COMPILERS = ("cc", "gcc", "clang")
@@ -94,11 +100,11 @@ def write_fmu(
         raise InvalidArgument(f"step: expected a positive number of seconds, got {step}")
     chosen = _outputs(model, outputs)
     further = [signal for signal in chosen if signal.function not in ("q", "nu")]
-    functions = fmu_functions(model, further)
+    functions, checks = fmu_functions(model, further, audited=True), parameter_checks(model)
     identifier = re.sub(r"\W", "_", place.stem, flags=re.ASCII)
     identifier = identifier if re.match("[A-Za-z]", identifier) else f"m_{identifier}"
     variables = _variables(model, functions, chosen, further, start, step)
-    texts = _sources(model, functions, identifier, version, start, step)
+    texts = _sources(model, functions, checks, identifier, version, start, step)
     compiled = tuple(name for name in texts if name.endswith(".c"))
     description = FmuDescription(
         name=model.name,
@@ -200,10 +206,10 @@ def _variables(
     for k, (name, unit) in enumerate(units.items()):
         about = FmuVariable(f"der({name})", "local", "continuous", unit_of_rate(unit), "Rate")
         made.append(replace(about, initial="calculated", derivative=1 + k, depends=rates[k]))
-    for signal, on in zip(further, dependencies(functions.outputs), strict=True):
-        about = FmuVariable(
-            signal.name, "output", "continuous", signal.unit, signal.kind.capitalize()
-        )
+    computed = [(s.name, s.unit, s.kind.capitalize()) for s in further]
+    computed += AUDIT if functions.audit.results.size else ()
+    for (name, unit, what), on in zip(computed, dependencies(functions.outputs), strict=True):
+        about = FmuVariable(name, "output", "continuous", unit, what)
         made.append(replace(about, initial="calculated", depends=_references(on, firsts)))
     singular = functions.pivots.outputs[0].size
     for k, on in enumerate(dependencies(functions.indicators)):
@@ -269,6 +275,7 @@ def _distinct(variables: Sequence[FmuVariable]) -> tuple[FmuVariable, ...]:
 def _sources(
     model: Model,
     functions: FmuFunctions,
+    checks: ParameterChecks | None,
     identifier: str,
     version: str,
     start: FmuStart,
@@ -276,25 +283,27 @@ def _sources(
 ) -> dict[str, str]:
     """Texts of the C files by name."""
     tapes = functions.tapes(adjoint=version == "3.0")
+    tapes += [checks.tape] if checks else []
     header, source = c_library("model", tapes, model.name, prefix=f"{identifier}_")
     wrapper = WRAPPERS[version]
     folder = files("axode.model.exports")
     given = {name: (folder / name).read_text("utf-8") for name in (*HEADERS, wrapper)}
     names = [tape.name for tape in tapes]
-    settings = _settings(model, functions, names, identifier, start, step)
+    settings = _settings(model, functions, checks, names, identifier, start, step)
     return {"model.h": header, "model.c": source, "settings.h": settings, **given}
 
 
 def _settings(
     model: Model,
     functions: FmuFunctions,
+    checks: ParameterChecks | None,
     names: Sequence[str],
     identifier: str,
     start: FmuStart,
     step: float,
 ) -> str:
     """Text of `settings.h`; `names` are those of all functions."""
-    facts = model.facts
+    facts, texts = model.facts, checks.texts if checks else ()
     n_residual = len(facts.residual_rows)
     sizes = {
         "N_Q": len(facts.coordinates),
@@ -307,6 +316,8 @@ def _settings(
         "N_RESIDUAL": n_residual,
         "N_DROPPED": functions.residual.outputs[0].size - n_residual,
         "CAN_OPEN": int(functions.projection is not None),
+        "AUDITED": int(bool(functions.audit.results.size)),
+        "N_CHECKS": len(texts),
     }
     values = [0.0, *start.q.tolist(), *start.nu.tolist(), *(0.0 for _ in facts.inputs)]
     values += [*(start.p.tolist() if sizes["N_P"] else ()), step]
@@ -324,6 +335,9 @@ def _settings(
             "\n/* time, states, inputs, parameters, internal step */",
             f"static const double start_values[] = {{{', '.join(map(repr, values))}}};",
             f"static const char fixed_parameters[] = {{{', '.join(map(str, fixed))}}};",
+            *(["static const char *const check_texts[] = {"] if texts else []),
+            *(f"    {c_text(f'impossible parameters: {text}')}," for text in texts),
+            *(["};"] if texts else []),
             "\n#endif\n",
         ]
     )

@@ -32,6 +32,7 @@ enum {
     STEP = P + N_P,
     DER = STEP + 1,
     Y = DER + N_X,
+    BALANCE = Y + N_Y - 1, /* error of the energy, the last output of an audited model */
     Z = Y + N_Y,
     N_VALUES = Z + N_INDICATORS
 };
@@ -45,6 +46,7 @@ enum {
 typedef struct {
     double v[N_VALUES];
     double signs[N_PIVOTS + 1];
+    double due;     /* energy at the start and the work since, in co-simulation */
     int phase;
     int open;       /* whether start values are not closed yet */
     int fresh_der;  /* whether derivatives belong to the other numbers */
@@ -108,11 +110,27 @@ static void restart(Instance *c)
     touch(c);
 }
 
+/* Parameters that no mechanism can have are refused, as in `simulate`. */
+static int check_parameters(Instance *c)
+{
+#if N_CHECKS
+    double faults[N_CHECKS];
+    int i;
+    model_parameter_faults(c->n.v + P, faults);
+    for (i = 0; i < N_CHECKS; ++i)
+        if (faults[i] != 0.0) return fail(c, ERROR, check_texts[i]);
+#else
+    (void)c;
+#endif
+    return OK;
+}
+
 /* Close the loops near the start values. */
 static int close_start(Instance *c)
 {
     double *v = c->n.v;
     if (!c->n.open) return OK;
+    if (check_parameters(c) != OK) return ERROR;
 #if CAN_OPEN
     close_loops(v + U, v + P, v[TIME], v + X);
 #endif
@@ -159,11 +177,35 @@ static int watch_pivots(Instance *c, const double *x, double t, int first)
     return OK;
 }
 
+static void compute_outputs(Instance *c)
+{
+    double *v = c->n.v;
+    model_outputs(v + TIME, v + X, v + U, v + P, v + Y);
+#if AUDITED
+    v[BALANCE] = c->cosimulation ? v[BALANCE] - c->n.due : 0.0;
+#endif
+    c->n.fresh_y = 1;
+}
+
+/* Let the error of the energy be what it was, or zero, at the present numbers. */
+static void count_energy(Instance *c, double error)
+{
+#if AUDITED
+    compute_outputs(c);
+    c->n.due += c->n.v[BALANCE] - error;
+    c->n.fresh_y = 0;
+#else
+    (void)c;
+    (void)error;
+#endif
+}
+
 static int finish_start(Instance *c)
 {
     const int status = close_start(c);
     if (status != OK) return status;
     c->n.phase = RUNNING;
+    count_energy(c, 0.0);
     return watch_pivots(c, c->n.v + X, c->n.v[TIME], 1) == OK ? OK : ERROR;
 }
 
@@ -182,8 +224,7 @@ static int get_values(Instance *c, const unsigned int *references, size_t count,
 #endif
             c->n.fresh_z = 1;
         } else if (place >= Y && place < Z && !c->n.fresh_y) {
-            model_outputs(v + TIME, v + X, v + U, v + P, v + Y);
-            c->n.fresh_y = 1;
+            compute_outputs(c);
         } else if (place >= DER && place < Y && !c->n.fresh_der) {
             model_rate(v + TIME, v + X, v + U, v + P, v + DER);
             c->n.fresh_der = 1;
@@ -196,7 +237,18 @@ static int get_values(Instance *c, const unsigned int *references, size_t count,
 static int set_values(Instance *c, const unsigned int *references, size_t count,
                       const double *values)
 {
+    double before[N_P + 1], error = 0.0;
+    const int running = c->n.phase >= RUNNING;
+    int changes = 0;
     size_t k;
+    memcpy(before, c->n.v + P, N_P * sizeof *before);
+    for (k = 0; k < count; ++k) changes |= running && references[k] >= P && references[k] < STEP;
+#if AUDITED
+    if (changes) {
+        compute_outputs(c);
+        error = c->n.v[BALANCE];
+    }
+#endif
     for (k = 0; k < count; ++k) {
         const unsigned int place = references[k];
         const int state = place >= X && place < U, parameter = place >= P && place < STEP;
@@ -211,6 +263,11 @@ static int set_values(Instance *c, const unsigned int *references, size_t count,
         c->n.v[place] = values[k];
     }
     touch(c);
+    if (changes && check_parameters(c) != OK) {
+        memcpy(c->n.v + P, before, N_P * sizeof *before);
+        return ERROR;
+    }
+    if (changes) count_energy(c, error);
     return OK;
 }
 
@@ -298,6 +355,9 @@ static int differentiate(Instance *c, const unsigned int *unknowns, size_t n_unk
         model_rate_along(v + TIME, v + X, v + U, v + P, d + TIME, d + X, d + U, d + P, d + DER);
     if (outputs)
         model_outputs_along(v + TIME, v + X, v + U, v + P, d + TIME, d + X, d + U, d + P, d + Y);
+#if AUDITED
+    if (!c->cosimulation) d[BALANCE] = 0.0;
+#endif
     for (k = 0; k < n_unknowns; ++k) changes[k] = d[unknowns[k]];
     return OK;
 }
@@ -314,6 +374,7 @@ static int advance(Instance *c, double t, double h)
         return fail(c, ERROR, "this step is negative, not finite, or more than 1e9 internal steps");
     if (!(count >= 1.0)) count = 1.0;
     memcpy(x, c->n.v + X, N_X * sizeof *x);
+    x[N_X] = 0.0;
     for (k = 0.0; k < count && status == OK; k += 1.0) {
         const double end = t + (k + 1.0) * (h / count);
         rk4(u, p, t + k * (h / count), h / count, x, x);
@@ -325,6 +386,7 @@ static int advance(Instance *c, double t, double h)
     }
     if (status != OK) return status;
     memcpy(c->n.v + X, x, N_X * sizeof *x);
+    c->n.due += x[N_X];
     c->n.v[TIME] = t + h;
     touch(c);
     return OK;

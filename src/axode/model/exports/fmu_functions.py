@@ -33,7 +33,9 @@ class FmuFunctions:
 
     Attributes:
         rate: Rates of the states.
-        outputs: Signals that are not states.
+        flow: These, and the power that is supplied less what is dissipated, for fixed steps.
+        outputs: Signals that are not states, then what `audit` gives if it was asked for.
+        audit: Smallest pivot of the solves and energy; empty where the model does not know it.
         projection: One step of the coordinates back onto the constraints; None if nothing opens.
         residual: What must vanish at a start: residuals by the length of the mechanism, then rows
             that the model left out.
@@ -43,7 +45,9 @@ class FmuFunctions:
     """
 
     rate: Tape
+    flow: Tape
     outputs: Tape
+    audit: Tape
     projection: Tape | None
     residual: Tape
     pivots: Tape
@@ -64,18 +68,22 @@ class FmuFunctions:
         optional += [] if self.indicators is self.pivots else [self.indicators]
         return [
             self.rate,
+            self.flow,
             self.outputs,
             *derivatives,
             *(tape for tape in optional if tape is not None and tape.outputs[0].size),
         ]
 
 
-def fmu_functions(model: Model, outputs: Sequence[Signal]) -> FmuFunctions:
+def fmu_functions(
+    model: Model, outputs: Sequence[Signal], *, audited: bool = False
+) -> FmuFunctions:
     """Make the functions of an FMU from those of a model.
 
     Args:
         model: The model.
         outputs: Signals that are computed besides the states.
+        audited: Whether the audit is computed with them.
     """
     facts = model.facts
     sizes = (1, len(facts.coordinates) + len(facts.independent), len(facts.inputs))
@@ -84,7 +92,9 @@ def fmu_functions(model: Model, outputs: Sequence[Signal]) -> FmuFunctions:
         for name, size in zip(ARGUMENTS, (*sizes, _parameters(model)), strict=True)
     )
     made = _Made(model, ports)
-    rate = made.tape("rate", made.results("state_rate")[: ports[1].size])
+    rates = made.results("state_rate")
+    power = made.builder.apply(Kind.SUB, *rates[-2:])
+    rate = made.tape("rate", rates[: ports[1].size])
     projection = made.tape("projection", made.results("projection"))
     leaning = 2 * len(facts.leaning)
     pivots = made.results("pivots")
@@ -96,10 +106,13 @@ def fmu_functions(model: Model, outputs: Sequence[Signal]) -> FmuFunctions:
     ]
     dropped = made.results("dropped_rows") if facts.row_parameters and not facts.fixed else []
     signals = [made.results(signal.function)[signal.index] for signal in outputs]
+    audit = made.audit(pivots) if "energy" in model.functions else []
     singular, jumps = made.tape("pivots", pivots), made.jumps(rate)
     return FmuFunctions(
         rate=rate,
-        outputs=made.tape("outputs", signals),
+        flow=made.tape("flow", [*rates[: ports[1].size], power]),
+        outputs=made.tape("outputs", [*signals, *(audit if audited else [])]),
+        audit=made.tape("audit", audit),
         projection=None if _is_identity(projection) else projection,
         residual=made.tape("residual", [*residual, *dropped]),
         pivots=singular,
@@ -150,6 +163,13 @@ class _Made:
         """A tape of some results."""
         outputs = (Port(name, (len(results),)),)
         return Tape.build(name, self._ports, outputs, self.builder, results)
+
+    def audit(self, pivots: list[int]) -> list[int]:
+        """Smallest pivot, one if there is none, and kinetic and potential energy together."""
+        apply, smallest = self.builder.apply, self.builder.constant(1.0)
+        for pivot in pivots:
+            smallest = apply(Kind.FMIN, smallest, apply(Kind.FABS, pivot))
+        return [smallest, apply(Kind.ADD, *self.results("energy"))]
 
     def jumps(self, tape: Tape) -> list[int]:
         """Numbers at whose change of sign a tape may jump, from its comparisons."""
