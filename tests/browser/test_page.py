@@ -180,3 +180,26 @@ def test_keys_change_what_a_law_wants(sight, tmp_path):
     run = ax.simulate(model, 1.0, input={"tau_drive": 0.2}, method="rk4", step=1e-3)
     assert page.evaluate("axode.robot.get('x')") == pytest.approx(run.final["x"], rel=1e-9)
     assert not sight.complaints and not sight.strangers
+
+
+def test_steps_are_audited_and_impossible_parameters_refused(sight, tmp_path):
+    """A motion too fast for steps of a millisecond says so; a slider keeps what is possible."""
+    model = ax.gallery.build("wheeled_pendulum").derive().compile()
+    page = opened(sight, ax.page(model, tmp_path / "page.html"))
+    start = {"theta3": 0.3, "theta3_dot": 5.0}
+    found = page.evaluate(
+        "(start) => { const r = axode.robot; r.set(start); r.step(1e-3, 500);"
+        " const slow = [r.energyError, r.inaccurate, r.smallestPivot];"
+        " r.set({theta3_dot: 2000}); r.step(1e-3, 20);"
+        " return [...slow, r.energyError, r.inaccurate]; }",
+        start,
+    )
+    run = ax.simulate(model, 0.5, start=start, method="rk4", step=1e-3)
+    assert found[0] == pytest.approx(run["error"][-1], abs=1e-10)
+    assert found[1] is False and 0 < found[2] <= 1
+    assert abs(found[3]) > 1e-3 and found[4] is True
+    assert page.evaluate("axode.change('m', -1)") > 0
+    page.evaluate("axode.robot.set({m: -1})")
+    assert page.evaluate("axode.robot.impossible()").startswith("mass of body")
+    page.evaluate("axode.run(true)")
+    assert page.inner_text("#run") == "Run"  # it does not start

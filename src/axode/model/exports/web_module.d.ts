@@ -21,6 +21,7 @@ export interface About {
   bodies: string[];
   contacts: string[];
   least_pivot: number;
+  checks: string[];
   signals: Signal[];
 }
 
@@ -48,6 +49,14 @@ export class Robot {
   call(name: string): Float64Array;
   /** Bring the coordinates onto the constraints; returns the last change. */
   close(): number;
+  /** Energy less that of the start and the work since [J], from the last `reset`, `set` or `close` on. */
+  readonly energyError: number;
+  /** Whether that is more than a 1e-5th of the largest energy since then. */
+  readonly inaccurate: boolean;
+  /** The smallest pivot of the solves in the last step: singular at zero. */
+  readonly smallestPivot: number;
+  /** Why no mechanism can have the present parameters; "" if one can. */
+  impossible(): string;
   /** Take steps of so many seconds each; returns the status. A page's law is "advance_law". */
   step(length: number, count?: number, program?: string): string;
 }

@@ -37,6 +37,41 @@ export class Robot {
     this.close();
   }
 
+  /** Energy less that of the start and the work since [J], from the last `reset`, `set` or `close` on. */
+  get energyError() {
+    if (!this.audit) return 0;
+    const [kinetic, potential] = this.call("energy"), [supplied, lost] = this.arrays.w;
+    return kinetic + potential - supplied + lost - this.audit.due;
+  }
+
+  /** Whether that is more than a 1e-5th of the largest energy since then. */
+  get inaccurate() {
+    if (!this.audit) return false;
+    const off = Math.abs(this.energyError), [kinetic, potential] = this.call("energy");
+    return !(off <= 1e-5 * this.audit.largest + 1e-12 * (Math.abs(kinetic) + Math.abs(potential)) + 1e-12);
+  }
+
+  /** The smallest pivot of the solves in the last step: singular at zero; one if there is none. */
+  get smallestPivot() {
+    const near = this.near && this.arrays[this.near];
+    return near ? Math.abs(near[0]) : 1;
+  }
+
+  /** Why no mechanism can have the present parameters; nothing if one can. */
+  impossible() {
+    if (!this.exports.parameter_faults) return "";
+    const found = this.call("parameter_faults").findIndex((flag) => flag !== 0);
+    return found < 0 ? "" : this.model.checks[found];
+  }
+
+  count() { // energies before and after steps
+    if (!this.exports.energy || !this.arrays.w) return;
+    const [kinetic, potential] = this.call("energy"), [supplied, lost] = this.arrays.w;
+    if (!this.audit) this.audit = { due: kinetic + potential - supplied + lost, potential, supplied, lost, largest: 0 };
+    const a = this.audit, seen = [kinetic, potential - a.potential, supplied - a.supplied, lost - a.lost];
+    a.largest = Math.max(a.largest, ...seen.map(Math.abs));
+  }
+
   /** Time [s]. */
   get time() { return this.arrays.t[0]; }
   set time(value) { this.arrays.t[0] = value; }
@@ -48,6 +83,7 @@ export class Robot {
     for (const [name, value] of Object.entries(values)) {
       const [array, place] = this.places.get(name);
       array[place] = value;
+      if (array !== this.u) this.audit = null;
     }
   }
 
@@ -71,6 +107,7 @@ export class Robot {
 
   /** Bring the coordinates onto the constraints; returns the last change, small if they closed. */
   close() {
+    this.audit = null;
     if (!this.exports.projection) return 0;
     let change = Infinity;
     for (let k = 0; k < 50 && change > 1e-13; k++) {
@@ -88,6 +125,7 @@ export class Robot {
     this.model.limits.forEach((most, k) => {
       if (most !== null) this.u[k] = Math.max(-most, Math.min(most, this.u[k]));
     });
+    this.count();
     const begin = this.time, { given, state } = this.facts.programs[program];
     const put = (name, value) => { if (name in given) this.arrays[given[name]][0] = value; };
     const start = (name) => { if (name in state) this.arrays[state[name]][0] = 0; };
@@ -97,6 +135,8 @@ export class Robot {
     this.exports[program](count);
     const code = this.arrays[state.status][0];
     this.status = code === 1 ? "running" : STATUS[code] || "stopped";
+    this.near = state.near;
+    this.count();
     return this.status;
   }
 }

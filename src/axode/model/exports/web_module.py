@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from axode.codegen.lowering.program import Program
 from axode.codegen.tape.fusion import fuse
 from axode.codegen.targets.wasm import WasmModule
+from axode.model.parameter_checks import FAULTS, parameter_checks
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -49,6 +50,9 @@ def web_module(
         inputs = [port.name for port in tape.inputs]
         outputs = [_output(function, port.name, len(tape.outputs)) for port in tape.outputs]
         module.add_tape(function, tape, [*inputs, *outputs])
+    checks = parameter_checks(model)
+    if checks is not None:
+        module.add_tape(FAULTS, checks.tape, ["p", FAULTS])
     return module.to_bytes({"model": _about(model, own), "version": 1})
 
 
@@ -89,6 +93,7 @@ def _about(model: Model, own: Sequence[str]) -> dict[str, Any]:
         "bodies": list(model.bodies),
         "contacts": list(model.contacts),
         "least_pivot": LEAST_PIVOT,
+        "checks": list(facts.parameter_checks),
         "signals": [
             {"name": s.name, "unit": s.unit, "kind": s.kind, "array": s.function, "place": s.index}
             for s in model.signals

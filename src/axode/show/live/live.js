@@ -40,7 +40,7 @@ function restart() { // parameters stay
   robot.reset();
   robot.set(values);
   robot.q.set(data.start.q); robot.nu.set(data.start.nu);
-  message = robot.close() < 1e-9 ? "" : "the loops do not close at the start with these parameters";
+  message = robot.close() < 1e-9 ? robot.impossible() : "the loops do not close at the start with these parameters";
 }
 
 // Inputs under which the motors approach the wanted rates: accelerations are affine in the inputs.
@@ -95,6 +95,7 @@ function advance(seconds) {
     const status = robot.step(STEP, some, program);
     steps -= some;
     record();
+    if (robot.inaccurate) message = `inaccurate: the energy is off by ${short(robot.energyError)} J, the motion is too fast for the steps`;
     if (status !== "running") {
       running = false;
       message = status === "singular" ? "a singular posture was reached: reset" : "the motion left all numbers: reset";
@@ -185,6 +186,8 @@ function show() {
   $("run").textContent = running ? "Pause" : "Run";
   document.body.dataset.time = robot.time.toFixed(3);
   document.body.dataset.status = robot.status;
+  document.body.dataset.pivot = robot.smallestPivot;
+  document.body.dataset.energyError = robot.energyError;
   data.motors.forEach((m, k) => { $(`motor${k}`).disabled = lawOn; $(`value${k}`).textContent = lawOn ? "law" : short(wanted[k]); });
 }
 function tick(stamp) {
@@ -204,7 +207,7 @@ function latest(curve) { // the last of a curve; what is nothing beside the othe
   return Math.abs(now) < 1e-6 * most ? "0.000" : now.toPrecision(4);
 }
 const short = (value) => Number(value.toPrecision(3));
-function run(on) { running = on && robot.status === "running"; debt = 0; last = performance.now(); real = Math.min(pace, 1000); show(); }
+function run(on) { running = on && robot.status === "running" && !robot.impossible(); debt = 0; last = performance.now(); real = Math.min(pace, 1000); show(); }
 function reset() {
   restart();
   kept = 0; trails.forEach((t) => { t.length = 0; });
@@ -238,11 +241,11 @@ function parameterRows() {
 function change(name, value) { // close the loops with another value, or keep what was
   const before = [...robot.q];
   robot.set({ [name]: value });
-  message = "";
-  if (robot.close() < 1e-9) { values[name] = value; return value; }
+  message = robot.impossible();
+  if (!message && robot.close() < 1e-9) { values[name] = value; return value; }
   robot.q.set(before);
   robot.set({ [name]: values[name] });
-  message = `${name} = ${short(value)}: the loops do not close`;
+  message = `${name} = ${short(value)}: ${message || "the loops do not close"}`;
   return values[name];
 }
 motorRows(); parameterRows();
