@@ -12,13 +12,21 @@ LOCK  := requirements/dev.txt
 PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 LOWEST := .venv-lowest
 FRESH := .venv-dist
+# Of the extras all but those that need gigabytes or another NumPy than the lowest.
+LOWEST_EXTRAS := plot view movie control report data cluster sym mcap
 LOWEST_PINS := import re, tomllib; \
-  wanted = tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]; \
-  print(*(re.sub(">=([0-9.]+).*", r"==\1", one) for one in wanted))
+  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  extras = [project["optional-dependencies"][name] for name in "$(LOWEST_EXTRAS)".split()]; \
+  wanted = sum(extras, project["dependencies"]); \
+  print(*sorted({re.sub(">=([0-9.]+).*", r"==\1", one) for one in wanted}))
 LOWEST_TESTS := tests/users/test_cli.py tests/users/test_cli_mistakes.py tests/users/test_file_faults.py \
   tests/users/test_round_trip.py tests/targets/test_tape.py tests/targets/test_math.py \
   tests/targets/test_cache.py tests/targets/test_hostile_models.py \
-  tests/targets/test_long_compilations.py tests/problems/test_events.py tests/problems/test_files.py
+  tests/targets/test_long_compilations.py tests/problems/test_events.py tests/problems/test_files.py \
+  tests/problems/test_sweep_resume.py tests/problems/test_sweep_engines.py tests/results \
+  tests/show/test_plots.py tests/show/test_sweep_plots.py tests/show/test_report.py \
+  tests/show/test_movies.py tests/show/test_mcap.py tests/show/test_guard.py \
+  tests/symbolic/test_printing.py
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 # Tests start Python many times; without compiled code each start compiles CasADi anew.
@@ -49,7 +57,7 @@ test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (
 	  exit 1; }
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python -m pip --disable-pip-version-check -qq install \
-	  $$($(PYTHON) -c '$(LOWEST_PINS)') pytest hypothesis mpmath packaging
+	  $$($(PYTHON) -c '$(LOWEST_PINS)') pytest hypothesis mpmath packaging duckdb polars
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check list
 	PYTHONPATH=$(CURDIR)/src $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS) $(ARGS)
 

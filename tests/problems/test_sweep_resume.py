@@ -149,11 +149,11 @@ def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch):
 
     real, parts = sweep_store.write_atomically, []
 
-    def full(path, content):
+    def full(path, content, **options):
         parts.append(path)
         if len(parts) == 4:
             raise ax.FileError(f"cannot write '{path}': No space left on device")
-        real(path, content)
+        real(path, content, **options)
 
     monkeypatch.setattr(sweep_store, "write_atomically", full)
     with pytest.raises(ax.FileError, match="No space left"):
