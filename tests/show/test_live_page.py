@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import tarfile
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import axode as ax
 from axode.cli import run as command
+from axode.codegen.tape.tape import Tape
+from tests.targets import hostile
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +40,18 @@ def test_faults_of_arguments(model, tmp_path):
     with pytest.raises(ax.errors.UnknownName, match="speed_of_light"):
         ax.page(model, tmp_path / "page.html", signals=["speed_of_light"])
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_that_are_not_finite_make_no_page(tmp_path):
+    """Models from files may hold any numbers; LAPACK gave up."""
+    hostile.cart().derive().compile().save(tmp_path / "cart.axm")
+    header, blobs = hostile.split((tmp_path / "cart.axm").read_bytes())
+    tapes = [Tape.from_bytes(blob) for blob in blobs]
+    spoiled = [replace(t, constants=np.full_like(t.constants, np.nan)).to_bytes() for t in tapes]
+    (tmp_path / "cart.axm").write_bytes(hostile.joined(header, spoiled))
+    with pytest.raises(ax.NotApplicable, match="'cart' has accelerations that are not finite"):
+        ax.page(ax.load_model(tmp_path / "cart.axm"), tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_the_command_writes_a_page(tmp_path, capsys):

@@ -20,7 +20,7 @@ import numpy as np
 
 from axode.argument_types import check_arguments
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import floor_normal
 from axode.model.exports.web_module import script, web_module
@@ -151,13 +151,17 @@ def page_text(
         "step": step,
         "play": play,
     }
+    try:
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        raise NotApplicable(f"page: '{model.name}' has numbers that are not finite") from None
     name = title or model.name.replace("_", " ")
     return _file("live", "live.html").format(
         title=html.escape(name),
         lead=html.escape(_lead(model)),
         style=_file("live", "live.css"),
         panels="\n".join(_panels(model, data)),
-        data=_packed(json.dumps(data, separators=(",", ":")).encode()),
+        data=_packed(text.encode()),
         module=_packed(web_module(model, programs, FUNCTIONS, longest=LONGEST)),
         script=_scripts(),
         version=sys.modules["axode"].__version__,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from axode.errors import NotApplicable
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 from axode.problems.simulate.inputs import limit_inputs
@@ -57,6 +58,8 @@ class Motors:
         shares = self._shares(q, options)
         still, gains = self._response(q, nu, shares, options)
         missing = (wanted - shares @ nu) / SETTLING - still
+        if not (np.isfinite(gains).all() and np.isfinite(missing).all()):
+            raise NotApplicable(f"'{self.model.name}' has accelerations that are not finite")
         u = np.zeros(len(self.model.inputs))
         u[: self.count] = least_norm(gains, missing, 1e-9)
         return limit_inputs(self.model, u)
