@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from axode.symbolic.self_check import EXPLAINED, INSTANT, SelfCheck
 REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)
 # of the terms of every sum
 AGREE = 1e-9
+ROUNDING, THIN = 1e-14, 1e-10  # of rows: what lies between is told apart by nobody
 WELL_CONDITIONED = 1e5  # of the inertia on the independent speeds: beyond it digits are lost
 
 
@@ -29,6 +31,7 @@ class Verdict:
     failed: str = ""
     lost: str = ""  # a rival that has too few digits for this mechanism
     errors: dict[str, float] = field(default_factory=dict)
+    equations: Equations | None = None
 
     @property
     def worst(self) -> float:
@@ -36,17 +39,23 @@ class Verdict:
         return max(self.errors.values(), default=0.0)
 
 
-def judge(mechanism: ax.Mechanism, rivals: Sequence[str], *, bodies: bool = True) -> Verdict:
+def judge(
+    mechanism: ax.Mechanism, rivals: Sequence[str], *, bodies: bool = True, thin: bool = False
+) -> Verdict:
     """Derive a mechanism by the default formulation and by rivals, and hold all to the oracle.
 
     Args:
         mechanism: What to derive.
         rivals: Other formulations.
         bodies: Whether to solve for all bodies in maximal coordinates, too.
+        thin: Whether to compare the number of independent speeds with the rank of the oracle's
+            rows, however small they are; `derive` may differ only where it warns.
     """
     verdict = Verdict(mechanism.name)
     try:
-        equations = mechanism.derive()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            equations = mechanism.derive()
         _ = equations.forward_dynamics  # whose inertia may be refused only now
     except REFUSALS as refusal:
         verdict.refused = type(refusal).__name__
@@ -56,6 +65,11 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str], *, bodies: bool = True
         return verdict
     check = equations.self_check
     assert check is not None
+    verdict.equations = equations
+    if thin and not said:
+        verdict.failed = count_fault(equations, check)
+        if verdict.failed:
+            return verdict
     for name in ("recursive", *rivals):
         try:
             rival = equations if name == "recursive" else Equations(equations.system, name)
@@ -75,6 +89,20 @@ def judge(mechanism: ax.Mechanism, rivals: Sequence[str], *, bodies: bool = True
     if wrong:
         verdict.failed = ", ".join(f"{key} off by {error:.1e}" for key, error in wrong.items())
     return verdict
+
+
+def count_fault(equations: Equations, check: SelfCheck) -> str:
+    """Return how the number of independent speeds misses the rank of the oracle's rows."""
+    own = len(equations.system.independent)
+    for rows in check.oracle_rows:
+        there = rows.A_size > 0
+        A = rows.A[there] / rows.A_size[there, np.newaxis]
+        sizes = np.linalg.svd(A, compute_uv=False) if A.size else np.zeros(0)
+        free = A.shape[1] - int((sizes > THIN).sum())
+        if own != free and not ((sizes > ROUNDING) & (sizes < THIN)).any():
+            least = min(sizes[sizes > THIN], default=0.0)
+            return f"{own} independent speeds without a warning, and rows leave {free}: {least:.1e}"
+    return ""
 
 
 def is_explained(error: float, check: SelfCheck) -> bool:

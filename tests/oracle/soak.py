@@ -22,6 +22,8 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS)]
 CHUNK = 20  # mechanisms a process takes at a time
 FIRST_SEED = 100_000  # beyond those of the test suite
+SALT = 77  # of what makes mechanisms harder
+SWITCHED = 5  # every so many generic mechanisms also move under a law that switches
 RIVALS = ("complement", "multipliers", "lagrange", "virtual_work", "spatial_operators", "legs")
 
 
@@ -35,8 +37,12 @@ def families() -> list[tuple[str, str]]:
 def judge_range(first: int, last: int) -> list[dict[str, Any]]:
     """Judge the mechanisms of some numbers: family and rival in turn, size three to six."""
     warnings.simplefilter("ignore")
+    import numpy as np
+
+    from harder_mechanisms import make_harder
     from near_mechanisms import mechanism_of
     from oracle.agreement import judge
+    from oracle.switched_inputs import switched_fault
 
     drawn, found = families(), []
     for number in range(first, last):
@@ -45,7 +51,15 @@ def judge_range(first: int, last: int) -> list[dict[str, Any]]:
         record: dict[str, Any] = {"kind": kind, "shape": shape, "seed": seed}
         try:
             mechanism = mechanism_of(kind, shape, seed, size=3 + number % 4)
-            verdict = judge(mechanism, [RIVALS[number // len(drawn) % len(RIVALS)]])
+            rng = np.random.default_rng([SALT, seed])
+            record["harder"] = make_harder(mechanism, rng)
+            turn = number // len(drawn)
+            switched = kind == "generic" and turn % SWITCHED == 0
+            if switched and not (mechanism.drives or mechanism.wrenches):
+                mechanism.add_wrench("kick", mechanism.bodies[-1].name)
+            verdict = judge(mechanism, [RIVALS[turn % len(RIVALS)]], thin=True)
+            if switched and verdict.equations is not None and not verdict.failed:
+                verdict.failed = switched_fault(verdict.equations, rng)
         except Exception as error:  # a crash is a finding too, and the others go on
             found.append(record | {"verdict": "failed", "why": f"{type(error).__name__}: {error}"})
             continue

@@ -3,11 +3,15 @@
 `make soak` does the same for ten thousand.
 """
 
+import numpy as np
 import pytest
 
+from harder_mechanisms import couple
 from near_mechanisms import KINDS, SHAPES, mechanism_of
 from oracle.agreement import judge
 from oracle.soak import RIVALS
+from oracle.switched_inputs import switched_fault
+from random_mechanisms import arm
 
 # Most are nearly special, where mistakes hide.
 COUNTS = {
@@ -31,3 +35,19 @@ def test_formulations_agree_with_the_oracle(kind, shape):
     failed = [f"{verdict.name}: {verdict.failed}" for verdict in verdicts if verdict.failed]
     assert not failed, "\n".join(failed)
     assert sum(not verdict.refused for verdict in verdicts) > MOST * COUNTS[kind][shape]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_coupled_joints_agree_too(shape):
+    for seed in range(3):
+        bot = mechanism_of("generic", shape, seed)
+        couple(bot, np.random.default_rng(seed))
+        assert not judge(bot, [], bodies=False, thin=True).failed
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_laws_that_switch_move_as_their_pieces_do():
+    for seed in (1, 2):  # one switches by time, one by state
+        equations = arm(2).derive()
+        assert not switched_fault(equations, np.random.default_rng(seed))
