@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import axode as ax
-from random_mechanisms import MECHANISMS
 from tests.problems import machines
 from tests.problems.test_continuation import LAW, SAMPLES, WAVE, shaken
 
@@ -42,7 +41,6 @@ def test_all_signals_are_those_of_a_finer_run(input: Any, duration: float):
 
 
 def test_loops_stay_closed():
-    """With its default independent speed, the mechanism changes to others on its way."""
     model, start = machines.four_bar(), {"crank": 1.0, "crank.rate": 9.0}
     fine, coarse = fine_and_coarse(model, 2.0, start=start)
     between = coarse.at(fine.time[17])
@@ -55,8 +53,10 @@ def test_loops_stay_closed():
 
 
 def test_runs_that_changed_their_speeds_go_on():
-    model = MECHANISMS["four_bar"]().derive().compile()
-    fine, coarse = fine_and_coarse(model, 3.0, start={model.independent[0]: 6.0})
+    """The rocker's rate vanishes while the crank goes round."""
+    model, start = machines.four_bar("rocker"), {"crank": 1.0, "crank.rate": 9.0}
+    fine, coarse = fine_and_coarse(model, 1.0, start=start)
+    assert coarse.info["switches"]
     found = coarse.resample(fine.time)
     for name in (*model.coordinates, "kinetic", "supplied", "error"):
         np.testing.assert_allclose(found[name], fine[name], atol=100 * EXACT, err_msg=name)
@@ -103,3 +103,19 @@ def test_what_does_not_know_the_motion_refuses(tmp_path: Path):
             lacking.at(lacking.time[1] + 0.1)
         assert lacking.at(lacking.time[1])["pin"] == lacking["pin"][1]
         assert np.isfinite(lacking.at(lacking.time[1] + 0.1, method="interpolate")["pin"])
+
+
+def test_batches_of_any_shape_take_their_inputs_to_other_speeds():
+    """Inputs that differ from run to run, along two axes, go along where runs change speeds."""
+    model, torques = machines.four_bar("rocker"), np.array([0.0, 0.1, 0.2])
+    start = {"crank": 1.0, "crank.rate": np.array([[8.0], [9.0]])}
+    input = {model.inputs[0]: torques}
+    many = ax.simulate(model, 1.0, start=start, input=input, save_every=0.1)
+    assert many.info["switches"] and many.batch == (2, 3)
+    start["crank.rate"] = 9.0
+    alone = ax.simulate(model, 1.0, start=start, input={model.inputs[0]: 0.2}, save_every=0.1)
+    last = many.run((1, 2))
+    for name in (*model.coordinates, "supplied"):
+        np.testing.assert_allclose(last[name], alone[name], atol=100 * EXACT, err_msg=name)
+    between = last.at(0.123)
+    assert between["supplied"] == pytest.approx(alone.at(0.123)["supplied"], abs=100 * EXACT)

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.model.model import Model
 from axode.problems.session import Session, Task
-from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.saved_states import SavedStates
 from axode.problems.simulate.starts import Starts
@@ -30,7 +28,6 @@ class KnownMotion:
     Attributes:
         task: What their steps were made of.
         given: Their input as the user gave it.
-        batch: Shape of the batch that it was given for.
         start: q, nu and w at the first sample of all of them, (runs, size).
         p: Their free parameters, (size,) or (runs, size).
         members: Numbers of the runs that are here, among all of these.
@@ -38,7 +35,6 @@ class KnownMotion:
 
     task: Task
     given: Any
-    batch: tuple[int, ...]
     start: Array
     p: Array | None
     members: Numbers
@@ -54,7 +50,7 @@ class KnownMotion:
         events = tuple(replace(event, stop=False) for event in task.events)
         task = replace(task, settings=settings, events=events, log=None)
         start = np.concatenate([begun.q, begun.nu, np.zeros((len(begun.q), 2))], axis=1)
-        return cls(task, given, begun.batch, start, begun.p, np.arange(len(start)))
+        return cls(task, given, start, begun.p, np.arange(len(start)))
 
     def part(self, runs: slice) -> KnownMotion:
         """Keep what moves some of the runs."""
@@ -117,7 +113,7 @@ class KnownMotion:
         p = self.p if self.p is None or self.p.ndim == 1 else self.p[own]
         n = len(task.model.coordinates)
         with Session(task.model.name, settings, len(own), False) as session:
-            runs = _ContinuedRuns(task, self, own, begun[:, :n], begun[:, n:-2], p)
+            runs = Runs(task, self.given, begun[:, :n], begun[:, n:-2], p)
             runs.advance(session)
         past = settings.direction * settings.times > ends[:, np.newaxis]
         reached = np.arange(len(settings.times)) < runs.lengths[:, np.newaxis]
@@ -177,20 +173,3 @@ class _Merged:
     def _correct(self, run: Numbers, row: Numbers, values: Array) -> None:
         corrections = (*self.saved.corrections, ((run, row), values))
         self.saved = replace(self.saved, corrections=corrections)
-
-
-class _ContinuedRuns(Runs):
-    """Runs that go on, some of those of a motion."""
-
-    def __init__(
-        self, task: Task, motion: KnownMotion, own: Numbers, q: Array, nu: Array, p: Array | None
-    ) -> None:
-        super().__init__(task, motion.given, q, nu, p)
-        self._motion, self._own = motion, own
-
-    def _plan_of(self, model: Model) -> InputPlan:
-        if model not in self.models:
-            self.models.append(model)
-            plan = plan_input(model, self.given, self.model.independent, gains=True)
-            self.plans.append(plan.spread(self._motion.batch).part(self._own))
-        return self.plans[self.models.index(model)]

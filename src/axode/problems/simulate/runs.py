@@ -352,6 +352,9 @@ class Runs:
         """Plan the input for a model on other speeds, once."""
         if model not in self.models:
             self.models.append(model)
-            plan = plan_input(model, self.given, self.model.independent, gains=True)
-            self.plans.append(plan.spread((self.count,)))
+            plan = self.plan
+            if plan.tape is not None:  # all else is the same whatever the speeds
+                made = plan_input(model, self.given, self.model.independent, gains=True)
+                plan = replace(plan, tape=made.tape)
+            self.plans.append(plan)
         return self.plans[self.models.index(model)]
