@@ -146,15 +146,19 @@ def test_every_kind_is_tested_above():
     assert {how for how, _ in OUTPUTS.values()} == set(KINDS)
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision):
-    gpu = install(monkeypatch, free=1000)  # in pieces
+@pytest.mark.parametrize(
+    ("precision", "steps"),
+    [("float64", {"step": STEP}), ("float32", {"step": STEP}), ("float64", {})],
+    ids=["float64", "float32", "adaptive"],
+)
+def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision, steps):
+    gpu = install(monkeypatch, free=1000 if steps else 5000)  # in pieces
     options = {
         "start": STARTS,
         "parameters": PARAMETERS,
         "input": INPUT,
         "outputs": OUTPUTS | {"power": ("integral", "tau1 * theta1_dot")},
-        "step": STEP,
+        **steps,
     }
     here = ax.sweep(model(), 0.4, **options)
     there = ax.sweep(model(), 0.4, target="cuda", precision=precision, **options)

@@ -9,6 +9,7 @@ from scipy.special import ellipj, ellipk
 
 import axode as ax
 from axode.codegen.targets.cpu_rollout import Bound
+from emulated_gpu import install
 from tests.problems import machines
 from tests.problems.machines import G
 
@@ -234,3 +235,18 @@ def test_runs_are_regrouped_and_keep_their_bits(monkeypatch):
     speed = np.sqrt(500.0 / options["parameters"]["mass"])
     np.testing.assert_allclose(whole["end"], np.cos(speed), atol=CLOSE)
     assert counts[0] == 41 and len(set(counts)) > 3 and counts == sorted(counts, reverse=True)
+
+
+def test_stiff_rows_on_a_gpu(monkeypatch):
+    """They change their method there as here."""
+    install(monkeypatch)
+    options = {
+        "start": {"rail": [0.0, 1.0]},
+        "parameters": {"mass": [1.0, 1e7]},
+        "input": {"rail": "1e7 * (cos(t) - rail.rate)"},
+        "outputs": {"end": ("last", "rail.rate"), "far": ("max", "rail")},
+    }
+    here = ax.sweep(machines.slider(limit=1e9), 2.0, **options)
+    there = ax.sweep(machines.slider(limit=1e9), 2.0, target="cuda", **options)
+    for name in here:
+        np.testing.assert_allclose(there[name], here[name], atol=CLOSE)

@@ -28,7 +28,7 @@ MAX_TURNS = 50.0  # of the search for one crossing
 NODES = 0.5 + 0.5 * np.array([-1.0, -((3 / 7) ** 0.5), 0.0, (3 / 7) ** 0.5, 1.0])
 WEIGHTS = (1 / 20, 49 / 180, 16 / 45, 49 / 180, 1 / 20)
 PARTS = range(len(NODES) - 1)  # of a step, between neighbouring nodes
-INSIDE = ("q", "nu", "w", "t")  # buffers of a state; inside a step they have the ending _i
+STATE = ("q", "nu", "w", "t")  # buffers of a state
 # from values at the nodes to the coefficients of powers, and to slopes at the nodes
 _POWERS = np.linalg.inv(np.vander(NODES, increasing=True))
 _SLOPES = np.vander(NODES, 4, increasing=True) @ (np.arange(1.0, 5.0)[:, np.newaxis] * _POWERS[1:])
@@ -110,7 +110,7 @@ def gather_outputs(
     """
     wanted = list(dict.fromkeys(output.what for output in outputs))
     numbers = StateColumns(model, d, wanted, functions)
-    looked = [not _ends_suffice(model, output) for output in outputs]
+    looked = [looks_inside(model, output) for output in outputs]
     inner = list(dict.fromkeys(o.what for o, look in zip(outputs, looked, strict=True) if look))
     inside = StateColumns(model, d, inner, functions, "inside")
     places = [inner.index(o.what) if o.what in inner else -1 for o in outputs]
@@ -161,13 +161,11 @@ def gather_outputs(
     def each_step(interpolant: Interpolant) -> list[Operation]:
         made: list[Operation] = []
         if two_sided and n:
-            made += inside.operations("y_0", {name: f"{name}_o" for name in INSIDE}, "t_o")
+            made += inside.operations("y_0", {name: f"{name}_o" for name in STATE}, "t_o")
         for j, part in enumerate(parts if n else [], 1):
             node = formula_tape("node", {"h": 1}, lambda h, s=part: {"part": [h[0].like(s)]})
-            made += [
-                Evaluate(node, ("h_s", "part_i")),
-                *_evaluated(d, inside, interpolant, f"y_{j}"),
-            ]
+            made.append(Evaluate(node, ("h_s", f"part_{j}")))
+            made += _evaluated(d, inside, interpolant, f"{j}")
         made += numbers.operations("values", begin="t_o")
         sizes = {"commit": 1, "t": 1, "h": 1, "values": len(wanted), "made": m, "y": n}
         sizes |= dict.fromkeys(before, n)
@@ -175,7 +173,7 @@ def gather_outputs(
         results = ("made", "y", "look", "skip", "nodes")
         made.append(Evaluate(formula_tape("gather_step", sizes, go_on), (*names, *results)))
         if search.needed:
-            found = _evaluated(d, inside, interpolant, "y_i")
+            found = _evaluated(d, inside, interpolant, "i")
             made.append(While("look", (search.begin(n), While("waits", (*found, search.turn(n))))))
         return made
 
@@ -361,29 +359,33 @@ class Search:
 _SEARCH = ("wait", "place", "low", "f_low", "high", "f_high", "turned")
 
 
-def _ends_suffice(model: Model, output: Output) -> bool:
-    """Return whether an output needs no values inside steps."""
+def looks_inside(model: Model, output: Output) -> bool:
+    """Return whether an output needs values inside steps."""
     if output.how == "last":
-        return True
+        return False
     what = output.what
     is_error = isinstance(what, str) and model.signals.resolve(what).function in AT_ENDS
-    return is_error and output.how in EXTREMES
+    return not (is_error and output.how in EXTREMES)
 
 
 def _evaluated(
-    d: Dynamics, inside: StateColumns, interpolant: Interpolant, result: str
+    d: Dynamics, inside: StateColumns, interpolant: Interpolant, ending: str
 ) -> list[Operation]:
-    """Evaluate quantities at the part `part_i` of the step."""
+    """Evaluate quantities at a part of the step; its buffers, and y of theirs, have an ending.
+
+    Where nobody else reads them, what is not needed of the state is not computed.
+    """
 
     def split(x: Vector, t: Vector, h: Vector, part: Vector) -> dict[str, Vector]:
         return {**d.split(x), "t": [t[0] + part[0] * h[0]]}
 
     tape = formula_tape("inside", {"x": d.n_k, "t": 1, "h": 1, "part": 1}, split)
-    there = {name: f"{name}_i" for name in INSIDE}
+    there = {name: f"inside.{name}_{ending}" for name in STATE}
+    x, part = f"inside.x_{ending}", f"part_{ending}"
     return [
-        *interpolant("part_i", "x_i"),
-        Evaluate(tape, ("x_i", "t_o", "h_s", "part_i", *there.values())),
-        *inside.operations(result, there, "t_o"),
+        *interpolant(part, x),
+        Evaluate(tape, (x, "t_o", "h_s", part, *there.values())),
+        *inside.operations(f"y_{ending}", there, "t_o"),
     ]
 
 

@@ -27,7 +27,7 @@ from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import LEFT, RUNNING, SINGULAR, STIFF
 from axode.problems.steps.stiffness import stiff_slope
 from axode.problems.sweep.accumulate import Output
-from axode.problems.sweep.gathering import gather_outputs
+from axode.problems.sweep.gathering import gather_outputs, looks_inside
 from axode.runtime.resident_buffers import read_rows, write_rows
 
 Array = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ Numbers = npt.NDArray[np.intp]
 _SWITCHING = threading.RLock()  # equations are derived by one thread at a time
 # where a run changes its model
 RESET_BUFFERS = ("q", "nu", "status", "near", "flat", "h", "h_s", "k1", "y")
-LOOKS = 64  # steps of a run at least: what moves evenly may still turn what is gathered
+LOOKS = 64  # steps of a run whose outputs are looked for inside them, at least
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,10 @@ class SweepBatch(CompiledRuns):
         settings = task.settings
         d = task.dynamics(stiffness=settings.method == AUTOMATIC)
         rollout = task.compile(d)
+        looked = any(looks_inside(task.model, output) for output in task.outputs)
         given: dict[str, Array | float] = {
             "least_pivot": np.full((len(members), 1), least_pivot),
-            "longest": abs(settings.duration) / LOOKS,
+            "longest": abs(settings.duration) / (LOOKS if looked else 1),
             "review": np.inf,
             "stiff_limit": np.full((len(members), 1), FIRST_STIFF_LIMIT),
             "stiff_slope": stiff_slope(ERROR_SHARE * settings.rtol),
