@@ -37,7 +37,8 @@ from axode.symbolic.constraints.redundant_rows import RankReport, Units, describ
 from axode.symbolic.system import System
 
 LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice helps
-AS_GOOD = 0.5  # of what the best choice keeps: the user's rows and speeds that keep this stay
+AS_GOOD = 0.5  # of what the best choice keeps: rows that keep this stay, small blocks are worth it
+AS_GOOD_OWN = 0.35  # of what the best speeds keep: the user's that keep this stay
 AS_GOOD_ROUNDED = 0.8  # the same of rows that contradict others, the more the less they keep
 REGULAR = 1e-9  # smallest singular value of scaled rows at samples that still say what is usual
 
@@ -69,7 +70,7 @@ class EvaluatedRows:
     names: tuple[str, ...]
     matrix: np.ndarray
     scales: np.ndarray  # usual largest entries; zero of rows that vanish everywhere
-    own: tuple[tuple[int, ...], tuple[int, ...]]  # the user's rows and independent speeds
+    own: Choice  # what the user's system is on
     units: Units | None = None  # in which they are compared; metres if none
     rounded: bool = False  # whether some contradict others
     ahead: EvaluatedRows | None = None
@@ -77,7 +78,7 @@ class EvaluatedRows:
     @property
     def rank(self) -> int:
         """Rank of the rows wherever the mechanism is not singular."""
-        return len(self.own[0])
+        return len(self.own.rows)
 
     @cached_property
     def scaled(self) -> np.ndarray:
@@ -147,7 +148,7 @@ class EvaluatedRows:
     @cached_property
     def chosen(self) -> np.ndarray:
         """The rows to keep: the user's unless others do much better.  (N8)"""
-        own = np.array(self.own[0], dtype=int)
+        own = np.array(self.own.rows, dtype=int)
         if self.rank in (0, self.matrix.shape[-2]):
             return np.broadcast_to(own, (*self.matrix.shape[:-2], self.rank))
         best = choose_columns(np.swapaxes(self.scaled, -1, -2), self.rank)
@@ -182,10 +183,14 @@ class EvaluatedRows:
 
     @cached_property
     def independent(self) -> np.ndarray:
-        """The speeds to choose: the user's unless others do much better.  (N8)"""
-        own = np.array(self.own[1], dtype=int)
-        stay = self.kept_by_speeds(own) >= AS_GOOD * self.kept_by_speeds(self.farthest)
-        return np.where(stay[..., np.newaxis], own, self.farthest)
+        """The speeds to choose: the user's, or those of the smallest blocks, unless others do
+        much better.  (N8)"""
+        chosen, best = self.farthest, self.kept_by_speeds(self.farthest)
+        for known, part in ((self.own.base, AS_GOOD), (self.own.independent, AS_GOOD_OWN)):
+            speeds = np.array(known, dtype=int)
+            stay = self.kept_by_speeds(speeds) >= part * best
+            chosen = np.where(stay[..., np.newaxis], speeds, chosen)
+        return chosen
 
 
 def _picked(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -231,7 +236,7 @@ def rows_at(
         names,
         matrix.reshape(*lead, len(names), system.tree.v.shape[0]),
         _usual_sizes(system),
-        (system.report.kept, system.independent),
+        Choice.of(system),
         system.report.units,
         bool(system.report.loose),
         None if ahead is None else rows_at(system, ahead, t, p),
