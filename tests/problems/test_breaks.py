@@ -208,6 +208,7 @@ def test_a_jump_of_a_prescribed_rate_applies_its_impulse(method):
     rate = run["theta.rate"]
     assert (rate[:3] == 0).all()
     assert rate[3] == pytest.approx(KICK, rel=1e-9)
+    assert run.info["impulses"] == [0.3]
     assert abs(run.energy_error) < (1e-6 if method == "rk4" else 1e-10)
     # then energy in the frame of the cart
     T, V = 0.5 * (0.11 + 0.32) * run["theta.rate"] ** 2, -2 * 9.81 * 0.4 * np.cos(run["theta"])

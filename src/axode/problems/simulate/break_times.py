@@ -52,6 +52,14 @@ class BreakTable:
         passed = self.direction * (self.rows[..., 0] - now) <= 0
         return np.asarray(passed.sum(axis=-1, keepdims=True), dtype=float)
 
+    def impulses(self, begin: float, end: Array) -> Array:
+        """Return the times of jumps between a time and the end of any run."""
+        stops = self.rows[..., 0]
+        last = end.max() if self.direction > 0 else end.min()
+        ends = last if self.rows.ndim == 2 else end[:, np.newaxis]
+        inside = (self.direction * (stops - begin) > 0) & (self.direction * (stops - ends) <= 0)
+        return np.unique(stops[inside & (self.rows[..., 1] != 0)])
+
 
 def break_table(
     model: Model, d: Dynamics, settings: Settings, p: Array | None, gains: Array | None

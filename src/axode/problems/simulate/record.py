@@ -330,6 +330,8 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
             "first": stiff.min(),
             "last": stiff.max(),
         }
+    if runs.impulses:
+        info["impulses"] = sorted(runs.impulses)
     if runs.switches:
         info["switches"] = runs.switches
     if runs.passages:

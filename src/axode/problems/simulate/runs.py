@@ -77,6 +77,7 @@ class Runs:
         lengths: How many samples each has.
         steps, rejected: How many each took, and how many more it tried.
         crossings, events: Events that were located by steps, and in passages.
+        impulses: Times at which prescribed rates jumped in any run.
         switches: How often runs changed to other speeds.
         stiff: Runs whose explicit steps became too many.
     """
@@ -89,6 +90,7 @@ class Runs:
         self.events: list[Event] = []
         self.crossings: list[Crossings] = []
         self.calls: list[tuple[int, float, Array]] = []
+        self.impulses: set[float] = set()
         self.switches, self.stiff = 0, StiffRuns(self.count)
         self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
         self._start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
@@ -251,6 +253,9 @@ class Runs:
         else:
             b["steps"][run] += 1
         b["least_pivot"][run] = 0.5 * landing.pivots[1]
+        if batch.breaks is not None:
+            past = np.broadcast_to(batch.breaks.past(landing.time), (batch.count, 1))
+            b["segment"][run] = past[run]
 
     def _in_speeds(self, model: Model, x: Array) -> Array:
         """Select q, nu and w of a model from q, all speeds and w."""
@@ -336,6 +341,10 @@ class Runs:
         number = self.models.index(batch.model)
         self.outcomes.keep(batch.members, batch.outcomes, number)
         self.lengths[batch.members] = batch.rows_saved
+        if batch.breaks is not None:
+            self.impulses.update(
+                batch.breaks.impulses(self.settings.t0, batch.outcomes.time).tolist()
+            )
         if batch is self._first:
             self.out[:, 0] = self._start
         else:
