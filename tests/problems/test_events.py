@@ -190,3 +190,38 @@ def test_events_must_be_numbers():
 def test_events_may_be_in_a_set():
     event = ax.Event("half", lambda s: s["rail"] - 0.5)
     assert len({event, *ramp(event).events}) == 2
+
+
+# several crossings inside one step ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "dopri5", "rodas5p", "radau9", "rk4"])
+def test_a_parabola_that_touches_beyond_a_level_within_one_step_crosses_it_twice(method):
+    """x = t - t^2 / 2 has its top of 1/2 at 1 s, in the middle of a step that takes two seconds."""
+    given = {"start": {"rail.rate": 1.0}, "input": {"rail": -1.0}, "method": method}
+    given |= {"step": 2.0} if method == "rk4" else {}
+    for depth in (0.2, 1e-3, 1e-7):
+        level = ax.Event("level", f"rail - {0.5 - depth}")
+        run = ax.simulate(machines.slider(), 2.0, events=level, save_every=1.0, **given)
+        assert run.info["steps"] < 10
+        away = np.sqrt(2 * depth)
+        found = [event.time for event in run.events]
+        assert found == pytest.approx([1 - away, 1 + away], abs=1e-10 + 1e-15 / away)
+        last = ax.Event("level", f"rail - {0.5 - depth}", direction=-1, stop=True)
+        run = ax.simulate(machines.slider(), 2.0, events=last, **given)
+        assert run.time[-1] == pytest.approx(1 + away, abs=1e-9) and run.status.endswith("'level'")
+    above = ax.Event("level", "rail - 0.500001")
+    assert not ax.simulate(machines.slider(), 2.0, events=above, **given).events
+
+
+def test_each_run_of_a_batch_has_its_own_crossings_inside_a_step():
+    heights = np.array([0.1, 0.499, 0.51, 0.4])
+    given = {"start": {"rail": 0.5 - heights, "rail.rate": 1.0}, "input": {"rail": -1.0}}
+    run = ax.simulate(
+        machines.slider(), 2.0, events=ax.Event("top", "rail - 0.5"), method="radau9", **given
+    )
+    for k, height in enumerate(heights):
+        away = np.sqrt(max(0.0, 1 - 2 * height))
+        expected = [1 - away, 1 + away] if height < 0.5 else []
+        found = [event.time for event in run.events if event.index_of_run == k]
+        assert found == pytest.approx(expected, abs=1e-9)

@@ -15,7 +15,7 @@ from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
 from axode.problems.session import Numbers
 from axode.problems.simulate.batch import STATE, Batch
-from axode.problems.steps.step_acceptance import EVENT, RUNNING
+from axode.problems.steps.step_acceptance import EVENT, PERHAPS, RUNNING
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 RESOLUTION = 4e-16  # of a crossing, relative to its time and to one second
 MAX_ITERATIONS = 200
+PARTS = 8  # of a step, between which crossings are looked for
+GOLDEN = 0.5 * (3 - 5**0.5)
+NARROWINGS = 40  # of the bracket of an extreme
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Crossings:
 
     def events(self, watches: Sequence[Event]) -> Iterator[Event]:
         """Make one event per crossing, with all values of its state by name."""
+        if not self.time.size:
+            return
         values = signal_values(
             self.model, self.q, self.nu, conditions=self.conditions, kinds=STATE_KINDS
         )
@@ -109,22 +114,79 @@ class Probe:
         """q, nu and w at the present states."""
         return np.concatenate([self.now[name][: len(self.runs)] for name in STATE], axis=1)
 
-    def crossings(self, k: int) -> Array:
-        """Times from the start of each step to the crossing of a function."""
+    def _value(self, k: int, offset: Array) -> Array:
+        """Value of an event function at times from the start of each step."""
+        self.go_to(self.t + offset)
+        return self.event_values()[:, k].copy()
 
-        def value(offset: Array) -> Array:
-            self.go_to(self.t + offset)
-            return self.event_values()[:, k].copy()
+    def crossings(
+        self, k: int, direction: int, at_ends: npt.NDArray[np.bool_]
+    ) -> tuple[Numbers, Array]:
+        """Find the crossings of a function inside the steps.
 
-        zero = np.zeros(len(self.runs))
-        before, after = value(zero), value(self.length)
-        nearer = np.where(np.abs(after) <= np.abs(before), self.length, zero)
-        closest = RESOLUTION * np.maximum(1.0, np.abs(self.t))
-        inside = before * after < 0  # else on zero at the end, or a hair away from it there
-        if not inside.any():
-            return nearer
-        found = find_zeros(value, (zero, before), (self.length, after), closest)
-        return np.where(inside, found, nearer)
+        Args:
+            k: Number of the function.
+            direction: That of the crossings: 1 rising, -1 falling, 0 both.
+            at_ends: Where the ends of the steps show one.
+
+        Returns:
+            Places of the runs, and times from the start of their steps to the crossings.
+        """
+        nodes = self.length * np.linspace(0.0, 1.0, PARTS + 1)[:, np.newaxis]
+        values = np.array([self._value(k, offset) for offset in nodes])
+        rows = np.arange(len(self.runs))
+        pieces = [
+            (rows, nodes[i], values[i], nodes[i + 1], values[i + 1]) for i in range(PARTS)
+        ] + self._beside_extremes(k, nodes, values)
+        runs, low, f_low, high, f_high = (np.concatenate(x) for x in zip(*pieces, strict=True))
+        up, down = (f_low < 0) & (f_high >= 0), (f_low > 0) & (f_high <= 0)
+        crosses = up if direction > 0 else down if direction < 0 else up | down
+        runs, low, f_low, high, f_high = (x[crosses] for x in (runs, low, f_low, high, f_high))
+        if runs.size:
+            probe = Probe(self.batch, self.runs[runs])
+            closest = RESOLUTION * np.maximum(1.0, np.abs(probe.t))
+            high = find_zeros(
+                lambda offset: probe._value(k, offset), (low, f_low), (high, f_high), closest
+            )
+        # on zero at the end, or a hair away from it there
+        left = np.setdiff1d(np.flatnonzero(at_ends), runs)
+        nearer = np.where(np.abs(values[-1]) <= np.abs(values[0]), self.length, 0.0)
+        return np.concatenate([runs, left]), np.concatenate([high, nearer[left]])
+
+    def _beside_extremes(self, k: int, nodes: Array, values: Array) -> list[tuple[Any, ...]]:
+        """Find extremes between nodes that lie beyond zero; return the pieces on both sides."""
+        before, after = np.maximum(np.arange(PARTS + 1) - 1, 0), np.arange(1, PARTS + 2)
+        after = np.minimum(after, PARTS)
+        sign, size = np.sign(values), np.abs(values)
+        lowest = (size <= size[before]) & (size <= size[after])
+        same = (sign == sign[before]) & (sign == sign[after]) & (sign != 0)
+        middle, run = np.nonzero(lowest & same)
+        if not run.size:
+            return []
+        first, last, side = before[middle], after[middle], sign[middle, run]
+        low, high = nodes[first, run], nodes[last, run]
+        f_low, f_high = values[first, run], values[last, run]
+        probe = Probe(self.batch, self.runs[run])
+
+        def height(offset: Array) -> Array:
+            return side * probe._value(k, offset)
+
+        a, b = low, high
+        inner = [a + GOLDEN * (b - a), b - GOLDEN * (b - a)]  # a, one, two, b
+        f = [height(x) for x in inner]
+        for _ in range(NARROWINGS):
+            if all((np.minimum(*f) < 0).tolist()):
+                break
+            first = f[0] < f[1]
+            a, b = np.where(first, a, inner[0]), np.where(first, inner[1], b)
+            kept, f_kept = np.where(first, *inner), np.where(first, *f)
+            new = np.where(first, a + GOLDEN * (b - a), b - GOLDEN * (b - a))
+            f_new = height(new)
+            inner = [np.where(first, new, kept), np.where(first, kept, new)]
+            f = [np.where(first, f_new, f_kept), np.where(first, f_kept, f_new)]
+        top = np.where(f[0] < f[1], *inner)
+        f_top = side * np.minimum(*f)
+        return [(run, low, f_low, top, f_top), (run, top, f_top, high, f_high)]
 
     def end_at(self, end: Array, cause: npt.NDArray[np.object_]) -> None:
         """End the runs inside their steps, by events, and save the samples up to there."""
@@ -190,29 +252,32 @@ def find_zeros(
 
 def locate(batch: Batch, runs: Numbers) -> Crossings:
     """Locate crossings of steps before which runs have stopped, and let these go on or end."""
-    crossed = batch.buffers["crossed"][runs] != 0
-    offsets = np.full(crossed.shape, np.inf)
+    crossed = batch.buffers["crossed"][runs]
+    which, event, offset = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0)
     for k in np.flatnonzero(crossed.any(axis=0)).tolist():
-        here = crossed[:, k]
-        offsets[here, k] = Probe(batch, runs[here]).crossings(k)
-    distance = np.abs(offsets)
-    stops = np.where([watch.stop for watch in batch.watches], distance, np.inf)
-    last = stops.min(axis=1, initial=np.inf)
-    which, event = np.nonzero(crossed & (distance <= last[:, np.newaxis]))
-    order = np.lexsort((event, distance[which, event], which))
-    which, event = which[order], event[order]
-    probe = Probe(batch, runs[which])
-    times = probe.t + offsets[which, event]
-    probe.go_to(times)
-    q, nu = (probe.now[name][: len(which)].copy() for name in ("q", "nu"))
-    there = batch.conditions(runs[which], times)
-    member = batch.members[runs[which]]
+        here = np.flatnonzero(crossed[:, k])
+        at_ends = crossed[here, k] != PERHAPS
+        own, found = Probe(batch, runs[here]).crossings(k, batch.watches[k].direction, at_ends)
+        which, offset = np.append(which, here[own]), np.append(offset, found)
+        event = np.append(event, np.full(len(own), k))
+    stops = np.where(np.array([watch.stop for watch in batch.watches])[event], abs(offset), np.inf)
+    last = np.full(len(runs), np.inf)
+    np.minimum.at(last, which, stops)
+    order = np.lexsort((event, np.abs(offset), which))
+    order = order[np.abs(offset)[order] <= last[which[order]]]
+    which, event, offset, stops = which[order], event[order], offset[order], stops[order]
     goes_on = runs[np.isinf(last)]
     batch.buffers["seen"][goes_on], batch.buffers["status"][goes_on] = 1.0, RUNNING
-    ended = np.isfinite(last)
-    if ended.any():
-        first = stops[ended].argmin(axis=1)
-        probe = Probe(batch, runs[ended])
+    times = batch.buffers["t"][runs[which], 0] + offset
+    q, nu = (np.zeros((0, batch.buffers[name].shape[1])) for name in ("q", "nu"))
+    if which.size:
+        probe = Probe(batch, runs[which])
+        probe.go_to(times)
+        q, nu = (probe.now[name][: len(which)].copy() for name in ("q", "nu"))
+    there = batch.conditions(runs[which], times)
+    ended, first = np.unique(which[np.isfinite(stops)], return_index=True)
+    if ended.size:
+        first = np.flatnonzero(np.isfinite(stops))[first]
         names = np.array([watch.name for watch in batch.watches], dtype=object)
-        probe.end_at(probe.t + offsets[ended, first], names[first])
-    return Crossings(batch.model, event, member, times, q, nu, there)
+        Probe(batch, runs[ended]).end_at(times[first], names[event[first]])
+    return Crossings(batch.model, event, batch.members[runs[which]], times, q, nu, there)

@@ -36,8 +36,9 @@ def fixed_step_program(
     are gathered at every step instead and no state is kept.
     """
     body = [*_length(d), *d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
-    saved = _saved_steps(d) if gathering is None else gathering.each_step(interpolant(method, d))
-    body += [*d.closed(), *accept_step(d, "step", rates=_rates(method)), *saved]
+    inside, ks = interpolant(method, d), _rates(method)
+    saved = _saved_steps(d) if gathering is None else gathering.each_step(inside)
+    body += [*d.closed(), *accept_step(d, "step", inside=inside, rates=ks), *saved]
     ended = formula_tape(
         "active",
         {"status": 1, "step": 1, "n": 1},
@@ -68,7 +69,7 @@ def adaptive_explicit_program(
 
     The last stage of the method must be the end of the step.
     """
-    ks = _rates(method)
+    ks, inside = _rates(method), interpolant(method, d)
     body: list[Operation] = clip_step(d)
     if d.restarts:  # the rate may have jumped since the last step ended
         body += d.rate_at("q", "nu", "t", "k1")
@@ -79,11 +80,10 @@ def adaptive_explicit_program(
     if d.projection is not None and not d.restarts:
         last = "k_n"
         body += d.rate_at("q_n", "nu_n", "t_n", last)
-    body += [*accept_step(d, rates=ks), count_steps()]
+    body += [*accept_step(d, inside=inside, rates=ks), count_steps()]
     after: list[Operation] = [Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1"))]
     if d.stiffness:
         after.append(count_stiff_steps(d))
-    inside = interpolant(method, d)
     return adaptive_program(method.name, d, body, inside, after, gathering=gathering)
 
 

@@ -89,11 +89,12 @@ def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
         *_increments(n),
     ]
     body += _end(d)
-    body += [*d.closed(), *accept_step(d), count_steps()]
 
     def inside(part: str, made: str) -> list[Operation]:
         weights = Evaluate(_inside(), (part, "inside"))
         return [weights, Combine(("inside", 0), slices("x", *ZS), (made, 0), n)]
+
+    body += [*d.closed(), *accept_step(d, inside=inside), count_steps()]
 
     after: list[Operation] = [
         *(Keep("commit", z, last) for z, last in zip(ZS, LAST, strict=True)),

@@ -117,11 +117,12 @@ def rodas5p_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
         ),  # the last stage is the error of a step
         Evaluate(_finish(d), ("x", "x_n", YS[-1], *CONTROL, *made)),
     ]
-    body += [*d.closed(), *accept_step(d), count_steps()]
 
     def inside(part: str, made: str) -> list[Operation]:
         weights = Evaluate(_inside(), (part, "inside"))
         return [weights, Combine(("inside", 0), slices("x", *YS), (made, 0), d.n_k)]
+
+    body += [*d.closed(), *accept_step(d, inside=inside), count_steps()]
 
     return adaptive_program("rodas5p", d, body, inside, (), gathering=gathering)
 

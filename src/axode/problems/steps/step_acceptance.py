@@ -6,16 +6,21 @@ run has a status: it goes on while that is zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 from axode.codegen.lowering.program import Evaluate, Operation, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.problems.steps.number_in_step import NODES, PARTS, NumberInStep
 from axode.problems.steps.rates import Dynamics
 
 RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF, UNASSEMBLED = range(9)
 INACCURATE = 9  # at its end, with an energy that is not what it must be
 CHATTERING = 10  # steps that fail again and again lead nowhere
 FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
+WITHIN = ("g_1", "g_2", "g_3")  # values of event functions at the nodes inside a step
+PERHAPS = 2.0  # value of `crossed` where only the inside of a step shows a crossing
+GRAZE = 1e-3  # of the change in a step: an extreme that stays nearer to zero is looked at
 FLIPPED = -1.0  # value of `near` where a pivot changes its sign inside a step
 
 
@@ -60,17 +65,22 @@ def log_step(d: Dynamics, rates: Sequence[str]) -> list[Operation]:
     ]
 
 
-def accept_step(d: Dynamics, *counts: str, rates: Sequence[str] = ()) -> list[Operation]:
+def accept_step(
+    d: Dynamics,
+    *counts: str,
+    inside: Callable[[str, str], list[Operation]],
+    rates: Sequence[str] = (),
+) -> list[Operation]:
     """Find the status of the new state, and replace the old one by it if the step is accepted.
 
     A crossing or a small pivot stops the run before the step, so that it can be located. The
     buffers `counts` are set to those of the same name with _n; accepted steps are logged, with what
-    the buffers `rates` hold if the log has rates.
+    the buffers `rates` hold if the log has rates. `inside` interpolates the state inside the step.
     """
     sizes = {"status": 1, "accepted": 1, "seen": 1, "q_n": d.n_q, "nu_n": d.n_nu}
     made = ["status", "commit", "seen"]
     if d.events is not None:
-        sizes |= {"g": d.n_events, "g_n": d.n_events}
+        sizes |= dict.fromkeys(("g", *WITHIN, "g_n"), d.n_events)
         made.append("crossed")
     if d.pivots is not None:
         sizes |= {"pivots": d.n_pivots, "pivots_n": d.n_pivots, "least_pivot": 1}
@@ -85,7 +95,11 @@ def accept_step(d: Dynamics, *counts: str, rates: Sequence[str] = ()) -> list[Op
         made: dict[str, Vector] = {}
         after = status
         if d.events is not None:
-            made["crossed"] = _crossed(v["g"], v["g_n"], d.directions)
+            columns = zip(v["g"], *(v[name] for name in WITHIN), v["g_n"], strict=True)
+            made["crossed"] = [
+                _crossed(values, direction)
+                for values, direction in zip(columns, d.directions, strict=True)
+            ]
             any_crossed = made["crossed"][0]
             for other in made["crossed"][1:]:
                 any_crossed = any_crossed | other
@@ -112,16 +126,57 @@ def accept_step(d: Dynamics, *counts: str, rates: Sequence[str] = ()) -> list[Op
         return {"status": [after], "commit": [commit], "seen": [seen], **made}
 
     decide = Evaluate(formula_tape("accept", sizes, accept), (*sizes, *made))
-    return [*d.watched("q_n", "nu_n", "t_n", "_n"), decide, _commit(d, counts), *log_step(d, rates)]
+    return [
+        *d.watched("q_n", "nu_n", "t_n", "_n"),
+        *_watch_inside(d, inside),
+        decide,
+        _commit(d, counts),
+        *log_step(d, rates),
+    ]
 
 
-def _crossed(before: Vector, after: Vector, directions: Sequence[int]) -> Vector:
-    """Find which functions cross zero; one that starts at zero does not."""
-    flags = []
-    for a, b, direction in zip(before, after, directions, strict=True):
-        rising, falling = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
-        flags.append(rising if direction > 0 else falling if direction < 0 else rising | falling)
-    return flags
+def _watch_inside(d: Dynamics, inside: Callable[[str, str], list[Operation]]) -> list[Operation]:
+    """Evaluate event functions at nodes inside the step."""
+    if d.events is None:
+        return []
+    old = {"q": d.n_q, "nu": d.n_nu, "w": 2, "t": 1}
+    start = formula_tape("start", old, lambda **v: v)
+    made: list[Operation] = [Evaluate(start, (*old, *(f"{name}_o" for name in old)))]
+    for name, node in zip(WITHIN, NODES[1:-1].tolist(), strict=True):
+
+        def split(x: Vector, t: Vector, h: Vector, part: Vector) -> dict[str, Vector]:
+            return {**d.split(x), "t": [t[0] + part[0] * h[0]]}
+
+        part = formula_tape("node", {"h": 1}, lambda h, s=node: {"part": [h[0].like(s)]})
+        tape = formula_tape("inside", {"x": d.n_k, "t": 1, "h": 1, "part": 1}, split)
+        made += [
+            Evaluate(part, ("h_s", "part_i")),
+            *inside("part_i", "x_i"),
+            Evaluate(tape, ("x_i", "t", "h_s", "part_i", "q_i", "nu_i", "w_i", "t_i")),
+            d.evaluate(d.events, {"q": "q_i", "nu": "nu_i", "t": "t_i"}, name),
+        ]
+    return made
+
+
+def _crossed(values: Sequence[Formula], direction: int) -> Formula:
+    """Find whether a function crosses zero, one if its ends show it and `PERHAPS` if its nodes do.
+
+    One that starts at zero does not cross it.
+    """
+    curve = NumberInStep(values)
+    low, high = (reduce(choose, values) for choose in (Formula.least, Formula.most))
+    inside = 0.0 * low
+    for k in PARTS:
+        a, b = values[k], values[k + 1]
+        depth = (a < 0.0).then(-1.0, 1.0) * curve.at(curve.extreme(k))
+        dips = curve.turns(k) & (a * b > 0.0) & (depth < GRAZE * (high - low))
+        inside = inside | _crosses(a, b, direction) | dips
+    return _crosses(values[0], values[-1], direction).then(1.0, inside.then(PERHAPS, 0.0))
+
+
+def _crosses(a: Formula, b: Formula, direction: int) -> Formula:
+    rising, falling = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
+    return rising if direction > 0 else falling if direction < 0 else rising | falling
 
 
 def _nearest(before: Vector, after: Vector, near: Formula) -> Formula:
