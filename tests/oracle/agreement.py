@@ -49,7 +49,7 @@ def judge(
         rivals: Other formulations.
         bodies: Whether to solve for all bodies in maximal coordinates, too.
         thin: Whether to compare the number of independent speeds with the rank of the oracle's
-            rows, however small they are; `derive` may differ only where it warns.
+            rows, however small they are; `derive` may differ only where it reports that.
     """
     verdict = Verdict(mechanism.name)
     try:
@@ -93,15 +93,17 @@ def judge(
 
 def count_fault(equations: Equations, check: SelfCheck) -> str:
     """Return how the number of independent speeds misses the rank of the oracle's rows."""
+    if any(row.disagreement for row in equations.system.report.dropped):
+        return ""  # reported as left out although something is left of it
     own = len(equations.system.independent)
     for rows in check.oracle_rows:
-        there = rows.A_size > 0
+        there = rows.A_size > ROUNDING * rows.A_size.max(initial=1.0)
         A = rows.A[there] / rows.A_size[there, np.newaxis]
         sizes = np.linalg.svd(A, compute_uv=False) if A.size else np.zeros(0)
         free = A.shape[1] - int((sizes > THIN).sum())
         if own != free and not ((sizes > ROUNDING) & (sizes < THIN)).any():
             least = min(sizes[sizes > THIN], default=0.0)
-            return f"{own} independent speeds without a warning, and rows leave {free}: {least:.1e}"
+            return f"{own} independent speeds without a word, and rows leave {free}: {least:.1e}"
     return ""
 
 

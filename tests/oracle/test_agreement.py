@@ -6,7 +6,7 @@
 import numpy as np
 import pytest
 
-from harder_mechanisms import couple
+from harder_mechanisms import add_twin, couple
 from near_mechanisms import KINDS, SHAPES, mechanism_of
 from oracle.agreement import judge
 from oracle.soak import RIVALS
@@ -38,11 +38,14 @@ def test_formulations_agree_with_the_oracle(kind, shape):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("shape", SHAPES)
-def test_coupled_joints_agree_too(shape):
+@pytest.mark.parametrize(
+    ("harder", "shape"), [*((couple, shape) for shape in SHAPES), (add_twin, "tree")]
+)
+def test_coupled_joints_and_twins_agree_too(harder, shape):
     for seed in range(3):
         bot = mechanism_of("generic", shape, seed)
-        couple(bot, np.random.default_rng(seed))
+        harder(bot, np.random.default_rng(seed))
+        bot.loop_tolerance = 0.0
         assert not judge(bot, [], bodies=False, thin=True).failed
 
 
