@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from axode.literature.reproduce import (
 )
 from axode.literature.reproduce.item import ItemResult
 from axode.literature.reproduce.making import comma_separated
+from tests.literature.test_concordance import ALL, NUMBERS, covered
 from variants import some
 
 # The same computations over less time or with fewer samples.
@@ -96,6 +98,33 @@ def test_an_item(name: str, outcomes):
     times = [float(row[0]) for row in rows]
     assert times[0] == 0.0 and np.all(np.diff(times) > 0)
     assert np.isfinite([float(value) for value in rows[-1]]).all()
+
+
+@pytest.mark.parametrize("name", some(ITEMS, *LONG))
+def test_an_item_names_what_the_concordance_says_it_shows(name: str, outcomes):
+    """Numbers of equations, figures and exercises stand in its checks, panels or caption."""
+    outcome = outcomes[name]
+    texts = [outcome.caption, *(panel.title for panel in outcome.panels)]
+    texts += [f"{check.what} {check.why} {check.of}" for check in outcome.checks]
+    shown = numbers_in(" ".join(texts))
+    for source, entry in ALL:
+        if f"`axode reproduce {name}`" in entry.commands:
+            wanted = {re.sub(r"[a-e]$", "", n) for n in covered(entry.number, NUMBERS[source])}
+            assert wanted <= shown, (entry.number, sorted(wanted - shown))
+
+
+def numbers_in(text: str) -> set[str]:
+    """(3), (12.8a), (23) to (29), Fig. 5, Figs 2 to 13 and Exercise 12.5."""
+    found = {f"Exercise {number}" for number in re.findall(r"Exercise (\d+\.\d+)", text)}
+    for first, last in re.findall(r"\(([\d.]+)[a-e]?\)(?: to \(([\d.]+)\))?", text):
+        if last:
+            chapter, _, start = first.rpartition(".")
+            numbers = range(int(start), int(last.rpartition(".")[2]) + 1)
+            found |= {f"{chapter}.{k}" if chapter else str(k) for k in numbers}
+        found.add(first)
+    for first, last in re.findall(r"Figs?\.? (\d+)(?: to (\d+))?", text):
+        found |= {f"Fig. {k}" for k in range(int(first), int(last or first) + 1)}
+    return found
 
 
 def word_of(name: str) -> str:

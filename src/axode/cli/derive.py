@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, mechanism_from
-from axode.cli.shared import AsJson, check_writable, print_json, words, write_text
+from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 LETTER = 0.24  # [cm], of most formulas on average
 MATRIX = re.compile(r"\\begin\{bmatrix\}(.*?)\\end\{bmatrix\}")
 UNSEEN = str.maketrans("", "", " {}_^&\\")
+TERMS = ("I", "bias", "tau", "gamma", "delta")
 COUNTED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multipliers")
 
 
@@ -42,8 +45,21 @@ def derive(
         typer.Option(
             metavar="NAME,NAME",
             help="Parts to print: I, C, bias, tau, gamma, delta, Theta, A, q_dot, energy; "
-            "I, bias, tau, gamma, delta by default.",
+            "I, bias, tau, gamma, delta by default. With --state also v, v_dot, nu_dot, U, T, "
+            "T_dot, twists, poses, M, W, A_t, Theta_dot, lambda and others.",
         ),
+    ] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Print numbers at this state: coordinates, speeds or measures, the others home "
+            "at rest.",
+        ),
+    ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Inputs at that state; zero by default."),
     ] = None,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the equations as LaTeX and nothing else.")
@@ -59,12 +75,19 @@ def derive(
     axode derive chaplygin_sleigh
 
     axode derive four_bar --formulation lagrange --out four_bar.tex
+
+    axode derive caster_robot --part T,Theta --state psi=1,theta1_dot=3
     """
     check_writable(out, (".tex",))
     if latex and as_json:
         raise typer.BadParameter("choose one of --latex and --json", param_hint="--latex")
     equations = mechanism_from(source, option).derive(formulation, words(independent) or None)
     parts = words(part) or None
+    if state is not None or input is not None:
+        if latex or out is not None:
+            refuse("numbers at a state are printed or given as --json", "latex", "out")
+        _show_values(equations, parts or TERMS, state, input, as_json=as_json)
+        return
     if out is not None:
         write_text(out, document(equations, parts))
     if latex:
@@ -73,6 +96,31 @@ def derive(
         print_json(_facts(equations) | {"latex": equations.latex(parts)})
     else:
         _show(equations, parts, out)
+
+
+def _show_values(
+    equations: Equations,
+    parts: Sequence[str],
+    state: list[str] | None,
+    inputs: list[str] | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print parts as numbers at a state."""
+    from dataclasses import asdict
+
+    from axode.cli.part_values import part_values
+    from axode.cli.tables import show_table
+
+    given = numbers("--state", state)
+    found = part_values(equations, parts, given, numbers("--input", inputs))
+    if as_json:
+        print_json([asdict(part) for part in found])
+        return
+    for part in found:
+        heads = ("", *(f">{column}" for column in part.columns))
+        show_table(heads, part.lines(), title=f"{part.name}: {part.what}")
+        print()
 
 
 def document(equations: Equations, parts: tuple[str, ...] | None = None) -> str:

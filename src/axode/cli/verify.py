@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver
+from axode.cli.shared import WRONG_DATA, AsJson, JsonFile, deliver, words
 
 if TYPE_CHECKING:
     from axode.literature.acceptance.table import Verification
@@ -19,12 +19,17 @@ def verify(
         str | None,
         typer.Argument(metavar="FILE", help="File of cases; the cases of Axode by default."),
     ] = None,
+    case: Annotated[
+        list[str] | None, typer.Option(metavar="ID,ID", help="Cases of the file; all by default.")
+    ] = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
     """Run acceptance cases with the mechanisms of the gallery and compare every quantity.
 
     axode verify
+
+    axode verify --case A3-1
 
     axode verify cases.json
     """
@@ -33,7 +38,7 @@ def verify(
     from axode.cli.tables import show_table
     from axode.literature.acceptance.table import TITLES
 
-    result, left = _run_cases(file)
+    result, left = _run_cases(file, words(case) or None)
 
     def show() -> None:
         failed = [number for number, check in enumerate(result) if not check.passed]
@@ -47,14 +52,14 @@ def verify(
         raise typer.Exit(WRONG_DATA)
 
 
-def _run_cases(file: str | None) -> tuple[Verification, int]:
+def _run_cases(file: str | None, ids: tuple[str, ...] | None) -> tuple[Verification, int]:
     """Run the cases, with a progress bar on a terminal; return also how many Ctrl-C left out."""
     from axode.literature.acceptance import checks_of
-    from axode.literature.acceptance.cases import OPEN_CASES, load_cases
+    from axode.literature.acceptance.cases import OPEN_CASES, chosen_cases, load_cases
     from axode.literature.acceptance.table import Verification as Found
     from axode.problems.progress import Progress
 
-    cases, checks, done = load_cases(file), [], 0
+    cases, checks, done = chosen_cases(load_cases(file), ids), [], 0
     with interruption.stop_early(), Progress("verify") as bar:
         for case in cases:
             bar.update(done / len(cases))

@@ -6,37 +6,56 @@ compares every quantity with the derived model's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from axode.argument_types import check_arguments
 from axode.errors import AxodeError
-from axode.literature.acceptance.cases import OPEN_CASES, Case, Quantity, load_cases
+from axode.literature.acceptance.cases import OPEN_CASES, Case, Quantity, chosen_cases, load_cases
+from axode.literature.acceptance.equations import equation_of
 from axode.literature.acceptance.table import CaseCheck, Verification, compare
 
 
-def verify(path: str | PathLike[str] | None = None) -> Verification:
+def verify(
+    path: str | PathLike[str] | None = None, *, cases: Sequence[str] | None = None
+) -> Verification:
     """Run a file of acceptance cases and compare every quantity.
 
     Args:
         path: A JSON list of cases with the fields id, system, parameters, state, input, expected,
             tolerance; those that come with Axode unless given.
+        cases: Cases of it by id; all unless given.
 
     Returns:
         All checks; print it for the table. A system or quantity that is not known fails.
 
     Raises:
         FileError: if the file cannot be read as cases.
+        UnknownName: for a case that is not in the file.
     """
     check_arguments(verify, locals())
-    cases = load_cases(path)
+    chosen = chosen_cases(load_cases(path), cases)
     source = Path(OPEN_CASES if path is None else fspath(path)).name
-    return Verification(tuple(check for case in cases for check in checks_of(case)), source)
+    return Verification(tuple(check for case in chosen for check in checks_of(case)), source)
 
 
 def checks_of(case: Case) -> list[CaseCheck]:
-    """Every quantity of one case."""
+    """Every quantity of one case, with its equation in the source."""
+    return [replace(check, equation=_equation(case, check.quantity)) for check in _checks(case)]
+
+
+def _equation(case: Case, key: str) -> str:
+    try:
+        name = Quantity.of(key).name
+    except AxodeError:  # reported where it is asked for
+        name = key
+    return equation_of(case.system, name, case.source_equation)
+
+
+def _checks(case: Case) -> list[CaseCheck]:
     from axode.literature.acceptance.answers import Answers
 
     answers: Answers | None = None

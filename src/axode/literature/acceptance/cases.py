@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from axode.errors import FileError, InvalidArgument
+from axode.errors import FileError, InvalidArgument, UnknownName
 from axode.mechanism.values.expressions import Scalar, evaluate, numeric, parse_scalar
 
 OPEN_CASES = Path(__file__).with_name("cases_open.json")
@@ -24,6 +24,7 @@ class Case:
 
     Attributes:
         id, name, system: What it is called, what it is about, which adapter understands it.
+        source_equation: Numbers in its source.
         parameters, state, input: What is given, in the source's own names.
         expected: What is wanted, by the quantity's name.
         rel, abs: How near is near enough.
@@ -38,6 +39,7 @@ class Case:
     rel: float
     abs: float
     name: str = ""
+    source_equation: str = ""
 
     @classmethod
     def of(cls, item: Any, number: int) -> Case:
@@ -68,6 +70,7 @@ class Case:
             id=label,
             system=str(item["system"]),
             name=str(item.get("name", "")),
+            source_equation=str(item.get("source_equation", "")),
             rel=rel,
             abs=absolute,
             **groups,
@@ -77,6 +80,19 @@ class Case:
     def t_end(self) -> float | None:
         """End of the run [s]; None for a case about one state."""
         return float(self.input["t_end"]) if "t_end" in self.input else None
+
+
+def chosen_cases(cases: Sequence[Case], ids: Sequence[str] | None) -> list[Case]:
+    """Cases by id, in the order of the file; all of them for None.
+
+    Raises:
+        UnknownName: for an id that is not in the file, listing those that are.
+    """
+    known = [case.id for case in cases]
+    for name in ids or ():
+        if name not in known:
+            raise UnknownName("the file", "case", name, known)
+    return [case for case in cases if ids is None or case.id in ids]
 
 
 def load_cases(path: str | PathLike[str] | None = None) -> list[Case]:

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.table import Table
 
-TITLES = ("id", "quantity", "expected", "got", "error", "pass")
+TITLES = ("id", "quantity", "equation", "expected", "got", "error", "pass")
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class CaseCheck:
         error: Largest difference of any number in it, infinite where shapes differ.
         passed: Whether all of it is within the case's tolerance.
         reason: Why there is no value.
+        equation: Its numbers in the source.
     """
 
     id: str
@@ -33,6 +34,7 @@ class CaseCheck:
     error: float
     passed: bool
     reason: str = ""
+    equation: str = ""
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -42,6 +44,7 @@ class CaseCheck:
         return (
             self.id,
             self.quantity,
+            self.equation,
             format_value(self.expected),
             got,
             error,

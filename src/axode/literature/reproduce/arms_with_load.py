@@ -118,9 +118,10 @@ CAPTION = (
     "that do so; direct dynamics under these torques, applied at 1000 Hz, strays a little. "
     "The source derives its six steps and has neither numbers nor results; the data are the "
     "gallery's. The last panel has the joint accelerations by all formulations that take the arms, "
-    "by the six steps and by the reduced order with half of the load on either arm, and by all "
-    "equations at once, each less the formulation 'recursive'; closure bias and load inertia, "
-    "which the printed steps lack, are put in (errata D-1 and D-2)."
+    "by the six steps that (9) and (10) sum up and by the reduced order with half of the load on "
+    "either arm, and by all equations at once, each less the formulation 'recursive'. Velocities, "
+    "accelerations and forces of the links are those of (1) to (4), (28) and (29); closure bias "
+    "and load inertia, which the printed steps lack, are put in (errata D-1 and D-2)."
 )
 
 

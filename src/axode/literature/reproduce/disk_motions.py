@@ -91,8 +91,9 @@ def disk() -> ItemResult:
 CAPTION = (
     "The disk of section 5: a steady circle in a lean of 0.3 rad, upright rolling at 8 rad/s with "
     "a wobble of 0.1 mrad, and a free motion from a lean of 0.3 rad. The source prints no data; "
-    "m = 2 kg, R = 0.3 m, A = 0.045 and C = 0.09 kg m² are the gallery's. Grey: equation (35) with "
-    "the motion of the contact point (errata B-1, B-2), or closed forms; dashed: (35) as printed."
+    "m = 2 kg, R = 0.3 m, A = 0.045 and C = 0.09 kg m² are the gallery's. Grey: equation (35) "
+    "with the C of (33) and the motion of the contact point in it (errata B-1, B-2), or closed "
+    "forms; dashed: (35) as printed."
 )
 
 
