@@ -20,7 +20,8 @@ def verify(
         typer.Argument(metavar="FILE", help="File of cases; the cases of Axode by default."),
     ] = None,
     case: Annotated[
-        list[str] | None, typer.Option(metavar="ID,ID", help="Cases of the file; all by default.")
+        list[str] | None,
+        typer.Option(metavar="NAME,NAME", help="Cases of the file; all by default."),
     ] = None,
     as_json: AsJson = False,
     out: JsonFile = None,
