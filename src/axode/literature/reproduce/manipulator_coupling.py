@@ -99,9 +99,10 @@ def manipulator() -> ItemResult:
 CAPTION = (
     "The robot of Fig. 1. Top: torques of 10 and 8 N m on the sides and of 2 N m on the arm's "
     "axes, varied as sines; dashed, arm and platform each for itself, as in the source, the "
-    "platform carrying the arm's mass. Bottom: computed torque 250 times a second, natural frequency 10 rad/s, along a motion "
-    "of all axes; dashed, with the inverse dynamics of the two parts. Data are the gallery's, "
-    "friction 2 N m s/rad a side and 0.5, 1.5, 1, 0.4, 0.002 N m s/rad at the axes."
+    "platform carrying the arm's mass. Bottom: computed torque 250 times per second, natural "
+    "frequency 10 rad/s, along a motion of all axes; dashed, with the inverse dynamics of the two "
+    "parts. Data are the gallery's, friction 2 N m s/rad a side and 0.5, 1.5, 1, 0.4, 0.002 N m "
+    "s/rad at the axes."
 )
 
 

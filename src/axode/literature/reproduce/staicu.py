@@ -125,7 +125,7 @@ def _table(run: Trajectory, theirs: Array) -> dict[str, Array]:
 def _caption(torques: str) -> str:
     return (
         f"{torques} for 1 s as in (19), from rest, 90 s in all. m = 0.5 kg, M = 5 kg, J1 = 0.2, "
-        "J2 = 0.4 kg m², r = 0.3 m, d = 0.2 m, r/l = 0.5 as printed; J3 = J2 and g = 9.81 m/s², which "
+        "J2 = 0.4 kg m², r = 0.3 m, d = 0.2 m, r/l = 0.5 as printed; J3 = J2 and g = 9.81 m/s² "
         "are not. Grey: equations (23) to (29) as printed, integrated by SciPy."
     )
 
