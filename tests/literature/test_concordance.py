@@ -169,7 +169,7 @@ def test_every_command_names_what_exists():
         for command in CODE.findall(entry.commands):
             program, verb, *rest = shlex.split(command)
             assert program == "axode" and verb in verbs, (source, command)
-            known = {"reproduce": items, "verify": set()}.get(verb, gallery.NAMES)
+            known = {"reproduce": items, "verify": {"--case"}}.get(verb, gallery.NAMES)
             assert all(word in known for word in rest[:1]), (source, command)
 
 

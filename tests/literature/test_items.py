@@ -44,6 +44,10 @@ SHORTER = {
     arms_with_load: {"PERIOD": 0.002, "FEW": 100, "STRAYS": 4e-3},
     yesiloglu: {"DURATION": 0.8, "FEW": 20},
 }
+README, INDEX = (
+    (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    for page in ("README.md", "docs/index.md")
+)
 MANUAL = Path(__file__).parents[2] / "docs" / "sources" / "reproduce.md"
 PASS = {
     "delta-torques",
@@ -111,6 +115,21 @@ def test_an_item_names_what_the_concordance_says_it_shows(name: str, outcomes):
         if f"`axode reproduce {name}`" in entry.commands:
             wanted = {re.sub(r"[a-e]$", "", n) for n in covered(entry.number, NUMBERS[source])}
             assert wanted <= shown, (entry.number, sorted(wanted - shown))
+
+
+def front_page(page: str) -> list[tuple[str, str]]:
+    """Items of the table of documents, and what it says that they print."""
+    rows = re.findall(r"^\| .* \| `axode reproduce (\S+)` \| (.*?) \|", page, re.MULTILINE)
+    return [(item, text) for item, text in rows]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in front_page(README)])
+def test_the_front_page_says_what_an_item_prints(name: str, outcomes):
+    told = dict(front_page(README))[name]
+    assert told == dict(front_page(INDEX))[name]
+    printed = [f"{check.found:.2g}" for check in outcomes[name].checks]
+    printed += [f"{check.found:.4g}" for check in outcomes[name].checks]
+    assert set(re.findall(r"\d[\d.e-]*", told)) & set(printed), (told, printed)
 
 
 def numbers_in(text: str) -> set[str]:

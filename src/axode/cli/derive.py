@@ -109,17 +109,30 @@ def _show_values(
     """Print parts as numbers at a state."""
     from dataclasses import asdict
 
-    from axode.cli.part_values import part_values
-    from axode.cli.tables import show_table
+    import numpy as np
 
-    given = numbers("--state", state)
-    found = part_values(equations, parts, given, numbers("--input", inputs))
+    from axode.cli.tables import format_number, show_table
+    from axode.errors import UnknownName
+    from axode.printing.part_values import part_values
+    from axode.problems.assemble.assemble import assemble
+
+    given = numbers("--input", inputs)
+    for name in given:
+        if name not in equations.inputs:
+            raise UnknownName("the model", "input", name, equations.inputs)
+    start = assemble(equations.compile("interpreter"), numbers("--state", state))
+    u = np.array([given.get(name, 0.0) for name in equations.inputs])
+    found = part_values(equations, parts, start.q, start.nu, u)
     if as_json:
         print_json([asdict(part) for part in found])
         return
     for part in found:
         heads = ("", *(f">{column}" for column in part.columns))
-        show_table(heads, part.lines(), title=f"{part.name}: {part.what}")
+        rows = [
+            [name, *map(format_number, row)]
+            for name, row in zip(part.rows, part.values, strict=True)
+        ]
+        show_table(heads, rows, title=f"{part.name}: {part.what}")
         print()
 
 

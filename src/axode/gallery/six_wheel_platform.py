@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import axode as ax
@@ -9,6 +10,7 @@ from axode.gallery.values import parameters
 from axode.mechanism.values.expressions import Scalar
 
 DEFAULTS = {"m": 24.0, "I": 1.1, "I1": 0.03, "r": 0.11, "l": 0.24, "bR": 0.0, "bL": 0.0}
+TYRE = (0.2, 0.21, 0.23)
 WHEELS = {"mr": 0.5, "x1": 0.2, "x2": 0.0, "x3": -0.2}  # for separate wheels
 
 
@@ -19,6 +21,7 @@ def six_wheel_platform(separate: bool = False, **values: float) -> ax.Mechanism:
     and `theta` of the mass centre, which lies on the middle axle; wheel angles `phi_R`, `phi_L`,
     torques `tau_R`, `tau_L`; x forward, y to the left. The wheels of a side are one, without mass
     of its own, and what spins there acts as its motor's rotor; `m` and `I` are those of the whole.
+    Pictures show all six.
 
     Args:
         separate: Give all six wheels bodies, motors and contacts of their own (`phi_R1` to
@@ -42,13 +45,15 @@ def six_wheel_platform(separate: bool = False, **values: float) -> ax.Mechanism:
     return bot
 
 
-def _add_chassis(bot: ax.Mechanism, p: SimpleNamespace, mass: Scalar, yaw: Scalar) -> None:
+def _add_chassis(
+    bot: ax.Mechanism, p: SimpleNamespace, mass: Scalar, yaw: Scalar, wheels: Sequence[ax.Cylinder]
+) -> None:
     # a box as wide as the track; only the moment about the vertical ever acts
     chassis = bot.add_body(
         "chassis",
         mass=mass,
         inertia=(yaw, yaw, yaw),
-        shape=ax.Box((5 * p.r, 1.6 * p.l, p.r), (0, 0, p.r / 2)),
+        shape=[ax.Box((5 * p.r, 1.6 * p.l, p.r), (0, 0, p.r / 2)), *wheels],
     )
     bot.add_joint(
         "base",
@@ -62,8 +67,13 @@ def _add_chassis(bot: ax.Mechanism, p: SimpleNamespace, mass: Scalar, yaw: Scala
 
 
 def add_platform(bot: ax.Mechanism, p: SimpleNamespace) -> None:
-    """The body `chassis` with one wheel for each side."""
-    _add_chassis(bot, p, p.m, p.I)
+    """The body `chassis` with one wheel for each side; the other four are drawn, no more."""
+    drawn = [
+        ax.Cylinder(p.r, p.r / 2, "y", at=(x * p.r, y * p.l, 0), colour=TYRE)
+        for x in (2.2, -2.2)
+        for y in (1, -1)
+    ]
+    _add_chassis(bot, p, p.m, p.I, drawn)
     for side, y, friction in (("R", -p.l, p.bR), ("L", p.l, p.bL)):
         bot.add_wheel(
             f"wheel_{side}",
@@ -85,7 +95,7 @@ def add_separate(bot: ax.Mechanism, p: SimpleNamespace) -> None:
     spin = p.I1 / 3
     places = (p.x1, p.x2, p.x3)
     turning = sum(2 * (spin / 2 + p.mr * (p.l**2 + x**2)) for x in places)
-    _add_chassis(bot, p, p.m - 6 * p.mr, p.I - turning)
+    _add_chassis(bot, p, p.m - 6 * p.mr, p.I - turning, ())
     for side, y, friction in (("R", -p.l, p.bR), ("L", p.l, p.bL)):
         for k, x in enumerate(places, start=1):
             name = f"{side}{k}"

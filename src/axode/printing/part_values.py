@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 import numpy.typing as npt
+
+from axode.errors import UnknownName
+from axode.symbolic.tree.frames import symbolic_scalar
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
+Array = npt.NDArray[np.float64]
 TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 ONE = ("value",)  # the column of a vector
 Names = Sequence[str]
@@ -33,58 +38,37 @@ class PartValues:
     what: str
     rows: Names
     columns: Names
-    values: npt.NDArray[np.float64]
-
-    def lines(self) -> list[list[str]]:
-        """Rows of a table, each with its name."""
-        from axode.cli.tables import format_number
-
-        return [
-            [name, *map(format_number, row)]
-            for name, row in zip(self.rows, self.values, strict=True)
-        ]
+    values: Array
 
 
 def part_values(
-    equations: Equations,
-    parts: Iterable[str],
-    state: Mapping[str, float],
-    inputs: Mapping[str, float],
+    equations: Equations, parts: Iterable[str], q: Array, nu: Array, u: Array
 ) -> list[PartValues]:
     """Evaluate objects of the theory at a state.
 
     Args:
         equations: What was derived.
         parts: Names of the objects, as `PARTS` lists them.
-        state: Coordinates, speeds or measures; home at rest by default.
-        inputs: Inputs; zero by default.
+        q, nu, u: State and inputs.
 
     Raises:
-        UnknownName: for a part or an input that does not exist.
+        UnknownName: for a part that does not exist, listing those that do.
         NotApplicable: for parts of platforms on legs where there are none.
     """
-    import casadi as ca
-
-    from axode.errors import UnknownName
-    from axode.problems.assemble.assemble import assemble
-
     e = equations
-    wanted = list(parts)
-    for kind, names, known in (("part", wanted, PARTS), ("input", inputs, e.inputs)):
-        for name in names:
-            if name not in known:
-                raise UnknownName("the model", kind, name, known)
-    model = e.compile("interpreter")
-    start = assemble(model, state)
-    u = np.array([inputs.get(name, 0.0) for name in e.inputs])
-    named = [(name, *PARTS[name](e)) for name in wanted]
+    named = []
+    for name in parts:
+        if name not in PARTS:
+            raise UnknownName("the model", "part", name, PARTS)
+        named.append((name, *PARTS[name](e)))
     reduced = [ca.densify(e.system.at_speeds(expression)) for *_, expression in named]
-    symbols = [e.q, e.nu, e.nu_dot, e.u, e.t, e.p]
-    function = ca.Function("parts", symbols, reduced)
-    moving = ca.which_depends(ca.vertcat(*map(ca.vec, reduced)), e.nu_dot)
-    zero = np.zeros(len(e.independent))
-    nu_dot = model.forward_dynamics(start.q, start.nu, u) if any(moving) else zero
-    found = function.call([start.q, start.nu, nu_dot, u, 0.0, e.system.defaults])
+    nu_dot = np.zeros(len(e.independent))
+    if any(ca.which_depends(ca.vertcat(*map(ca.vec, reduced)), e.nu_dot)):
+        state = [e.q, e.nu, e.u, e.t, e.p]
+        moving = ca.Function("nu_dot", state, [e.forward_dynamics])
+        nu_dot = np.array(moving(q, nu, u, 0.0, e.system.defaults)).ravel()
+    function = ca.Function("parts", [e.q, e.nu, e.nu_dot, e.u, e.t, e.p], reduced)
+    found = function.call([q, nu, nu_dot, u, 0.0, e.system.defaults])
     return [
         PartValues(name, what, rows, columns, np.array(value).reshape(len(rows), len(columns)))
         for (name, what, rows, columns, _), value in zip(named, found, strict=True)
@@ -118,8 +102,6 @@ def _of_bodies(
 
 
 def _poses(e: Equations) -> Part:
-    import casadi as ca
-
     rows = [f"{body}.{axis}" for body, axis in product(e.poses, "xyz")]
     stacked = ca.vertcat(*[ca.horzcat(pose.R, pose.p) for pose in e.poses.values()])
     return "axes and origin of every body's frame", rows, ("ex", "ey", "ez", "origin"), stacked
@@ -136,16 +118,12 @@ def _tree_coriolis(e: Equations) -> Any:
 
 
 def _tree_gravity(e: Equations) -> Any:
-    import casadi as ca
-
-    from axode.symbolic.tree.frames import symbolic_scalar
-
     tree = e.system.tree
-    weights = [ca.SX.zeros(e.U.shape[0])]
+    weights = ca.SX.zeros(e.U.shape[0])
     for k, body in enumerate(e.system.mechanism.bodies):
         mass = symbolic_scalar(body.mass, tree.values)
-        weights[0][6 * k + 3 : 6 * k + 6] = mass * tree.gravity
-    return e.U.T @ weights[0] + e.system.forces.elastic
+        weights[6 * k + 3 : 6 * k + 6] = mass * tree.gravity
+    return e.U.T @ weights + e.system.forces.elastic
 
 
 def _on_speeds(what: str, vector: Callable[[Equations], Any]) -> Callable[[Equations], Part]:
@@ -163,8 +141,6 @@ def _of_legs(
     what: str, columns: Callable[[Equations], Names], matrix: Callable[[Equations, Any], Any]
 ) -> Callable[[Equations], Part]:
     def part(e: Equations) -> Part:
-        import casadi as ca
-
         legs = e.legs.legs
         names = [f"leg {n}.{k}" for n, k in product(range(1, len(legs) + 1), range(1, 7))]
         return what, names, columns(e), ca.vertcat(*[matrix(e, leg) for leg in legs])
@@ -197,7 +173,7 @@ PARTS: dict[str, Callable[[Equations], Part]] = {
         "twists of the bodies",
         tuple(e.twists),
         TWIST,
-        _stacked([twist.T for twist in e.twists.values()]),
+        ca.vertcat(*[twist.T for twist in e.twists.values()]),
     ),
     "poses": _poses,
     "M": _of_bodies("inertia of all bodies", _bodies, lambda e: e.M),
@@ -214,7 +190,7 @@ PARTS: dict[str, Callable[[Equations], Part]] = {
     "delta": _on_speeds("generalized force of dissipation", lambda e: e.delta),
     "I_tree": lambda e: ("U^T M U", e.speeds, e.speeds, e.U.T @ e.M @ e.U),
     "C_tree": lambda e: ("U^T M U_dot + U^T W M U", e.speeds, e.speeds, _tree_coriolis(e)),
-    "tau_tree": _on_joints("forces of the inputs on all joints", lambda e: _input_forces(e)),
+    "tau_tree": _on_joints("forces of the inputs on all joints", lambda e: e.system.forces.B @ e.u),
     "gamma_tree": _on_joints("gravity and springs on all joints", _tree_gravity),
     "delta_tree": _on_joints("dissipation on all joints", lambda e: e.system.forces.dissipative),
     "lambda": lambda e: ("constraint forces", e.rows, ONE, e.multipliers),
@@ -236,13 +212,3 @@ PARTS: dict[str, Callable[[Equations], Part]] = {
     "C_J": _of_legs("Coriolis matrices of the legs", _six, lambda _, leg: leg.C),
     "w_J": _wrenches,
 }
-
-
-def _stacked(rows: list[Any]) -> Any:
-    import casadi as ca
-
-    return ca.vertcat(*rows)
-
-
-def _input_forces(e: Equations) -> Any:
-    return e.system.forces.B @ e.u
