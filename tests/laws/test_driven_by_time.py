@@ -46,3 +46,18 @@ def test_a_motion_in_steps_depends_on_time_although_its_rate_is_zero():
     model = arm.derive().compile("interpreter")
     assert model.residual(np.array([0.3]), t=1.5) == pytest.approx(0.0, abs=ROUNDING)
     assert ax.assemble(model, t=2.5)["j"] == pytest.approx(0.6, abs=ROUNDING)
+
+
+def test_a_motion_may_be_given_as_text():
+    """The formulas that `simulate` takes, and the mechanism's parameters by name."""
+    made = []
+    for motion in ("0.1 * r * sin(2 * t)", lambda t: 0.03 * np.sin(2 * t)):
+        robot = ax.gallery.build("wheeled_pendulum")
+        robot.prescribe("theta3", motion)
+        model = robot.derive().compile("interpreter")
+        rates = model.rates({}, [1.0, 2.0], t=0.4)
+        made.append(dict(zip(model.coordinates, rates, strict=True)))
+    assert made[0] == pytest.approx(made[1], rel=1e-14)
+    assert made[0]["theta3"] == pytest.approx(0.06 * np.cos(0.8))
+    with pytest.raises(ax.InvalidArgument, match=r"prescribe 'theta3', motion: .*unknown"):
+        ax.gallery.build("wheeled_pendulum").prescribe("theta3", "unknown * t")

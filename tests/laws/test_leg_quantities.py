@@ -265,3 +265,10 @@ def test_mistakes_are_named():
     with pytest.raises(InvalidArgument, match="legs take t, parameters and threads, not out"):
         legs.twist_map(q, out=np.zeros((2, 6, 6)))
     assert "on lower0.joint" in repr(legs) and "upper0.joint.rate" in repr(legs["upper0.joint"])
+
+
+@pytest.mark.parametrize("name", ["six_legged_platform", "flight_simulator"])
+def test_legs_have_the_names_of_the_book(name: str):
+    legs = ax.gallery.build(name).derive(self_check=False).compile("interpreter").legs
+    for leg, book in zip(legs.values(), ("I", "II", "III", "IV", "V", "VI"), strict=True):
+        assert legs[book] is leg

@@ -27,7 +27,7 @@ from axode.mechanism.elements.parts import (
     joint_name,
     make_motor,
 )
-from axode.mechanism.values.expressions import Scalar, as_scalar
+from axode.mechanism.values.expressions import Scalar, as_scalar, parse_scalar
 from axode.mechanism.values.geometry import ORIGIN, as_vector
 
 
@@ -184,15 +184,23 @@ class ForceMethods:
         self.wrenches.append(wrench)
         return wrench
 
-    def prescribe(self, coordinate: str, motion: Callable[[Any], Any] | Scalar) -> Prescribed:
+    def prescribe(self, coordinate: str, motion: Callable[[Any], Any] | Scalar | str) -> Prescribed:
         """Make a coordinate follow a function of time; the force that does it is an output.
 
         Args:
             coordinate: Its name.
             motion: A function of time [s] written with `numpy.sin` and the like (it is called
-                once with a symbol), a formula, or a number that holds the coordinate still.
+                once with a symbol), a formula, also as text such as "0.1 * sin(2 * pi * t)" of
+                time and the mechanism's parameters, or a number that holds the coordinate still.
         """
         name = as_name("coordinate", coordinate)
+        if isinstance(motion, str):
+            from axode.mechanism.topology import parameters_of
+
+            try:
+                motion = parse_scalar(motion, parameters_of(self))
+            except ValueError as error:
+                raise InvalidArgument(f"prescribe '{name}', motion: {error}") from None
         prescribed = Prescribed(name, as_motion(name, motion))
         self.prescribed.append(prescribed)
         return prescribed

@@ -61,11 +61,23 @@ class LegFunctions:
         return all_legs[..., self._number, :]
 
 
+def _short(names: list[str]) -> list[str]:
+    """What tells names apart: `II` of `II1` beside `I1` and `V1`, or of `cross_II`."""
+
+    def shared(texts: list[str]) -> int:
+        return next((k for k, c in enumerate(zip(*texts, strict=False)) if len({*c}) > 1), 0)
+
+    first = shared(names)
+    last = shared([name[first:][::-1] for name in names])
+    return [name[first : len(name) - last] for name in names]
+
+
 class PlatformLegs(Mapping[str, LegFunctions]):
     """The legs of a platform by name, and what they have in common.
 
-    A leg may be given by the name of its joint on the ground, or by any of its speeds, joints and
-    coordinates: `model.legs["l_IV"]`. Twists and wrenches have the angular part first; they are
+    A leg may be given by the name of its joint on the ground, by what tells that name from those of
+    the other legs, `model.legs["IV"]`, or by any of its speeds, joints and coordinates:
+    `model.legs["l_IV"]`. Twists and wrenches have the angular part first; they are
     taken at the platform's mass centre, in world axes. With the independent speeds nu,
 
         J_J theta_J_dot = t_M = T nu,    theta_J_dot = L_J nu,    Z nu = Y t_M.
@@ -92,7 +104,9 @@ class PlatformLegs(Mapping[str, LegFunctions]):
         }
         owners = {f: name for name, own in zip(names, self.freedoms, strict=True) for f in own}
         aliases = {alias: owners[s] for alias, s in model.facts.speed_aliases if s in owners}
-        self._names = Names(f"model '{model.name}'", "leg", names, aliases=owners | aliases)
+        short = {alias: name for alias, name in zip(_short(names), names, strict=True) if alias}
+        known = short | owners | aliases
+        self._names = Names(f"model '{model.name}'", "leg", names, aliases=known)
 
     def __getitem__(self, name: str) -> LegFunctions:
         return self._legs[self._names.resolve(name)]

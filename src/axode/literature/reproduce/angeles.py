@@ -37,6 +37,7 @@ DURATION, PERIOD = 1.0, 0.001  # [s], between samples of the torques
 ONCE = "(1 - cos(2 * pi * t)) / 2"  # there and back, from rest to rest
 PLACES, TURNS = ("c_M.x", "c_M.y", "c_M.z"), ("roll", "pitch", "yaw")
 REACHED = dict(zip((*PLACES, *TURNS), (0.08, -0.06, 0.07, 0.10, -0.08, 0.15), strict=True))
+SYMBOLS = {name: f"$c_{name[-1]}$" for name in PLACES} | {name: name for name in TURNS}
 MIDDLE = {"c_M.z": 1.0}  # [m] at the start
 MOTION = {name: f"{MIDDLE.get(name, 0.0)} + {size} * {ONCE}" for name, size in REACHED.items()}
 RETURN = 5e-4  # [m, rad] that an unstable platform may stray in 1 s under torques joined by lines
@@ -45,12 +46,12 @@ WEIGHT = 100.0  # [N m, N] that a motor may hold up of platform and legs
 
 def six_legs() -> ItemResult:
     """Legs of six revolutes, elbows driven."""
-    return _there_and_back("six_legged_platform", hinged_leg, "elbow torques", "N m")
+    return _there_and_back("six_legged_platform", hinged_leg, r"elbow torques $\phi_J$", "N m")
 
 
 def flight_simulator() -> ItemResult:
     """Legs that change their length."""
-    return _there_and_back("flight_simulator", sliding_leg, "leg forces", "N")
+    return _there_and_back("flight_simulator", sliding_leg, r"leg forces $\phi_J$", "N")
 
 
 def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
@@ -120,7 +121,7 @@ def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
             "direct less given motion",
             TIME,
             "[µm, µrad]",
-            tuple(FigureCurve(t, 1e6 * value, name) for name, value in strayed.items()),
+            tuple(FigureCurve(t, 1e6 * value, SYMBOLS[name]) for name, value in strayed.items()),
         ),
     ]
     table = _table(asked, (*MOTION, *motors))
@@ -164,7 +165,7 @@ def _by_legs(by_legs: Model, model: Model, run: Trajectory, few: slice) -> Array
 def _motion(
     found: Trajectory, asked: Trajectory, names: tuple[str, ...]
 ) -> tuple[FigureCurve, ...]:
-    ours = [FigureCurve(found.time, found[name] - asked[name][0], name) for name in names]
+    ours = [FigureCurve(found.time, found[name] - asked[name][0], SYMBOLS[name]) for name in names]
     grey = [
         FigureCurve(
             asked.time, asked[name] - asked[name][0], "asked for" * (name == names[0]), "printed"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
 from axode.show.style import COLOURS, FAINT, INK, figure_style, new_figure, png
 
@@ -20,6 +22,8 @@ LEAST_SHARE = 0.25  # of a path's length: a narrower one fills its panel, in une
 INSET = (0.52, 0.56, 0.46, 0.42)  # of the panel: left, bottom, width, height
 BAR, ROOM = 0.6, 1.15  # height of a bar, and room for its number beyond the longest
 TICKS = 7  # at most, of a length on the horizontal axis: their labels are long
+NEAR, HIDDEN = 0.005, 0.25  # of the height: as near as a line is broad; of the length: too much
+COVERING = (0, (4, 3))  # dashes through which what lies beneath is seen
 SMALLEST = 1e-16  # of what dots show; below it is zero
 
 
@@ -46,7 +50,7 @@ def draw(outcome: ItemResult) -> bytes:
 
 def _draw(axes: Any, panel: FigurePanel) -> None:
     _draw_curves(axes, panel)
-    axes.set_title(panel.title)
+    axes.set_title(_title(panel))
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
     if panel.window:
@@ -73,13 +77,19 @@ def _draw(axes: Any, panel: FigurePanel) -> None:
 
 
 def _draw_curves(axes: Any, panel: FigurePanel) -> None:
-    for k, curve in enumerate(_ours(panel)):
-        axes.plot(curve.x, curve.y, color=COLOURS[k % len(COLOURS)], label=curve.label)
+    ours = _ours(panel)
+    for k, curve in enumerate(ours):
+        style: Any = COVERING if any(_covers(curve, other) for other in ours[:k]) else "-"
+        colour = COLOURS[k % len(COLOURS)]
+        axes.plot(curve.x, curve.y, color=colour, linestyle=style, label=curve.label)
     for curve in panel.curves:
         if curve.role == "printed":
             axes.plot(curve.x, curve.y, color=FAINT, linewidth=BROAD, label=curve.label, zorder=1.5)
         elif curve.role == "misprint":
-            axes.plot(curve.x, curve.y, color=INK, linewidth=1.0, linestyle="--", label=curve.label)
+            colour = INK if curve.like is None else COLOURS[curve.like % len(COLOURS)]
+            axes.plot(
+                curve.x, curve.y, color=colour, linewidth=1, linestyle="--", label=curve.label
+            )
     for level in panel.levels:
         axes.axhline(level.value, color=INK, linestyle=DOTS, linewidth=1.2, label=level.label)
 
@@ -104,6 +114,20 @@ def _draw_bars(axes: Any, panel: FigurePanel) -> None:
     axes.set_yticks(places, names)
     axes.grid(visible=False, axis="y")
     axes.invert_yaxis()
+
+
+def _covers(curve: FigureCurve, other: FigureCurve) -> bool:
+    """Return whether a curve hides most of another one of the same abscissas."""
+    if curve.x.shape != other.x.shape or (curve.x != other.x).any():
+        return False
+    height = max(np.nanmax(one.y) - np.nanmin(one.y) for one in (curve, other))
+    near = np.abs(curve.y - other.y) <= NEAR * height
+    return bool(near.mean() > HIDDEN)
+
+
+def _title(panel: FigurePanel) -> str:
+    narrow = panel.equal and _share(panel) <= LEAST_SHARE
+    return f"{panel.title} (unequal scales)" if narrow else panel.title
 
 
 def _share(panel: FigurePanel) -> float:
@@ -149,7 +173,7 @@ def _legend_above(axes: Any, panel: FigurePanel, beside: FigurePanel | None) -> 
     """A legend between title and curves, unless the panel beside it has the same."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
-        axes.set_title(panel.title, pad=TITLE + ABOVE * _lines(panel))
+        axes.set_title(_title(panel), pad=TITLE + ABOVE * _lines(panel))
     if labels and (beside is None or _labels(beside) != _labels(panel)):
         axes.legend(
             handles,

@@ -45,10 +45,14 @@ ul { margin: .4rem 0; padding-left: 1.2rem; }
 </head>
 <body>
 <h1>What the sources show, computed again</h1>
-<p class="note">$count. Coloured lines are Axode's; broad grey ones beneath are the source's own
-equations, dots the numbers it prints. A verdict <span class="pass">passes</span> if all numbers
-agree, <span class="differs">differs</span> if the source's number is another one for a known
-reason, and <span class="fails">fails</span> otherwise.</p>
+<p class="note">$count. Coloured solid lines are Axode's, with long dashes where one of them would
+hide another. Broad grey lines beneath are what they are compared with, named in the legend or the
+caption: the source's own equations, corrected if need be, closed forms, or the motion asked for.
+Thin dashed lines are other computations, such as the equations as printed; dotted levels are
+numbers that the source prints. Dots and bars are numbers by method. A verdict
+<span class="pass">passes</span> if all numbers agree, <span class="differs">differs</span> if the
+source's number is another one for a known reason, and <span class="fails">fails</span>
+otherwise.</p>
 <table>
 <tr><th>item</th><th>what the source shows</th><th>verdict</th><th>numbers compared</th></tr>
 $rows

@@ -22,14 +22,16 @@ class FigureCurve:
     Attributes:
         x, y: Its points.
         label: In the legend; "" leaves it out.
-        role: Whether Axode computed it, or it comes from the source's own equations, put right
-            where need be, or with their misprint.
+        role: Whether Axode computed it, it is what that is compared with, such as the source's
+            own equations, put right where need be, or it is another one, such as their misprint.
+        like: Number of the curve of ours whose colour another one has; black unless given.
     """
 
     x: Array
     y: Array
     label: str = ""
     role: Role = "ours"
+    like: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class FigurePanel:
         curves, levels: What is drawn.
         window: Range of x that is shown; all of it by default.
         heights: Range of y; all of it by default.
-        equal: Whether a metre is as long on both axes, unless that leaves the panel empty.
+        equal: Whether a metre is as long on both axes, unless that leaves the panel empty; then
+            its title says so.
         inset: Ranges of x and y of a part that is drawn larger, in a corner.
         dots: Values by name, drawn as one dot each over powers of ten of x, instead of curves.
         bars: Values by name, drawn as one bar each from zero, with the number, instead of curves.

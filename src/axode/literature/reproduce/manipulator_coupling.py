@@ -26,6 +26,8 @@ EXACT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-11, "progress": False}
 FRICTION = {"bR": 2.0, "bL": 2.0, "b1": 0.5, "b2": 1.5, "b3": 1.0, "b4": 0.4, "b5": 0.002}
 ARM_AXES = tuple(f"theta{k}" for k in range(1, 6))
 SIDES = ("phi_R", "phi_L")
+SYMBOLS = {name: rf"$\theta_{name[-1]}$" for name in ARM_AXES}
+SYMBOLS |= {name: rf"$\varphi_{name[-1]}$" for name in SIDES}
 PARTS = {"five_axis_arm": ARM_AXES, "six_wheel_platform": SIDES}
 RAISED = {"theta2": 1.0, "theta3": -1.2, "theta4": -0.4}
 TORQUES = {"tau_R": "10 - 2*sin(3*t)", "tau_L": "8 + 2*sin(3*t)"} | {
@@ -119,9 +121,10 @@ def _panels(
     def pair(
         title: str, y: str, names: tuple[str, ...], ours: list[Array], theirs: list[Array], t: Array
     ) -> FigurePanel:
-        solid = (FigureCurve(t, v, name) for name, v in zip(names, ours, strict=True))
+        solid = (FigureCurve(t, v, SYMBOLS[n]) for n, v in zip(names, ours, strict=True))
         dashed = (
-            FigureCurve(t, v, "apart" if k == 0 else "", "misprint") for k, v in enumerate(theirs)
+            FigureCurve(t, v, "apart" if k == 0 else "", "misprint", k)
+            for k, v in enumerate(theirs)
         )
         return FigurePanel(title, TIME, y, (*solid, *dashed))
 

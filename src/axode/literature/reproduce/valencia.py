@@ -171,7 +171,11 @@ def _pulse(t: float) -> float:
 def _joints(
     title: str, y: str, run: Trajectory, names: Sequence[str], theirs: Array
 ) -> FigurePanel:
-    ours = [FigureCurve(run.time, run[name], f"joint {k}") for k, name in enumerate(names, start=1)]
+    dot = r"\dot" if names[0].endswith("_dot") else ""
+    ours = [
+        FigureCurve(run.time, run[name], rf"${dot}\theta_{k}$")
+        for k, name in enumerate(names, start=1)
+    ]
     grey = [FigureCurve(run.time, row, "equation (35)", "printed") for row in theirs]
     return FigurePanel(title, TIME, y, (*ours, *grey))
 
