@@ -197,8 +197,9 @@ class ForceMethods:
         if isinstance(motion, str):
             from axode.mechanism.topology import parameters_of
 
+            mechanism: Any = self
             try:
-                motion = parse_scalar(motion, parameters_of(self))
+                motion = parse_scalar(motion, parameters_of(mechanism))
             except ValueError as error:
                 raise InvalidArgument(f"prescribe '{name}', motion: {error}") from None
         prescribed = Prescribed(name, as_motion(name, motion))

@@ -52,8 +52,8 @@ class FigurePanel:
         curves, levels: What is drawn.
         window: Range of x that is shown; all of it by default.
         heights: Range of y; all of it by default.
-        equal: Whether a metre is as long on both axes, unless that leaves the panel empty; then
-            its title says so.
+        equal: Whether a metre is as long on both axes, unless that leaves the panel empty and
+            the title marks unequal scales.
         inset: Ranges of x and y of a part that is drawn larger, in a corner.
         dots: Values by name, drawn as one dot each over powers of ten of x, instead of curves.
         bars: Values by name, drawn as one bar each from zero, with the number, instead of curves.
