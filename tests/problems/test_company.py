@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.problems.singular import switching
 from tests.problems import machines
 
 OUTPUTS = {"error": ("largest", "error"), "last": ("last", "kinetic")}
@@ -62,3 +63,19 @@ def test_runs_of_a_batch(name: str):
         np.testing.assert_array_equal(simulated(model, every[::-1], **options), wanted[:, ::-1])
         rows = every[2:4]
         np.testing.assert_array_equal(simulated(made_anew(name), rows, **options), wanted[:, rows])
+
+
+def test_models_that_are_kept_decide_nothing(monkeypatch: pytest.MonkeyPatch):
+    """Where only one is kept, others are made again when they are needed."""
+    wanted, fewer = (made_anew("cooperating_arms") for _ in range(2))
+    start = drawn(wanted, "cooperating_arms", 4)
+
+    def simulated(model: ax.Model) -> np.ndarray:
+        run = ax.simulate(model, 0.5, start=start, save_every=0.1)
+        assert run.info["switches"] > 1
+        return np.stack([run[c] for c in model.coordinates])
+
+    first = simulated(wanted)
+    monkeypatch.setattr(switching, "MAX_MODELS", 1)
+    for _ in range(2):
+        np.testing.assert_array_equal(simulated(fewer), first)
