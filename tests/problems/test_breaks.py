@@ -236,6 +236,8 @@ def test_sweeps_and_gradients_apply_impulses():
         **law,
     )
     np.testing.assert_allclose(swept["rate"], [KICK, -2 * KICK], rtol=1e-4)
+    swept = ax.sweep(model, 0.4, parameters={"speed": [1.0]}, outputs={"e": ("largest", "error")})
+    assert swept["e"][0] < 1e-9 and swept.finished.all()
     cost = ax.Cost(model, 0.5, final=lambda s: s["theta"], **law)
     found = ax.gradient(cost, {"speed": 1.0})["speed"]
     step = 1e-4
