@@ -107,8 +107,7 @@ def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
     ]
     t = asked.time
     grey = [
-        FigureCurve(t[few], row, "Lagrange's equations" * (k == 0), "printed")
-        for k, row in enumerate(lagrange)
+        FigureCurve(t[few], row, "Lagrange" * (k == 0), "printed") for k, row in enumerate(lagrange)
     ]
     legs = [FigureCurve(t, row, f"leg {leg}") for row, leg in zip(ours, LEGS, strict=True)]
     panels = [

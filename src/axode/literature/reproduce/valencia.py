@@ -135,7 +135,13 @@ def arm() -> ItemResult:
     ]
     panels = [
         _joints("Fig. 5: angular behavior of the joints", "angle [rad]", run, JOINTS, theirs[:4]),
-        _joints("Fig. 6: velocity behavior of the joints", "rate [rad/s]", run, rates, theirs[4:]),
+        _joints(
+            "Fig. 6: velocity behavior of the joints",
+            r"rate $\dot\theta$ [rad/s]",
+            run,
+            rates,
+            theirs[4:],
+        ),
     ]
     return ItemResult(
         _table(run, (*JOINTS, *rates, *TORQUES)), panels, ARM_CAPTION, checks, across=1
@@ -171,10 +177,8 @@ def _pulse(t: float) -> float:
 def _joints(
     title: str, y: str, run: Trajectory, names: Sequence[str], theirs: Array
 ) -> FigurePanel:
-    dot = r"\dot" if names[0].endswith("_dot") else ""
     ours = [
-        FigureCurve(run.time, run[name], rf"${dot}\theta_{k}$")
-        for k, name in enumerate(names, start=1)
+        FigureCurve(run.time, run[name], rf"$\theta_{k}$") for k, name in enumerate(names, start=1)
     ]
     grey = [FigureCurve(run.time, row, "equation (35)", "printed") for row in theirs]
     return FigurePanel(title, TIME, y, (*ours, *grey))
