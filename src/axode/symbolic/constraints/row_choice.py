@@ -13,7 +13,7 @@ factorization of :math:`A_{all}^T D^{-1}`, independent speeds those of the null 
 How far rows R and independent speeds I are from singular is the share that they keep of both,
 
 .. math:: \frac{\sigma_r([D^{-1} A_{all}]_R)}{\sigma_r(D^{-1} A_{all})} \;
-          \sigma_{\min}(Z_I),                                                     \tag{N9}
+          \sigma_{\min}(Z_I),                                                    \tag{N10}
 
 at the configuration and where the next step leads, zero where a determinant changes its sign in
 between.
@@ -140,7 +140,7 @@ class EvaluatedRows:
         return np.where(flips, 0.0, np.minimum(kept, self.ahead.kept_by_speeds(speeds)))
 
     def regularity(self, rows: Chosen, independent: Chosen, base: Chosen) -> np.ndarray:
-        """Return how far a choice, or one of each, is from singular; one at best.  (N9)"""
+        """Return how far a choice, or one of each, is from singular; one at best.  (N10)"""
         kept, *speeds = (np.array(x, dtype=int) for x in (rows, independent, base))
         least = np.minimum(*(self.kept_by_speeds(x) for x in speeds))
         return np.asarray(self.kept_by_rows(kept) * least)
