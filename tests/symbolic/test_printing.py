@@ -327,7 +327,7 @@ def test_what_rounding_left_of_a_cosine_is_not_written():
 
 def test_a_factor_that_rounds_to_one_is_not_written():
     text = ax.gallery.build("mecanum_rover").derive().latex()  # tan(45 degrees) is not quite 1
-    assert r"\frac{a + b}{r}" in text
+    assert "a + b" in text
     assert not re.search(r"(?<![\d._{])1 \\,", text)
 
 

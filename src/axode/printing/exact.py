@@ -39,7 +39,7 @@ class TooLong(Exception):
 
 
 @dataclass(frozen=True)
-class Atom:
+class Generator:
     """A generator: an input, a sine or cosine, a root, a function, or a named quantity.
 
     Attributes:
@@ -114,7 +114,7 @@ class ExactTape:
 
         self.exact = True  # no number had to be taken as its digits
         self.ring = ring([f"g{k}" for k in range(_count_atoms(tape))], QQ)[0]
-        self.atoms: list[Atom] = []
+        self.atoms: list[Generator] = []
         self._numbers: dict[Any, int] = {}
         self._rules: dict[Rule, Poly] = {}
         self.verticals: list[tuple[int, ...]] = []
@@ -126,7 +126,7 @@ class ExactTape:
 
     # atoms -------------------------------------------------------------------------------------
 
-    def _generator(self, atom: Atom) -> int:
+    def _generator(self, atom: Generator) -> int:
         key = (atom.label, atom.place, atom.angle, atom.number, atom.name, _key(atom.arguments))
         if key not in self._numbers:
             if len(self.atoms) >= self.ring.ngens:
@@ -135,17 +135,17 @@ class ExactTape:
             self.atoms.append(atom)
         return self._numbers[key]
 
-    def _atom(self, atom: Atom) -> Ratio:
+    def _atom(self, atom: Generator) -> Ratio:
         return Ratio(self.ring.gens[self._generator(atom)], self.one)
 
     def _add_vertical(self, name: str, places: tuple[int, int, int, int]) -> None:
         """Name the components of the vertical in the axes that a unit quaternion turns."""
-        numbers = [self._generator(Atom("input", (0, k))) for k in places]
+        numbers = [self._generator(Generator("input", (0, k))) for k in places]
         w, x, y, z = (self.ring.gens[k] for k in numbers)
         components = (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * x**2 - 2 * y**2)
         made = []
         for axis, poly in zip("xyz", components, strict=True):
-            atom = Atom("name", arguments=((poly, self.one),), name=(name, axis))
+            atom = Generator("name", arguments=((poly, self.one),), name=(name, axis))
             made.append(self._generator(atom))
         n = [self.ring.gens[k] for k in made]
         kw, kx, ky, _ = numbers
@@ -172,7 +172,7 @@ class ExactTape:
         if angle[0][1] < 0:
             angle = tuple((k, -x) for k, x in angle)
             sign = -1 if label == "sin" else 1
-        s, c = (self._generator(Atom(name, angle=angle)) for name in ("sin", "cos"))
+        s, c = (self._generator(Generator(name, angle=angle)) for name in ("sin", "cos"))
         self._rules.setdefault(((s, 2),), 1 - self.ring.gens[c] ** 2)
         return sign * self.ring.gens[s if label == "sin" else c]
 
@@ -186,7 +186,7 @@ class ExactTape:
         for code, row in zip(tape.kinds, tape.operands.tolist(), strict=True):
             kind = Kind(code)
             if kind == Kind.INPUT:
-                value = self._atom(Atom("input", (row[0], row[1])))
+                value = self._atom(Generator("input", (row[0], row[1])))
             elif kind == Kind.CONSTANT:
                 value = self._constant(float(tape.constants[row[0]]))
             else:
@@ -211,7 +211,7 @@ class ExactTape:
             if k % prime == 0:
                 value = self.multiply(value, Ratio(self._root(prime), self.one))
         if power:
-            pi = self._atom(Atom("pi")).above ** abs(power)
+            pi = self._atom(Generator("pi")).above ** abs(power)
             pair = Ratio(pi, self.one) if power > 0 else Ratio(self.one, pi)
             value = self.multiply(value, pair)
         return value
@@ -222,7 +222,7 @@ class ExactTape:
         return self.ring.ground_new(QQ(x.numerator, x.denominator))
 
     def _root(self, k: int) -> Poly:
-        number = self._generator(Atom("root", number=k))
+        number = self._generator(Generator("root", number=k))
         self._rules.setdefault(((number, 2),), self._number(Fraction(k)))
         return self.ring.gens[number]
 
@@ -252,7 +252,7 @@ class ExactTape:
                 return value
             case "fabs":
                 return self._magnitude(a)
-        return self._atom(Atom(label, arguments=tuple((x.above, x.below) for x in arguments)))
+        return self._atom(Generator(label, arguments=tuple((x.above, x.below) for x in arguments)))
 
     def _integer(self, a: Ratio) -> int | None:
         if a.below == self.one and (not a.above or a.above.is_ground):
@@ -362,7 +362,7 @@ class ExactTape:
         else:
             if a.below == self.one and (12 * turn).denominator == 1:
                 return self._sum_of_angles(label, tuple(sorted(angle.items())), turn)
-        return self._atom(Atom(f"{label} of", arguments=((a.above, a.below),)))
+        return self._atom(Generator(f"{label} of", arguments=((a.above, a.below),)))
 
     def _sum_of_angles(self, label: str, angle: Angle, turn: Fraction) -> Ratio:
         sine, cosine = self.sine("sin", angle), self.sine("cos", angle)
@@ -411,7 +411,7 @@ class ExactTape:
         rest = rest * inner
         if rest == self.one:
             return value
-        g = self._generator(Atom("sqrt", arguments=((rest, self.one),)))
+        g = self._generator(Generator("sqrt", arguments=((rest, self.one),)))
         self._rules.setdefault(((g, 2),), rest)
         return self.multiply(value, Ratio(self.ring.gens[g], self.one))
 
@@ -419,7 +419,7 @@ class ExactTape:
         if a.below != self.one or a.above.is_ground:
             if a.above.is_ground and a.below.is_ground:
                 return Ratio(abs(a.above.LC) * self.one if a.above else a.above, a.below)
-            return self._atom(Atom("fabs", arguments=((a.above, a.below),)))
+            return self._atom(Generator("fabs", arguments=((a.above, a.below),)))
         poly = a.above if a.above.LC > 0 else -a.above
         if len(poly) == 1 and all(
             self.atoms[k].label in ("root", "sqrt", "pi")
@@ -427,7 +427,7 @@ class ExactTape:
             if e
         ):
             return Ratio(poly, self.one)
-        g = self._generator(Atom("fabs", arguments=((poly, self.one),)))
+        g = self._generator(Generator("fabs", arguments=((poly, self.one),)))
         self._rules.setdefault(((g, 2),), self.reduce(poly * poly))
         return Ratio(self.ring.gens[g], self.one)
 
@@ -490,8 +490,8 @@ class ExactTape:
     def pair(self, angle: Angle) -> tuple[int, int]:
         """Generators of the sine and cosine of an angle."""
         return (
-            self._generator(Atom("sin", angle=angle)),
-            self._generator(Atom("cos", angle=angle)),
+            self._generator(Generator("sin", angle=angle)),
+            self._generator(Generator("cos", angle=angle)),
         )
 
     def generators(self, value: Ratio) -> set[int]:
@@ -524,7 +524,7 @@ class ExactTape:
 
     def _atom_value(
         self,
-        atom: Atom,
+        atom: Generator,
         inputs: Sequence[Sequence[float]],
         values: list[float],
         value: Callable[[Poly], float],

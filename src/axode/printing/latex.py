@@ -20,7 +20,7 @@ import numpy as np
 from axode.errors import UnknownName
 from axode.printing.exact import ExactTape, TooLong
 from axode.printing.latex_names import Typeset, typeset_names
-from axode.printing.layout import Layout, Product
+from axode.printing.layout import FractionLayout, Product
 from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, multiply
 from axode.printing.writers import LATEX_FUNCTIONS, LATEX_OPERATORS, LatexWriter, latex_number_near
 from axode.symbolic.algebra.spatial import SX
@@ -118,7 +118,7 @@ class ExactPart:
     """A part of the model as exact fractions, row by row."""
 
     exact: ExactTape
-    layout: Layout
+    layout: FractionLayout
     shape: tuple[int, int]
 
     @property
@@ -142,7 +142,9 @@ def exact_part(equations: Equations, part: str) -> ExactPart | None:
     if any(len(value.above) + len(value.below) > MOST_WRITTEN for value in exact.results):
         return None
     rows, columns = (*tape.outputs[0].shape, 1, 1)[:2]
-    return ExactPart(exact, Layout(exact), (rows, columns)) if _agrees(tape, exact) else None
+    return (
+        ExactPart(exact, FractionLayout(exact), (rows, columns)) if _agrees(tape, exact) else None
+    )
 
 
 def _verticals(equations: Equations) -> list[tuple[str, tuple[int, int, int, int]]]:

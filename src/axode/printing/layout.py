@@ -53,7 +53,7 @@ def cost(node: Product | Sum) -> int:
     return total
 
 
-class Layout:
+class FractionLayout:
     """Chooses how to write the results of an exact tape."""
 
     def __init__(self, exact: ExactTape) -> None:

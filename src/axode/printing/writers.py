@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from axode.printing.exact import Atom, ExactTape, Ratio, exact_number
-from axode.printing.layout import Layout, Product, Sum, positive_first
+from axode.printing.exact import ExactTape, Generator, Ratio, exact_number
+from axode.printing.layout import FractionLayout, Product, Sum, positive_first
 
 DIGITS = 6  # of numbers that are no short fractions
 DENOMINATORS = (2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 27, 32, 36, 48, 64)
@@ -37,7 +37,7 @@ LATEX_OPERATORS = {
 
 
 @dataclass(frozen=True)
-class Writer:
+class FractionWriter:
     """Writes sums and products; subclasses know the notation.
 
     Attributes:
@@ -48,7 +48,7 @@ class Writer:
     """
 
     exact: ExactTape
-    layout: Layout
+    layout: FractionLayout
     names: Sequence[Sequence[str]]
     vertical: str = "n"
 
@@ -97,18 +97,18 @@ class Writer:
         """A power of a generator or sum, in brackets where it needs them."""
         raise NotImplementedError
 
-    def angle(self, atom: Atom) -> tuple[str, bool]:
+    def angle(self, atom: Generator) -> tuple[str, bool]:
         """What a sine or cosine is of, and whether that is a single symbol."""
         terms = [Product(x, ((g, 1),)) for g, x in atom.angle]
         single = len(terms) == 1 and terms[0].number == 1
         return self.write(Sum(positive_first(terms))), single
 
-    def arguments(self, atom: Atom) -> list[str]:
+    def arguments(self, atom: Generator) -> list[str]:
         """Arguments of a function."""
         return [self.write(self.layout.ratio(Ratio(a, b))) for a, b in atom.arguments]
 
 
-class LatexWriter(Writer):
+class LatexWriter(FractionWriter):
     """Writes LaTeX."""
 
     times: ClassVar[str] = r" \, "
@@ -160,7 +160,7 @@ class LatexWriter(Writer):
         return rf"{name}\left({', '.join(self.arguments(atom))}\right)"
 
 
-class TextWriter(Writer):
+class TextWriter(FractionWriter):
     """Writes text with the model's own names."""
 
     def number(self, x: Fraction) -> str:
