@@ -80,7 +80,7 @@ def test_unknown_things_fail_and_say_so(tmp_path: Path):
     assert "no t_end" in reasons["E", "theta1@1"]
     assert "expects nothing" in reasons["F", "-"]
     assert "is open by" in reasons["G", "I"]
-    assert "mass: must be" in found.checks[-1].cells[3]  # the fault, not their number
+    assert "mass: must be" in found.checks[-1].cells[4]  # the fault, not their number
     assert not found.passed
     assert found.summary == "1 of 8 quantities of 7 cases agree"
 
@@ -89,7 +89,7 @@ def test_the_table_shows_all_of_it(tmp_path: Path):
     expected = {"I": BAR.expected["I"], "Theta": [1.0, 2.0, 3.0], "colour": 1.0}
     found = verify(write(tmp_path, [entry(expected=expected)]))
     lines = str(found).splitlines()
-    assert lines[0].split() == ["id", "quantity", "expected", "got", "error", "pass"]
+    assert lines[0].split() == ["id", "quantity", "equation", "expected", "got", "error", "pass"]
     assert lines[1].split()[-1] == "yes" and "0.00497312214" in lines[1]
     assert lines[2].endswith("NO") and "[1, 2, 3]" in lines[2]
     assert lines[3].endswith("NO") and "no quantity 'colour'" in lines[3]

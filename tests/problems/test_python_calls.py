@@ -120,4 +120,6 @@ def test_runs_that_change_their_independent_speed():
         run = ax.simulate(machines.four_bar("rocker"), 0.3, start=begin, **RK4)
         assert run.info["switches"] >= runs and run["coupler"].shape[0] == runs
 
-    check(call)
+    # runs that stop in one slice change together; how many slices there are, the clock decides
+    few, many = (count_calls(lambda n=n: call(n)) for n in (100, 30_000))
+    assert many - few < 5 * 30_000

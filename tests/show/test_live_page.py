@@ -49,6 +49,11 @@ def test_numbers_that_are_not_finite_make_no_page(tmp_path):
     tapes = [Tape.from_bytes(blob) for blob in blobs]
     spoiled = [replace(t, constants=np.full_like(t.constants, np.nan)).to_bytes() for t in tapes]
     (tmp_path / "cart.axm").write_bytes(hostile.joined(header, spoiled))
+    # the checks of its parameters are numbers of the file, too
+    with pytest.raises(ax.InvalidArgument, match="no mechanism has such parameters"):
+        ax.page(ax.load_model(tmp_path / "cart.axm"), tmp_path / "page.html")
+    kept = [b if b"parameter_faults" in b else s for b, s in zip(blobs, spoiled, strict=True)]
+    (tmp_path / "cart.axm").write_bytes(hostile.joined(header, kept))
     with pytest.raises(ax.NotApplicable, match="'cart' has accelerations that are not finite"):
         ax.page(ax.load_model(tmp_path / "cart.axm"), tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()

@@ -172,7 +172,11 @@ def test_what_cannot_be_told(pendulum, swing, tmp_path):
 def test_without_the_converter_equations_are_tex(name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
     page = report(gallery.build(name), tmp_path / "x.html").read_text(encoding="utf-8")
-    assert "pip install axode[report]" in page and r"\dot{\nu}" in page and "<math" not in page
+    assert (
+        "pip install axode[report]" in page
+        and r"\dot{\boldsymbol{\nu}}" in page
+        and "<math" not in page
+    )
 
 
 def test_without_matplotlib_the_remedy_is_told(pendulum, tmp_path, monkeypatch):

@@ -305,8 +305,9 @@ def test_files_are_held_to_the_shapes_that_functions_have(name, tmp_path):
     """The table that files are checked by says what the equations say."""
     e = equations(name)
     facts = Facts.of(e, fixed=False)
-    graphs = [function_graph(e, f, fixed=False) for f in (*SHAPES, "pivots")]
-    assert {*SHAPES, "pivots"} == set(RECIPES)
+    derived = {*SHAPES, "pivots"} - {"parameter_faults"}  # of the description, not of equations
+    assert derived == set(RECIPES)
+    graphs = [function_graph(e, f, fixed=False) for f in sorted(derived)]
     tapes = {
         g.name: SimpleNamespace(
             inputs=[Port(a, (n,)) for a, n in zip(g.arguments, g.sizes, strict=True)],

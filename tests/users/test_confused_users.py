@@ -181,8 +181,8 @@ CASES = {
         "home, elbow: expected a number, got the formula 'l'",
     ),
     "text for a motion": (
-        lambda m: m.prescribe("elbow", "2 * t"),
-        "prescribe 'elbow', motion: expected a number or a Parameter, got '2 * t'",
+        lambda m: m.prescribe("elbow", "2 * * t"),
+        "prescribe 'elbow', motion: '2 * * t' is not a formula",
     ),
     "a function of nothing": (
         lambda m: m.prescribe("elbow", lambda: 1.0),

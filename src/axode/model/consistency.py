@@ -57,6 +57,7 @@ FURTHER_SHAPES: dict[str, tuple[Dimension, ...]] = {
     "leg_wrenches": ("legs", 6),
     "platform_twist_map": (6, "nu"),
     "platform_velocities": ("nu", "nu_6"),
+    "momentum_speeds": ("nu",),
     "motor_map": ("nu", "weights"),
     "twist_map": ("twists", "nu"),
     "twist_map_rate": ("twists", "nu"),

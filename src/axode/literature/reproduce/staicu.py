@@ -91,6 +91,9 @@ def straight() -> ItemResult:
             heights=(-0.018, 0.05),
         ),
     ]
+    caption = (
+        _caption("M1 = M2 = 0.1 sin(pi t) N m") + " With equal torques they are (37) and (38)."
+    )
     checks = [
         Check(
             "amplitude of theta_3",
@@ -106,7 +109,7 @@ def straight() -> ItemResult:
         _agreement(run, theirs),
         Check("theta_1 - theta_2", apart(run["theta1"], run["theta2"]), 0.0, SAME, "rad"),
     ]
-    return ItemResult(_table(run, theirs), panels, _caption("M1 = M2 = 0.1 sin(pi t) N m"), checks)
+    return ItemResult(_table(run, theirs), panels, caption, checks)
 
 
 def _agreement(run: Trajectory, theirs: Array, ours: tuple[str, ...] = ANGLES) -> Check:

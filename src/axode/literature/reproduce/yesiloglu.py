@@ -70,7 +70,7 @@ CAPTION = (
     "accelerates, and without that the joint accelerations are off by up to {pivots:.2g} rad/s² "
     "(erratum D-7). The last panel has all formulations that take the cart and the source's three "
     "ways, each less the formulation 'recursive': the six steps with the tip forces of (36), the "
-    "smaller task space of (11) to (14), the pseudo joints of (15) to (17)."
+    "smaller task space of (11) to (14), the pseudo joints of (15) to (17), Fig. 2 and Figs 4 to 5."
 )
 
 

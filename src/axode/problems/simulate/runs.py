@@ -18,7 +18,7 @@ from axode.problems.simulate.failures import find_causes
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.takeover import REVIEW, StiffRuns
-from axode.problems.singular.approaches import Approach, warn_of_rows
+from axode.problems.singular.approaches import MAX_SAMPLES, Approach, warn_of_rows
 from axode.problems.singular.other_models import carry_speeds
 from axode.problems.singular.passing import Candidates, Landing, find_events, land_beyond
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheels, find_smallest_pivots
@@ -103,7 +103,7 @@ class Runs:
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
         self.passages: list[Passage] = []
         # run, time, coordinates and pivot where one was small
-        self.approaches: list[tuple[int, float, Array, float]] = []
+        self.approaches: list[tuple[Numbers, Array, Array, Array]] = []
         self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
         self._candidates = Candidates()
         self._everyone: Batch | None = None
@@ -181,8 +181,7 @@ class Runs:
         if not runs.size:
             return
         across = self._pass if self.settings.singular == "pass" else None
-        for run in runs.tolist():
-            self._note_approach(batch, run)
+        self._note_approaches(batch, runs)
         for model, which in near_singular(batch, runs, self.model, across):
             self._leave(batch, which.tolist(), model, batch.settings)
 
@@ -190,21 +189,28 @@ class Runs:
         """Warn of runs that went on though they came near a singular configuration."""
         if not self.approaches:
             return
-        ended = {int(run) for run in np.flatnonzero(self.outcomes.status == SINGULAR)}
-        ended |= {passage.run for passage in self.passages}
+        members, times, q, pivots = map(np.concatenate, zip(*self.approaches, strict=True))
+        ended = np.asarray(self.outcomes.status).ravel() == SINGULAR
+        ended[[passage.run for passage in self.passages]] = True
+        nearest = np.flatnonzero(~ended[members])
+        nearest = nearest[np.argsort(pivots[nearest], kind="stable")[:MAX_SAMPLES]]
         p = self.p
         stops = [
-            Approach(time, q, p if p is None or p.ndim == 1 else p[run], pivot)
-            for run, time, q, pivot in self.approaches
-            if run not in ended
+            Approach(
+                float(times[k]),
+                q[k],
+                p if p is None or p.ndim == 1 else p[members[k]],
+                float(pivots[k]),
+            )
+            for k in nearest.tolist()
         ]
         warn_of_rows(self.model, stops)
 
-    def _note_approach(self, batch: Batch, run: int) -> None:
-        """Note a state at which a pivot is small."""
-        b, time = batch.buffers, float(batch.conditions(run).t)
-        pivot = abs(float(b["near"][run, 0]))
-        self.approaches.append((int(batch.members[run]), time, b["q"][run].copy(), pivot))
+    def _note_approaches(self, batch: Batch, runs: Numbers) -> None:
+        """Note states at which a pivot is small."""
+        b = batch.buffers
+        pivots = np.abs(b["near"][runs, 0])
+        self.approaches.append((batch.members[runs], b["t"][runs, 0], b["q"][runs], pivots))
 
     def _pass(self, batch: Batch, run: int, description: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""

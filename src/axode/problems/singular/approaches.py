@@ -120,11 +120,10 @@ def warn_of_rows(model: Model, stops: Sequence[Approach]) -> None:
     def margins(x: Array, c: Conditions) -> Array:
         return np.array([margin(q, 0.0, None) for q in x])
 
-    nearest = sorted(stops, key=lambda stop: stop.pivot)[:MAX_SAMPLES]
-    found = np.array([margin(stop.q, stop.time, stop.p) for stop in nearest])
+    found = np.array([margin(stop.q, stop.time, stop.p) for stop in stops])
     k, near = _nearest(found, _usual(model, ("rows",), margins))
     if near < NEAR:
-        t = nearest[k].time
+        t = stops[k].time
         _warn(
             f"'{model.name}' comes near a singular configuration at t = {t:.6g} s (constraints, "
             f"{near:.2g} of the usual margin): they nearly depend on each other, so that forces of "

@@ -113,7 +113,7 @@ def mobility_of(equations: Equations) -> Mobility:
     system = equations.system
     report, n = system.report, len(equations.independent)
     configuration = configuration_dof(system)
-    reach = (n, True) if n == configuration else reachable_dimension(system, configuration)
+    reach = (n, True) if n in (0, configuration) else reachable_dimension(system, configuration)
     mechanism = system.mechanism
     return Mobility(
         name=equations.name,

@@ -178,11 +178,14 @@ class Assembly:
             return []
         r = np.array(self.function(q, t, self.parameters)).ravel() / self.row_lengths
         J = self.jacobian(q, t) * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
-        U, s, Vt = singular_vectors(J, full=False)
+        touched = np.flatnonzero(J.any(axis=0))
+        U, s, Vt = singular_vectors(J[:, touched], full=False)
         held = s > LOST * s.max(initial=0.0)
         along = (U.T @ r)[held] / s[held]
         rounding = ROUNDING / s[held]
-        return [self.coordinate_lengths * (x @ Vt[held]) for x in (along, along + rounding)]
+        changes = np.zeros((2, J.shape[1]))
+        changes[:, touched] = np.array([along, along + rounding]) @ Vt[held]
+        return list(self.coordinate_lengths * changes)
 
     def error(self, residual: np.ndarray) -> float:
         """Largest of the holonomic rows' residuals [rad, or of the mechanism's length]."""
