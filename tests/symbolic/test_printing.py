@@ -463,3 +463,24 @@ def test_latex_without_sympy_is_written_as_computed(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert r"\mathbf{I} &= m \, l^{2}" in latex(equations)
+
+
+def test_small_numbers_are_no_zeros():
+    """Numbers with many digits below 1e-14 were taken for what rounding left."""
+    bot = ax.Mechanism("mote")
+    bob = bot.add_body("bob", mass=1e-9 / 7, com=(0, 0, -1e-6 / 3), inertia=ax.Inertia.point())
+    bot.add_joint("theta", ax.Revolute("y"), parent=bot.ground, child=bob)
+    lines = dict(entries(latex(bot.derive(), ["I", "gamma"])))
+    assert lines[r"\mathbf{I}"] == r"1.5873 \cdot 10^{-23}"
+    assert r"4.67143 \cdot 10^{-16}" in lines[r"\boldsymbol{\gamma}"]
+
+
+def test_a_parameter_with_the_name_of_a_joint_is_another_symbol():
+    bot = ax.Mechanism("twice")
+    body = bot.add_body("body", mass=1.0, inertia=(1, 1, 1))
+    bot.add_joint("n", ax.Prismatic("z"), parent=bot.ground, child=body)
+    bot.add_spring("spring", "n", stiffness=ax.Parameter("n", 10.0))
+    equations = bot.derive()
+    pytest.importorskip("sympy")
+    assert len(to_sympy(equations).gamma.free_symbols) == 2
+    assert readable(equations, ["gamma"]) == ["gamma[n.rate] = -(n' n + 9.81)"]

@@ -142,9 +142,9 @@ def exact_part(equations: Equations, part: str) -> ExactPart | None:
     if any(len(value.above) + len(value.below) > MOST_WRITTEN for value in exact.results):
         return None
     rows, columns = (*tape.outputs[0].shape, 1, 1)[:2]
-    return (
-        ExactPart(exact, FractionLayout(exact), (rows, columns)) if _agrees(tape, exact) else None
-    )
+    if not exact.exact or not _agrees(tape, exact):
+        return None
+    return ExactPart(exact, FractionLayout(exact), (rows, columns))
 
 
 def _verticals(equations: Equations) -> list[tuple[str, tuple[int, int, int, int]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,8 @@ def typeset_names(equations: Equations) -> Typeset:
         for name, glyph in zip(names, short, strict=True)
     ]
     again = Counter(chosen)
-    final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(names, chosen, strict=True)]
+    plain = [name for group in distinct_names(groups) for name in group]
+    final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(plain, chosen, strict=True)]
     used = {re.sub(r"[^A-Za-z\\].*", "", name) for name in final}
     term, vertical = (
         next(letter for letter in letters if letter not in used)
@@ -132,6 +134,16 @@ def typeset_names(equations: Equations) -> Typeset:
     symbols = iter(final)
     q, nu, u, p = (tuple(next(symbols) for _ in group) for group in groups)
     return Typeset(q, nu, u, p, r"\mathsf{t}" if "t" in final else "t", term, vertical)
+
+
+def distinct_names(groups: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Names of coordinates, speeds, inputs and parameters; one that repeats another gets a mark."""
+    seen: set[str] = set()
+    found = []
+    for group in groups:
+        found.append(tuple(f"{name}'" if name in seen else name for name in group))
+        seen |= {*group}
+    return found
 
 
 def _units(equations: Equations) -> dict[str, str]:

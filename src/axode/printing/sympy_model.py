@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import NotApplicable
+from axode.printing.latex_names import distinct_names
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -49,13 +50,9 @@ def sympy_model(equations: Equations, tape: Tape) -> SympyModel:
         raise NotApplicable(
             "to_sympy needs SymPy, which is not installed.\n  Remedy: pip install 'axode[sym]'"
         ) from missing
-    names = (
-        equations.coordinates,
-        equations.independent,
-        equations.inputs,
-        ("t",),
-        tuple(equations.parameters),
-    )
+    e = equations
+    q, nu, u, p = distinct_names([e.coordinates, e.independent, e.inputs, tuple(e.parameters)])
+    names = (q, nu, u, ("t",), p)
     symbols = [tuple(sympy.Symbol(name, real=True) for name in group) for group in names]
     values = _sympy_values(tape, symbols)
     matrices, first = [], 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from axode.errors import UnknownName
 from axode.printing.latex import PARTS, SYMMETRIC, exact_part
+from axode.printing.latex_names import distinct_names
 from axode.printing.writers import TextWriter
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def readable(equations: Equations, parts: Sequence[str] | None = None) -> list[s
     """
     parts = ("I", "bias", "tau", "gamma", "delta") if parts is None else parts
     e = equations
-    names = (e.coordinates, e.independent, e.inputs, ("t",), tuple(e.parameters))
+    q, nu, u, p = distinct_names([e.coordinates, e.independent, e.inputs, tuple(e.parameters)])
+    names = (q, nu, u, ("t",), p)
     lines: list[str] = []
     for part in parts:
         if part not in PARTS:

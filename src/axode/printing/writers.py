@@ -206,7 +206,7 @@ def _is_simple(x: Fraction) -> bool:
 def latex_number_near(number: float) -> str:
     """A rounded number as what it was: a fraction, times a root or a power of pi, or a decimal."""
     found = exact_number(number)
-    if found is None:
+    if found is None or not found[0]:  # whatever is written is no zero
         return latex_number(Fraction(number))
     fraction, k, power = found
     factors = [rf"\sqrt{{{k}}}"] * (k > 1) + [rf"\pi^{{{power}}}" if power != 1 else r"\pi"] * (
