@@ -150,6 +150,68 @@ def test_sweeps_and_costs_end_steps_at_breaks():
     assert found["mass"] == pytest.approx(-2 * IMPULSE**2, rel=1e-10)
 
 
+GATHERED = {  # and their closed forms, for a run of 1 s from t = 0
+    "level": (("integral", "where(t < 0.3, 1, 0)"), 0.3),
+    "pulse": (("integral", lambda s: np.where(abs(s.t - 0.777) < 1e-4, 1e4, 0)), 2.0),
+    "stairs": (("integral", "floor(10 * t)"), 4.5),
+    "before": (("max", "where(t < 0.3, t, 0)"), 0.3),
+    "after": (("max", "where(t > 0.3, 1 - t, 0)"), 0.7),
+    "dip": (("min", "where(abs(t - 0.777) < 1e-4, -5, t)"), -5.0),
+    "first": (("crossing", "where(t < 0.3, -1, 1)"), 0.3),
+    "last": (("last", "where(t < 1, 0, 5)"), 5.0),
+}
+
+
+@pytest.mark.parametrize("place", [*METHODS, "backwards", "cuda"])
+def test_what_sweeps_gather_may_switch_with_time(place, monkeypatch):
+    outputs, expected = ({k: pair[i] for k, pair in GATHERED.items()} for i in (0, 1))
+    given = options(place) if place in METHODS else {}
+    duration, t0 = 1.0, 0.0
+    if place == "cuda":
+        install(monkeypatch)
+        given = {"target": "cuda", "step": 0.0701}
+    if place == "backwards":
+        duration, t0 = -1.0, 1.0
+        outputs = {name: outputs[name] for name in ("level", "pulse", "before", "first")}
+        expected |= {"level": -0.3, "pulse": -2.0}
+    masses = {"mass": [1.0, 2.0]}
+    swept = ax.sweep(
+        machines.slider(), duration, t0=t0, parameters=masses, outputs=outputs, **given
+    )
+    for name in outputs:
+        np.testing.assert_allclose(swept[name], expected[name], rtol=1e-11, err_msg=name)
+
+
+def test_sweeps_gather_what_switches_at_a_parameter():
+    masses = np.linspace(0.1, 0.9, 5)
+    swept = ax.sweep(
+        machines.slider(),
+        1.0,
+        parameters={"mass": masses},
+        outputs={"level": ("integral", "where(t < mass, 1, 0)")},
+    )
+    np.testing.assert_allclose(swept["level"], masses, rtol=EXACT)
+
+
+@pytest.mark.parametrize("step", [None, 0.01])
+def test_what_costs_add_up_may_switch_with_time(step):
+    for name in ("level", "pulse", "stairs"):
+        (_, running), expected = GATHERED[name]
+        cost = ax.Cost(machines.slider(), 1.0, step=step, running=running)
+        assert cost.value() == pytest.approx(expected, rel=1e-11)
+    until = ax.Cost(machines.slider(), 1.0, step=step, running="where(t < mass, 1, 0)")
+    with pytest.raises(ax.NotApplicable, match="switches at times that depend on 'mass'"):
+        ax.gradient(until, {"mass": 0.5})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_events_that_switch_with_time_are_found(method):
+    event = ax.Event("pulse", "where(abs(t - 0.777) < 1e-9, 1, -1)")
+    run = ax.simulate(machines.slider(), 1.0, events=event, **options(method))
+    times = [found.time for found in run.events]
+    np.testing.assert_allclose(times, [0.777 - 1e-9, 0.777 + 1e-9], rtol=EXACT)
+
+
 def test_derivatives_by_switching_times_are_refused():
     law = ax.Law(lambda s, at: {"rail": np.where(s.t < at, 1.0, 0.0)}, at=0.3)
     cost = ax.Cost(machines.slider(), 1.0, step=0.01, input=law, final="rail**2")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.tape import Tape
 from axode.errors import Interrupted, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -47,6 +48,7 @@ class Task:
         events: Zero crossings to locate.
         speeds: What the user's functions call nu, where the model has other independent speeds.
         log: Keeps the steps of all runs; nothing does unless given.
+        gathered: Functions of the state that are gathered along the runs.
     """
 
     model: Model
@@ -55,6 +57,7 @@ class Task:
     events: tuple[Event, ...] = ()
     speeds: tuple[str, ...] | None = None
     log: StepLog | None = None
+    gathered: tuple[Tape, ...] = ()
 
     @property
     def _logged_stages(self) -> int:
@@ -82,6 +85,7 @@ class Task:
             interleaved=self.log is not None and self.log.backwards,
             grid=self.settings.adaptive and self.log is not None and self.log.grid is not None,
             breaks=True,
+            gathered=self.gathered,
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import cpu_count
 from axode.codegen.targets.jit import host
 from axode.errors import InvalidArgument, NotApplicable
@@ -116,6 +117,7 @@ class LoggedRuns:
         given: The input as the user gave it.
         settings: How to integrate.
         events: Zero crossings to locate.
+        gathered: Functions of the state that are gathered along the runs.
     """
 
     model: Model
@@ -124,6 +126,7 @@ class LoggedRuns:
     given: Any
     settings: Settings
     events: tuple[Event, ...]
+    gathered: tuple[Tape, ...] = ()
 
     def parts(self) -> list[Numbers]:
         """Numbers of runs whose log fits into memory that is used again and again.
@@ -155,7 +158,7 @@ class LoggedRuns:
         starts, plan = self.starts, self.plan
         if numbers is not None and len(numbers) < len(starts.q):
             starts, plan = starts.part(numbers), plan.part(numbers)
-        task = Task(self.model, plan, self.settings, self.events, log=log)
+        task = Task(self.model, plan, self.settings, self.events, log=log, gathered=self.gathered)
         runs = Runs(task, self.given, starts.q, starts.nu, starts.p)
         if len(starts.failed):
             runs.end_unassembled(starts.failed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -180,6 +180,9 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
         cost.events,
         () if cost.measured is None else cost.measured.shape[:-2],
     )
+    running = cost.ends(cost.model).tapes.running
+    if running is not None:
+        runs = replace(runs, gathered=(running,))
     totals, ended, off, count = [], [], [], len(runs.starts.q)
     for numbers in runs.parts():
         session.begin(len(numbers), numbers[0] / count, len(numbers) / count)

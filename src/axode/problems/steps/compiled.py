@@ -168,6 +168,7 @@ def dynamics_of(
     interleaved: bool = False,
     grid: bool = False,
     breaks: bool = False,
+    gathered: Sequence[Tape] = (),
 ) -> Dynamics:
     """Collect the tapes of a model's steps.
 
@@ -184,14 +185,16 @@ def dynamics_of(
         logged_stages: How many stages have their rates in the log, if these are long to compute.
         interleaved: Whether the log holds each number of a group of runs side by side.
         grid: Whether steps end at the times of a grid.
-        breaks: Whether they end where input or prescribed motions switch, at times of a table.
+        breaks: Whether they end where any of these functions switches, at times of a table.
+        gathered: Functions that are gathered along the runs; they may switch, too.
     """
     facts = model.facts
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
     numbers: dict[str, Array] = {}
-    switches, jump = _switches(model, plan) if breaks else (), None
+    watched = event_tape(model, watches, speeds)
+    switches, jump = _switches(model, plan, watched, *gathered) if breaks else (), None
     if facts.driven and switches:
         with suppress(
             NotApplicable
@@ -213,7 +216,7 @@ def dynamics_of(
         projection=tape_of(model, "projection") if can_open else None,
         pivots=pivots if pivots.outputs[0].size else None,
         input=lifted(plan.tape),
-        events=lifted(event_tape(model, watches, speeds)),
+        events=lifted(watched),
         directions=tuple(w.direction for w in watches),
         given=({"p": len(facts.parameters)} if free else {})
         | ({} if plan.gains is None else {"gains": plan.gains.shape[-1]}),
@@ -233,9 +236,9 @@ def dynamics_of(
     )
 
 
-def _switches(model: Model, plan: InputPlan) -> tuple[Switches, ...]:
-    """Collect what switches by time alone in the motion and in the input."""
-    tapes = [plan.tape]
+def _switches(model: Model, plan: InputPlan, *others: Tape | None) -> tuple[Switches, ...]:
+    """Collect what switches by time alone in the motion, in the input and in other functions."""
+    tapes = [plan.tape, *others]
     if model.facts.driven:
         tapes += [tape_of(model, "state_rate"), tape_of(model, "residual")]
     found = (find_switches(tape, KEPT) for tape in tapes if tape is not None)

@@ -194,6 +194,7 @@ class PreparedJob:
             job.settings,
             outputs=tuple(job.outputs.values()),
             functions=job.functions,
+            gathered=() if job.functions is None else (job.functions,),
             defaults=job.defaults,
         )
         self._leaves = job.leaves_runs and not names_forces(job.model, self._own.outputs)

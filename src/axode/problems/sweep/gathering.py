@@ -59,9 +59,7 @@ def gather_outputs(
         return {"made": made, "y": y}
 
     def go_on(commit: Vector, values: Vector, made: Vector, **v: Vector) -> dict[str, Vector]:
-        now = (
-            v[before[-1]] if d.jump is not None and n else [values[wanted.index(w)] for w in inner]
-        )
+        now = v[before[-1]] if d.switches and n else [values[wanted.index(w)] for w in inner]
         curves = [
             NumberInStep([*column, last])
             for *column, last in zip(*(v[b] for b in before[:4]), now, strict=True)
@@ -85,9 +83,9 @@ def gather_outputs(
         }
 
     cases = list(enumerate(at_ends))
-    # numbers may differ on the two sides of the end of a step, and states before a jump there
+    # numbers and speeds may differ on the two sides of the end of a step
     two_sided = d.restarts and (inside.needs_input or bool(d.switches))
-    parts = NODES[1:].tolist() if d.jump is not None else NODES[1:-1].tolist()
+    parts = NODES[1:].tolist() if d.switches else NODES[1:-1].tolist()
     before = ["y_0" if two_sided else "y", *(f"y_{j + 1}" for j in range(len(parts)))] if n else []
 
     def each_step(interpolant: Interpolant) -> list[Operation]:

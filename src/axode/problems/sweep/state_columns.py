@@ -103,7 +103,7 @@ class StateColumns:
         made: list[Operation] = []
         if self.needs_input:
             made += d.input_at(there["q"], there["nu"], there["t"], begin)
-        if d.switches and (d.jump is None or at):  # after a jump, ends are on its far side
+        if d.switches and at:  # ends of steps are on the far side of a switch
             made += d.time_inside(there["t"], begin)
             there["t"] = "t_inside"
         buffers = {name: f"{self._name}.{name}" for name in self._tapes}
