@@ -85,6 +85,37 @@ def test_laws_of_time_that_switch_without_end_are_searched_in_bounded_time():
         assert np.abs(found - 1 / (k * np.pi)).min() < 1e-10
 
 
+@pytest.mark.parametrize(
+    "law",
+    ["floor(1 / t)", "t % (t - 0.5)", "floor(1e9 * t)", "floor(1e300 * t)", "floor(exp(1000 * t))"],
+)
+def test_laws_of_time_with_too_many_steps_are_refused(law, monkeypatch):
+    monkeypatch.setattr("axode.codegen.tape.switching.EVALUATIONS", (1 << 20, 0))
+    with pytest.raises(ax.InvalidArgument, match="formulas of time switch too often near t ="):
+        ax.simulate(machines.slider(), 1.0, input={"rail": law})
+
+
+def test_numbers_that_are_not_known_before_a_time_do_not_switch_there():
+    """The root of what is negative is not used before 0.5 s; then force is 1 from 0.75 s on."""
+    law = "where(t < 0.5, 0, floor(2 * sqrt(t - 0.5)))"
+    run = ax.simulate(machines.slider(), 1.0, input={"rail": law})
+    assert run.final["rail.rate"] == pytest.approx(0.25, rel=EXACT)
+
+
+def test_the_search_ends_at_ctrl_c():
+    def check():
+        raise KeyboardInterrupt
+
+    tape = formula_tape("law", {"t": 1}, lambda t: {"y": [FUNCTIONS["floor"](1.0 / t[0])]})
+    with pytest.raises(KeyboardInterrupt):
+        switching_times(find_switches(tape, ()), 0.0, 1.0, {}, check)
+
+
+def test_times_far_from_zero_are_resolved_to_their_spacing():
+    _, found = switches(lambda t: FUNCTIONS["tan"](t[0] - 1e9) > 1.0, 1e9 + 1, 1e9)
+    assert np.abs(found - (1e9 + np.pi / 4)).min() < 1e-6
+
+
 # inputs -------------------------------------------------------------------------------------------
 
 

@@ -5,12 +5,13 @@ collected in a tape of *switches*: numbers that change their sign, or pass a who
 something switches. Interval arithmetic of these numbers and of their slopes proves where nothing
 switches and where one switch follows its slope; other intervals are halved. No pulse is too short
 to be found where the arithmetic knows the functions; where it does not, intervals end at
-`RESOLUTION`, or once there are `MAX_INTERVALS`.
+`RESOLUTION`, or once there are `MAX_INTERVALS`. What switches without end, as `floor(1 / t)`, is
+refused beyond a number of evaluations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,12 +21,15 @@ import numpy.typing as npt
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.operations import ARITY, LOGICAL, MEANING, Array, Kind
 from axode.codegen.tape.tape import Port, Tape
+from axode.errors import InvalidArgument
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.intp]
 TIME = "t"
 RESOLUTION = 1e-12  # of the whole time: shorter intervals are not halved
 MAX_INTERVALS = 1 << 16  # at a time of every run, before those that are left end as they are
+EVALUATIONS = 1 << 25, 1 << 14  # to locate switches: of all runs, and more for every run
+LEAST_EVALUATIONS = 4  # per switch
 KEPT_TAPES = 256
 NEAR = 8.0  # spacings of floating-point times around the zero of a straight line
 
@@ -340,14 +344,37 @@ _RISING = {
 class _Search:
     """Search of all runs at once, interval by interval."""
 
-    def __init__(self, switches: Switches, kept: dict[str, Array], begin: float, end: float):
-        self.switches, self.kept = switches, kept
+    def __init__(
+        self,
+        switches: Switches,
+        kept: dict[str, Array],
+        times: tuple[float, float],
+        runs: int,
+        check: Callable[[], None],
+    ):
+        self.switches, self.kept, self.check = switches, kept, check
         self.whole = np.array(switches.whole)
-        self.finest = RESOLUTION * (end - begin)
+        self.finest = max(RESOLUTION * (times[1] - times[0]), np.spacing(np.abs(times).max()))
+        self.left = float(EVALUATIONS[0] + EVALUATIONS[1] * runs)
         self.found: list[tuple[Numbers, Array]] = []
+
+    def require(self, evaluations: float, t: Array) -> None:
+        """Check that so many evaluations are left, and that nobody pressed Ctrl-C.
+
+        Raises:
+            InvalidArgument: if there are fewer; it names the last of the times.
+        """
+        self.check()
+        if evaluations > self.left:
+            raise InvalidArgument(
+                f"formulas of time switch too often near t = {t[-1]:.6g} s for all times to be "
+                "found; simulate fewer runs or less time at a time, and keep arguments of floor, "
+                "ceil and % between bounds, as in floor(1 / max(t, 0.01))"
+            )
 
     def values(self, run: Numbers, t: Array) -> Array:
         """Numbers that switch, (times, numbers)."""
+        self.check()
         arrays = [
             t[:, np.newaxis] if port.name == TIME else self._own(port.name, run)
             for port in self.switches.tape.inputs
@@ -402,10 +429,11 @@ class _Search:
             top = np.fmin(column("high"), np.fmin(ends[0] + up, ends[1] + down))
             same = self.places(bottom) == self.places(top)
         straight = (least >= 0) | (most <= 0)
-        single = straight & (places[0] != places[1])
+        changed = (places[0] != places[1]) & ~np.isnan(places[0] + places[1])
+        single = straight & changed
         open_ = ~(same | straight)
         short = (width[:, 0] <= self.finest) & open_.any(axis=1)
-        single |= short[:, np.newaxis] & (places[0] != places[1])
+        single |= short[:, np.newaxis] & changed
         open_[short] = False
         which, number, before, after = self.locate(run, low, high, single, places)
         del number
@@ -436,7 +464,9 @@ class _Search:
         """Locate switches to neighbouring floating-point times: interval, number, both times."""
         which, number = np.nonzero(single)
         first, last = (p[which, number] for p in places)
-        count = np.where(self.whole[number], np.abs(last - first), 1.0).astype(np.intp)
+        counts = np.where(self.whole[number], np.abs(last - first), 1.0)
+        self.require(LEAST_EVALUATIONS * counts.sum(), low[which][np.argsort(counts)])
+        count = counts.astype(np.intp)
         which, number = np.repeat(which, count), np.repeat(number, count)
         step = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
         first, last = np.repeat(first, count), np.repeat(last, count)
@@ -464,13 +494,19 @@ class _Search:
             middle = a[rows] + 0.5 * (b[rows] - a[rows])
             between = (middle > a[rows]) & (middle < b[rows])
             rows, middle = rows[between], middle[between]
+            self.require(rows.size, middle)
+            self.left -= rows.size
             past, _ = over(middle, rows)
             b[rows[past]], a[rows[~past]] = middle[past], middle[~past]
         return which, number, a, b
 
 
 def switching_times(
-    switches: Switches, begin: float, end: float, kept: dict[str, Array]
+    switches: Switches,
+    begin: float,
+    end: float,
+    kept: dict[str, Array],
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[Numbers, Array]:
     """Find the times after `begin`, up to `end`, from which on something is switched.
 
@@ -480,12 +516,16 @@ def switching_times(
         switches: What may switch.
         begin, end: The interval, begin < end.
         kept: Arguments besides time, (size,) or (runs, size).
+        check: Called now and then; it may raise `KeyboardInterrupt`.
 
     Returns:
         Numbers of the runs, all zero if they share everything, and times in order.
+
+    Raises:
+        InvalidArgument: if something switches too often.
     """
     runs = max((len(a) for a in kept.values() if a.ndim > 1), default=1)
-    search = _Search(switches, kept, begin, end)
+    search = _Search(switches, kept, (begin, end), runs, check)
     run = np.arange(runs)
     low, high = np.full(runs, begin), np.full(runs, end)
     while run.size:

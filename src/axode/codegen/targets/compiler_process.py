@@ -28,6 +28,12 @@ class LongCompilation(UserWarning):
     """Code that takes long to compile; it is kept in the cache, and Ctrl-C stops it."""
 
 
+def check_interrupts() -> None:
+    """Raise if a Ctrl-C is held back elsewhere."""
+    for check in CHECKS:
+        check()
+
+
 def compile_apart(name: str, ir: str, effort: int) -> bytes | None:
     """Compile IR in another process; None where there can be none, or where it fails.
 
@@ -85,8 +91,7 @@ def _receive(process: subprocess.Popen[bytes], name: str, ir: str) -> bytes | No
             code, _ = process.communicate(timeout=POLL)
             return code if process.returncode == 0 and code else None
         except subprocess.TimeoutExpired:
-            for check in CHECKS:
-                check()
+            check_interrupts()
         if time.monotonic() > end and not announced:
             announced = True
             warnings.warn(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.switching import switching_times
+from axode.codegen.targets.compiler_process import check_interrupts
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -78,7 +79,8 @@ def break_table(
     count = len(kept[own[0]]) if own else 1
     runs, times = np.zeros(0, dtype=np.intp), np.zeros(0)
     for some in d.switches:
-        run, time = switching_times(some, begin, end, {name: kept[name] for name in some.kept})
+        given = {name: kept[name] for name in some.kept}
+        run, time = switching_times(some, begin, end, given, check_interrupts)
         if own and not set(own) & set(some.kept):  # all runs share these
             run, time = np.repeat(np.arange(count), len(time)), np.tile(time, count)
         runs, times = np.concatenate([runs, run]), np.concatenate([times, time])
