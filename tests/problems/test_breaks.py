@@ -317,6 +317,71 @@ def test_a_jump_of_a_prescribed_rate_applies_its_impulse(method):
     assert back.final["theta.rate"] == pytest.approx(0.0, abs=1e-5 if method == "rk4" else 1e-8)
 
 
+CORNERS = {
+    "max(0, t - {})": (0.0, 1.0),
+    "max(t - {}, 0)": (0.0, 1.0),
+    "min({} - t, 0)": (0.0, -1.0),
+    "abs(t - {})": (-1.0, 1.0),
+    "(t - {0}) * sign(t - {0})": (-1.0, 1.0),
+    "where(t > {0}, t - {0}, 0)": (0.0, 1.0),
+    "where(t <= {0}, 0, t - {0})": (0.0, 1.0),
+    "where(t < {0}, 0, t - {0})": (0.0, 1.0),
+}
+
+
+def carrier(motion):
+    """A slider that is moved, with a slider of 2 kg on a spring on it: x'' = -25 x."""
+    made = ax.Mechanism("carrier", gravity=(0, 0, 0))
+    a = made.add_body("a", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b = made.add_body("b", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    made.add_joint("y", ax.Prismatic("x"), parent=made.ground, child=a)
+    made.add_joint("x", ax.Prismatic("x"), parent=a, child=b)
+    made.add_spring("s", "x", stiffness=50)
+    made.prescribe("y", motion)
+    return made.derive().compile()
+
+
+@pytest.mark.parametrize("motion", CORNERS)
+def test_at_a_corner_of_a_motion_its_rate_is_that_after_it(motion):
+    before, after = CORNERS[motion]
+    at_zero, at = carrier(motion.format(0)), carrier(motion.format(0.3))
+    for method in ("auto", "radau9"):
+        start = ax.simulate(at_zero, 0.1, method=method)  # from its corner
+        assert start["y.rate"][0] == after and not start.info.get("impulses")
+        assert start.final["x.rate"] == pytest.approx(0.0, abs=1e-9)
+        back = ax.simulate(at_zero, -0.1, method=method)
+        assert back["y.rate"][-1] == before
+        kicked = (after - before) * np.cos(0.5)
+        assert back.final["x.rate"] == pytest.approx(kicked, abs=1e-9)
+        for run in (start, back):
+            assert run.status == "finished" and abs(run.energy_error) < 1e-9
+    whole = ax.simulate(at, 0.5, save_every=0.1)  # over it, with a sample there
+    first = ax.simulate(at, 0.3)  # up to it
+    rest = ax.simulate(at, 0.2, start=first.final)
+    for run in (whole, first):
+        k = np.flatnonzero(np.abs(run.time - 0.3) < 1e-9)[0]
+        assert run["y.rate"][k] == after
+        assert run["x.rate"][k] == pytest.approx(before - after, abs=1e-9)
+        np.testing.assert_allclose(run.info["impulses"], [0.3], rtol=1e-15)
+    assert rest.final["x.rate"] == pytest.approx(whole.final["x.rate"], abs=1e-9)
+    for run in (whole, first, rest):
+        assert run.status == "finished" and abs(run.energy_error) < 1e-9
+
+
+def test_samples_of_rk4_next_to_corners_are_on_the_side_of_their_times():
+    run = ax.simulate(carrier("abs(t % 0.4 - 0.2)"), 1.0, method="rk4", step=5e-4)
+    assert abs(run.energy_error) < 1e-9  # 0.6 s is a sample, and the corner one rounding later
+
+
+@pytest.mark.parametrize("law", ["where(t > 0, 1, 100)", "where(t <= 0, 100, 1)", "sign(t)"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_jump_of_an_input_at_the_start_is_before_it(method, law):
+    run = ax.simulate(machines.slider(), 1.0, input={"rail": law}, **options(method))
+    assert run.final["rail.rate"] == pytest.approx(1.0, rel=EXACT)
+    back = ax.simulate(machines.slider(), -1.0, input={"rail": "where(t < 0, 1, 50)"})
+    assert back.final["rail.rate"] == pytest.approx(-1.0, rel=EXACT)
+
+
 def test_sweeps_and_gradients_apply_impulses():
     at = ax.Parameter("speed", 1.0)
     model = driven(lambda t: np.where(t < 0.3, 0.0, at * (t - 0.3)))

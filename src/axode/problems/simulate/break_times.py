@@ -93,13 +93,14 @@ def break_table(
     runs, times = runs[order], times[order]
     # breaks that differ by rounding are one
     before: Array = np.where(np.diff(runs, prepend=-1) > 0, begin, np.roll(times, 1))
-    nearest = 0.5 * d.inwards * np.maximum(np.abs(before), np.abs(times))
+    smallest = 0.5 * d.inwards**2  # of steps: at zero, times have no spacing that counts
+    nearest = np.maximum(0.5 * d.inwards * np.maximum(np.abs(before), np.abs(times)), smallest)
     apart = np.flatnonzero(times - before > nearest)
     runs, times = runs[apart], times[apart]
     jumps = _jumps(model, d, times, {n: x[runs] if x.ndim > 1 else x for n, x in kept.items()})
     stops = times
     if settings.direction < 0:
-        runs, stops = runs[::-1], np.nextafter(times, -np.inf)[::-1]
+        runs, stops = runs[::-1], np.minimum(np.nextafter(times, -np.inf), times - smallest)[::-1]
         jumps = jumps[::-1]
     counts = np.bincount(runs, minlength=count)
     rows = np.zeros((count, counts.max(initial=0) + 1, 2))

@@ -246,7 +246,7 @@ def _length(d: Dynamics) -> list[Operation]:
         if d.switches:
             stop = v["break"][0]
             beyond = direction * (end - stop)
-            near = (abs(beyond) <= ON_TIME * abs(h[0])) & ~(last & (beyond < 0.0))
+            near = (beyond >= 0.0) & (beyond <= ON_TIME * abs(h[0]))  # samples there are after it
             whole = whole & ((beyond <= 0.0) | (near & ~last))
             end = (near | (beyond > 0.0)).then(stop, end)
         return {"h_s": [end - t[0]], "t_n": [end], "whole": [whole]}

@@ -237,7 +237,7 @@ class Dynamics:
         """
 
         def sides(t: Vector, h: Vector) -> dict[str, Vector]:
-            size = self.inwards * abs(t[0]).most(abs(h[0]))
+            size = self.inwards * abs(t[0]).most(abs(h[0])).most(self.inwards)
             off = (h[0] < 0.0).then(-size, size)
             return {"before": [t[0] - off], "after": [t[0] + off]}
 

@@ -43,6 +43,57 @@ def symbolic_value(scalar: Scalar, values: Mapping[str, Any]) -> Any:
     return evaluate(scalar, values, SYMBOLIC)
 
 
+def right_continuous(x: ca.SX, t: ca.SX) -> ca.SX:
+    """Write a function of time so that, where it switches, it is what it is right after that time.
+
+    There, derivatives of `min`, `max` and `abs` would be the mean of both sides, and `t > 0` would
+    be false at zero. Slopes tell what comes next.
+    """
+    arguments = ca.symvar(x)
+    function = ca.Function("law", arguments, [x])
+    work = [ca.SX(0)] * function.sz_w()
+
+    def negative(n: ca.SX) -> ca.SX:
+        """Whether a number is negative right after the time."""
+        falls = ca.jtimes(n, t, ca.SX(1)) < 0
+        return ca.logic_or(n < 0, ca.logic_and(falls, n <= 0))
+
+    made = ca.SX(0)
+    for k in range(function.n_instructions()):
+        code, put = function.instruction_id(k), function.instruction_output(k)
+        operands = [work[i] for i in function.instruction_input(k)] if code != ca.OP_INPUT else []
+        a, b = (*operands, ca.SX(0), ca.SX(0))[:2]
+        match code:
+            case ca.OP_OUTPUT:
+                made = a
+                continue
+            case ca.OP_INPUT:
+                value = arguments[function.instruction_input(k)[0]]
+            case ca.OP_CONST:
+                value = ca.SX(function.instruction_constant(k))
+            case ca.OP_LT:
+                value = negative(a - b)
+            case ca.OP_LE:
+                value = ca.logic_not(negative(b - a))
+            case ca.OP_FMIN:
+                value = ca.if_else(negative(a - b), a, b)
+            case ca.OP_FMAX:
+                value = ca.if_else(negative(a - b), b, a)
+            case ca.OP_FABS:
+                value = ca.if_else(negative(a), -a, a)
+            case ca.OP_SIGN:
+                value = ca.if_else(negative(a), -1, ca.if_else(negative(-a), 1, 0))
+            case ca.OP_FLOOR:
+                falls = ca.jtimes(a, t, ca.SX(1)) < 0
+                value = ca.if_else(falls, ca.ceil(a) - 1, ca.floor(a))
+            case _ if len(operands) == 1:
+                value = ca.SX.unary(code, a)
+            case _:
+                value = ca.SX.binary(code, a, b)
+        work[put[0]] = value
+    return made
+
+
 @contextmanager
 def numpy_on_symbols() -> Iterator[None]:
     """Let a function call NumPy on symbols without CasADi's FutureWarning."""

@@ -19,6 +19,7 @@ import casadi as ca
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Prescribed
 from axode.mechanism.topology import coupled_by
+from axode.symbolic.algebra.formula_symbols import right_continuous
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.tree.frames import ROOT, symbolic_scalar
 from axode.symbolic.tree.kinematics import Motion, Tree
@@ -220,7 +221,7 @@ def prescribed_rows(tree: Tree) -> Iterator[Row]:
 
 def _prescribed_row(tree: Tree, prescribed: Prescribed) -> Row:
     k = tree.coordinate_names.index(prescribed.coordinate)
-    motion = symbolic_scalar(prescribed.motion, tree.values)
+    motion = right_continuous(symbolic_scalar(prescribed.motion, tree.values), tree.t)
     rate = ca.jacobian(motion, tree.t)
     N_k = tree.N[k, :]
     bias = ca.jtimes(N_k @ tree.v, tree.q, tree.q_dot) - ca.jacobian(rate, tree.t)  # (C8)
