@@ -112,8 +112,10 @@ def test_the_search_ends_at_ctrl_c():
 
 
 def test_times_far_from_zero_are_resolved_to_their_spacing():
-    _, found = switches(lambda t: FUNCTIONS["tan"](t[0] - 1e9) > 1.0, 1e9 + 1, 1e9)
-    assert np.abs(found - (1e9 + np.pi / 4)).min() < 1e-6
+    law = lambda t: FUNCTIONS["sin"](t[0] - 1e9) > 1.0 - 1e-17  # noqa: E731  # at its peak
+    _, found = switches(lambda t: law(t) | (t[0] > 1e9 + 1), 1e9 + 2, 1e9)
+    assert np.abs(found - (1e9 + 1)).min() < 1e-6
+    assert all(min(abs(t - 1e9 - 1), abs(t - 1e9 - np.pi / 2)) < 1e-6 for t in found)
 
 
 # inputs -------------------------------------------------------------------------------------------

@@ -108,6 +108,22 @@ DERIVE = {
         _measured(lambda s: 1 if s["hinge"] > 0 else 2).derive().compile().measures([0.3], [0.0])
     ),
 }
+DERIVE |= {
+    f"{what}; write numpy.": lambda law=law: ax.simulate(model(), 0.1, input=law)
+    for what, law in {
+        "int() cannot take for numbers": lambda s: {"hinge": int(s.t)},
+        "numpy.piecewise cannot act": lambda s: {"hinge": np.piecewise(s.t, [s.t < 0.3], [1, 2])},
+    }.items()
+}
+
+
+def _driven_by(motion):
+    mechanism = arm()
+    mechanism.prescribe("hinge", motion)
+    return mechanism.derive().compile()
+
+
+DERIVE["prescribe 'hinge': the motion 't % 0.0' divides by zero"] = lambda: _driven_by("t % 0")
 COMPILE = {
     "parameters must be 'fixed' or 'free'": lambda: arm().derive().compile(parameters="none"),
     "precision='float32' is for GPUs": lambda: arm().derive().compile(precision="float32"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from axode.errors import InvalidArgument
 from axode.mechanism.elements.wheels import Contact, Mecanum
 from axode.mechanism.topology import coordinate_of
 from axode.oracle.joint_motions import Placed, held_directions, rate_matrix, speed_directions
@@ -176,7 +177,13 @@ def _relations(machine: Machine, q: Array, t: float) -> Iterator[tuple[str, dict
         yield f"{coupling.name}.coupling", total, Jet(0.0)
     for prescribed in machine.mechanism.prescribed:
         weights = _rate_of(machine, q, prescribed.coordinate)
-        motion = motion_at(prescribed.motion, machine.parameters, t)
+        try:
+            motion = motion_at(prescribed.motion, machine.parameters, t)
+        except ZeroDivisionError:
+            raise InvalidArgument(
+                f"prescribe '{prescribed.coordinate}': the motion '{prescribed.motion}' divides by "
+                f"zero at t = {t:.6g} s; keep what it divides by away from zero"
+            ) from None
         yield f"{prescribed.coordinate}.prescribed", weights, motion
 
 

@@ -167,6 +167,11 @@ def trace(owner: str, function: Callable[[Any], Any], state: StateSymbols) -> An
         with numpy_on_symbols():
             return function(state)
     except RuntimeError as error:
+        if "not defined for" in str(error):
+            raise InvalidArgument(
+                f"{owner}: the function is called once, with symbols, which int() cannot take for "
+                "numbers; write numpy.floor, numpy.ceil or numpy.where(condition, a, b)"
+            ) from None
         if "truth value" not in str(error):
             raise
         raise InvalidArgument(
@@ -175,6 +180,12 @@ def trace(owner: str, function: Callable[[Any], Any], state: StateSymbols) -> An
             "numpy.clip"
         ) from None
     except TypeError as error:
+        if "no implementation found for" in str(error):
+            used = str(error).split("'")[1]
+            raise InvalidArgument(
+                f"{owner}: the function is called once, with symbols, on which {used} cannot act; "
+                "write numpy.where(condition, a, b), numpy.select or numpy.clip"
+            ) from None
         if "positional argument" not in str(error):
             raise
         raise InvalidArgument(
