@@ -53,10 +53,10 @@ def right_continuous(x: ca.SX, t: ca.SX) -> ca.SX:
     function = ca.Function("law", arguments, [x])
     work = [ca.SX(0)] * function.sz_w()
 
-    def negative(n: ca.SX) -> ca.SX:
-        """Whether a number is negative right after the time."""
-        falls = ca.jtimes(n, t, ca.SX(1)) < 0
-        return ca.logic_or(n < 0, ca.logic_and(falls, n <= 0))
+    def less(x: ca.SX, y: ca.SX) -> ca.SX:
+        """Whether x < y right after the time; differences would be rounded in other ways."""
+        falls = ca.jtimes(x - y, t, ca.SX(1)) < 0
+        return ca.logic_or(x < y, ca.logic_and(falls, x <= y))
 
     made = ca.SX(0)
     for k in range(function.n_instructions()):
@@ -72,17 +72,17 @@ def right_continuous(x: ca.SX, t: ca.SX) -> ca.SX:
             case ca.OP_CONST:
                 value = ca.SX(function.instruction_constant(k))
             case ca.OP_LT:
-                value = negative(a - b)
+                value = less(a, b)
             case ca.OP_LE:
-                value = ca.logic_not(negative(b - a))
+                value = ca.logic_not(less(b, a))
             case ca.OP_FMIN:
-                value = ca.if_else(negative(a - b), a, b)
+                value = ca.if_else(less(a, b), a, b)
             case ca.OP_FMAX:
-                value = ca.if_else(negative(a - b), b, a)
+                value = ca.if_else(less(a, b), b, a)
             case ca.OP_FABS:
-                value = ca.if_else(negative(a), -a, a)
+                value = ca.if_else(less(a, ca.SX(0)), -a, a)
             case ca.OP_SIGN:
-                value = ca.if_else(negative(a), -1, ca.if_else(negative(-a), 1, 0))
+                value = ca.if_else(less(a, ca.SX(0)), -1, ca.if_else(less(ca.SX(0), a), 1, 0))
             case ca.OP_FLOOR:
                 falls = ca.jtimes(a, t, ca.SX(1)) < 0
                 value = ca.if_else(falls, ca.ceil(a) - 1, ca.floor(a))
