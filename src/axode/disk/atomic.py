@@ -150,7 +150,8 @@ def _remove_abandoned(draft: Path) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             status = os.fstat(handle)
-            if stat.S_ISREG(status.st_mode) and status.st_nlink:
+            # what was opened may be in its place by now, and another draft may have this name
+            if stat.S_ISREG(status.st_mode) and os.path.samestat(status, os.lstat(draft)):
                 os.unlink(draft)
         finally:
             os.close(handle)

@@ -54,8 +54,10 @@ def right_continuous(x: ca.SX, t: ca.SX) -> ca.SX:
     work = [ca.SX(0)] * function.sz_w()
 
     def less(x: ca.SX, y: ca.SX) -> ca.SX:
-        """Whether x < y right after the time; differences would be rounded in other ways."""
+        """Compare x < y right after the time; differences would be rounded in other ways."""
         falls = ca.jtimes(x - y, t, ca.SX(1)) < 0
+        if falls.is_constant() and falls.is_zero():
+            return x < y
         return ca.logic_or(x < y, ca.logic_and(falls, x <= y))
 
     made = ca.SX(0)
