@@ -124,7 +124,7 @@ def _replaced(path: str | PathLike[str], *, follow: bool = True) -> Iterator[Bin
 
 
 def _create_draft(target: Path, mode: int) -> tuple[Path, BinaryIO]:
-    """Create a draft that is locked while it is open, in place of one that nobody holds."""
+    """Create a draft that is locked while it is open, in place of an abandoned one."""
     start = os.fsencode(target.name)[:200].decode(errors="ignore")
     for end in (*range(_NUMBERED), secrets.token_hex(8)):
         draft = target.with_name(f".{start}.axode-{end}.part")

@@ -123,7 +123,7 @@ def adaptive_program(
 
 
 def _limit_steps() -> Evaluate:
-    """End a run that took too many steps; nobody watches one of very many."""
+    """End a run after too many steps: a row of a sweep is not watched."""
 
     def limit(status: Vector, steps: Vector, rejected: Vector) -> dict[str, Vector]:
         running = status[0].equals(float(RUNNING))
