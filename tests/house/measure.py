@@ -98,7 +98,7 @@ def functions() -> dict[str, int]:
     once_lines = sum(lengths[name] for name in once)
     return {
         "module functions used once": len(once),
-        "their lines": once_lines,
+        "lines of these functions": once_lines,
         "one-line bodies": one_line,
         "functions with 8 or more parameters": many,
     }
@@ -140,7 +140,7 @@ from pathlib import Path
 table = {}
 loaded = [m for name, m in list(sys.modules.items()) if name.split(".")[0] == "axode"]
 table["modules loaded by the program"] = len(loaded)
-table["their lines"] = sum(len(Path(m.__file__).read_text().splitlines()) for m in loaded)
+table["lines of these modules"] = sum(len(Path(m.__file__).read_text().splitlines()) for m in loaded)
 
 def counted(action):
     files, calls = set(), 0
