@@ -142,7 +142,6 @@ def _casadi_tape(
 ) -> Tape:
     import casadi as ca
 
-    from axode.model.function_source import shaped_tape
     from axode.symbolic.tree.measure_symbols import StateSymbols, trace
 
     e = model.equations
@@ -176,9 +175,19 @@ def _casadi_tape(
         symbols["gains"] = ca.vertcat(*named.values())
     values = _in_own_speeds(values, [s for v in symbols.values() for s in ca.symvar(v)], own, name)
     compiled = ca.Function(name, list(symbols.values()), [values], list(symbols), [name])
-    _refuse_nan(compiled, name)
-    sizes = {n: s.shape[0] for n, s in symbols.items()}
-    return shaped_tape(compiled, sizes, name, (values.shape[0],))
+    return _replayed(compiled.serialize(), tuple((n, s.shape[0]) for n, s in symbols.items()))
+
+
+@lru_cache(64)
+def _replayed(serialized: str, sizes: tuple[tuple[str, int], ...]) -> Tape:
+    """Tape of a CasADi function with one output; a law that is traced again has it at once."""
+    import casadi as ca
+
+    from axode.model.function_source import shaped_tape
+
+    made = ca.Function.deserialize(serialized)
+    _refuse_nan(made, made.name())
+    return shaped_tape(made, dict(sizes), made.name(), made.size_out(0)[:1])
 
 
 def _as_expression(name: str, given: Any) -> Any:
