@@ -140,7 +140,8 @@ from pathlib import Path
 table = {}
 loaded = [m for name, m in list(sys.modules.items()) if name.split(".")[0] == "axode"]
 table["modules loaded by the program"] = len(loaded)
-table["lines of these modules"] = sum(len(Path(m.__file__).read_text().splitlines()) for m in loaded)
+texts = [Path(module.__file__).read_text() for module in loaded]
+table["lines of these modules"] = sum(len(text.splitlines()) for text in texts)
 
 def counted(action):
     files, calls = set(), 0
