@@ -20,6 +20,10 @@ from axode.codegen.tape.operations import COMMUTATIVE, LOGICAL, MEANING, Kind
 Instruction = tuple[int, int, int, int]
 NONE = -1
 
+# Looked up once per instruction of every tape: as plain numbers, in a table and by name.
+_CONSTANT, _NEG = int(Kind.CONSTANT), int(Kind.NEG)
+_COMMUTES = [kind in COMMUTATIVE for kind in Kind]
+
 # Largest integer power that is multiplied out (at most 8 multiplications).
 LARGEST_MULTIPLIED_POWER = 32
 
@@ -39,9 +43,10 @@ class TapeBuilder:
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
         self.constants: list[float] = []
+        self._values: list[float | None] = []  # of each instruction, if it is a constant
         self._numbers: dict[Instruction, int] = {}
         self._constant_numbers: dict[bytes, int] = {}
-        self._rules: dict[Kind, Callable[[Kind, int, int, int], int | None]] = {
+        rules: dict[Kind, Callable[[Kind, int, int, int], int | None]] = {
             Kind.ADD: self._add,
             Kind.SUB: self._sub,
             Kind.MUL: self._mul,
@@ -56,6 +61,7 @@ class TapeBuilder:
             Kind.SELECT: self._select,
             Kind.AND: self._and,
         }
+        self._rules = [rules.get(kind) for kind in Kind]
 
     def input(self, argument: int, element: int) -> int:
         """Element of an input, elements counted in C order."""
@@ -68,17 +74,22 @@ class TapeBuilder:
         if known is None:
             self.constants.append(value)
             known = self._number((Kind.CONSTANT, len(self.constants) - 1, NONE, NONE))
+            self._values[known] = value
             self._constant_numbers[bits] = known
         return known
 
     def apply(self, kind: Kind, a: int, b: int = NONE, c: int = NONE) -> int:
         """The value of an operation, simplified where that is exact."""
-        instructions = self.instructions
-        if all(v == NONE or instructions[v][0] == Kind.CONSTANT for v in (a, b, c)):
+        values = self._values
+        if (
+            values[a] is not None
+            and (b < 0 or values[b] is not None)
+            and (c < 0 or values[c] is not None)
+        ):
             return self._fold(kind, a, b, c)
-        if b >= 0 and a > b and kind in COMMUTATIVE:
+        if a > b >= 0 and _COMMUTES[kind]:
             a, b = b, a
-        rule = self._rules.get(kind)
+        rule = self._rules[kind]
         if rule is not None:
             simpler = rule(kind, a, b, c)
             if simpler is not None:
@@ -87,14 +98,14 @@ class TapeBuilder:
 
     def value(self, number: int) -> float | None:
         """The number behind a value, if it is a constant."""
-        kind, index, _, _ = self.instructions[number]
-        return self.constants[index] if kind == Kind.CONSTANT else None
+        return self._values[number]
 
     def _number(self, instruction: Instruction) -> int:
         known = self._numbers.get(instruction)
         if known is None:
             known = len(self.instructions)
             self.instructions.append(instruction)
+            self._values.append(None)
             self._numbers[instruction] = known
         return known
 
@@ -106,13 +117,13 @@ class TapeBuilder:
 
     def _negated_operand(self, number: int) -> int:
         """x if the value is -x, else NONE."""
-        kind, a, _, _ = self.instructions[number]
-        return a if kind == Kind.NEG else NONE
+        instruction = self.instructions[number]
+        return instruction[1] if instruction[0] == _NEG else NONE
 
     def _add(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        if self.value(a) == 0:
+        if self._values[a] == 0:
             return b
-        if self.value(b) == 0:
+        if self._values[b] == 0:
             return a
         if a == b:
             return self.apply(Kind.MUL, a, self.constant(2.0))
@@ -131,16 +142,16 @@ class TapeBuilder:
         kind_b, d, then_b, else_b = self.instructions[b]
         if kind_a != Kind.SELECT or kind_b != Kind.SELECT or c != d:
             return None
-        if self.value(else_a) == 0 and self.value(then_b) == 0:
+        if self._values[else_a] == 0 and self._values[then_b] == 0:
             return self.apply(Kind.SELECT, c, then_a, else_b)
-        if self.value(then_a) == 0 and self.value(else_b) == 0:
+        if self._values[then_a] == 0 and self._values[else_b] == 0:
             return self.apply(Kind.SELECT, c, then_b, else_a)
         return None
 
     def _sub(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        if self.value(b) == 0:
+        if self._values[b] == 0:
             return a
-        if self.value(a) == 0:
+        if self._values[a] == 0:
             return self.apply(Kind.NEG, b)
         minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
         if minus_b >= 0:
@@ -151,16 +162,17 @@ class TapeBuilder:
         return self.apply(Kind.NEG, reverse) if reverse is not None else None
 
     def _mul(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        for constant, other in ((a, b), (b, a)):
-            number = self.value(constant)
-            if number == 1:
-                return other
-            if number == -1:
-                return self.apply(Kind.NEG, other)
-            if number == 0:  # CasADi drops such terms when it can see them; so do we
-                return self.constant(0.0)
-            if number is not None:
-                return self._merge_factors(number, other)
+        number, other = self._values[a], b
+        if number is None:
+            number, other = self._values[b], a
+        if number == 1:
+            return other
+        if number == -1:
+            return self.apply(Kind.NEG, other)
+        if number == 0:  # CasADi drops such terms when it can see them; so do we
+            return self.constant(0.0)
+        if number is not None:
+            return self._merge_factors(number, other)
         minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
         if minus_a >= 0 or minus_b >= 0:
             product = self._absorb_signs(a, b, minus_a, minus_b)
@@ -176,7 +188,7 @@ class TapeBuilder:
         if kind != Kind.MUL:
             return None
         for inner, rest in ((a, b), (b, a)):
-            number = self.value(inner)
+            number = self._values[inner]
             if number is not None and (_is_power_of_two(factor) or _is_power_of_two(number)):
                 product = factor * number
                 if MERGED_FACTORS[0] <= abs(product) <= MERGED_FACTORS[1]:
@@ -191,7 +203,7 @@ class TapeBuilder:
         return self.apply(Kind.NEG, self.apply(Kind.MUL, negated, other))
 
     def _div(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        number = self.value(b)
+        number = self._values[b]
         if number is not None and number != 0 and math.isfinite(number):
             reciprocal = 1.0 / number
             if _is_power_of_two(number) and math.isfinite(reciprocal) and reciprocal != 0:
@@ -218,7 +230,7 @@ class TapeBuilder:
         return self.apply(kind, minus_a) if minus_a >= 0 else None
 
     def _pow(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        exponent = self.value(b)
+        exponent = self._values[b]
         if exponent is None:
             return None
         if exponent == 0.5:
@@ -244,7 +256,7 @@ class TapeBuilder:
     def _select(self, _: Kind, c: int, x: int, y: int) -> int | None:
         if x == y:
             return x
-        condition = self.value(c)
+        condition = self._values[c]
         if condition is not None:
             return x if condition != 0 else y
         kind, inner, _b, _c = self.instructions[c]
@@ -265,7 +277,7 @@ class TapeBuilder:
         live[results] = True
         for number in range(len(self.instructions) - 1, -1, -1):
             kind, a, b, c = self.instructions[number]
-            if live[number] and kind > Kind.CONSTANT:
+            if live[number] and kind > _CONSTANT:
                 live[a] = True
                 if b >= 0:
                     live[b] = True

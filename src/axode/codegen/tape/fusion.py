@@ -25,7 +25,7 @@ from axode.codegen.lowering.program import (
     WriteRow,
 )
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.operations import ARITY, Kind
+from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Port, Tape
 
 
@@ -187,12 +187,12 @@ def _one(group: _Group, wanted: _Readers) -> Evaluate:
 def replay(builder: TapeBuilder, tape: Tape, arguments: list[list[int]]) -> list[int]:
     """A tape's operations again on other values; gives its results."""
     numbers: list[int] = []
-    for kind, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
+    for kind, (a, b, c) in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
         if kind == Kind.INPUT:
-            numbers.append(arguments[row[0]][row[1]])
+            numbers.append(arguments[a][b])
         elif kind == Kind.CONSTANT:
-            numbers.append(builder.constant(float(tape.constants[row[0]])))
+            numbers.append(builder.constant(float(tape.constants[a])))
         else:
-            operands = [numbers[i] for i in row[: ARITY[Kind(kind)]]]
-            numbers.append(builder.apply(Kind(kind), *operands))
+            second, third = (numbers[b] if b >= 0 else b), (numbers[c] if c >= 0 else c)
+            numbers.append(builder.apply(kind, numbers[a], second, third))
     return [numbers[i] for i in tape.results.tolist()]
