@@ -59,6 +59,7 @@ MOST_OPERATIONS = 4000  # of a part whose exact form is sought
 MOST_WRITTEN = 40  # terms of an entry that can be read
 AGREED = 1e-9  # relative, of exact fractions and what was computed
 ONE = Product(Fraction(1), ())
+Verticals = list[tuple[str, tuple[int, int, int, int]]]
 
 
 def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
@@ -132,11 +133,15 @@ def exact_part(equations: Equations, part: str) -> ExactPart | None:
 
     They are compared with the part as it is computed, at a random state.
     """
-    tape = _tape(equations, [part])
+    return exact_fractions(_tape(equations, [part]), unit_quaternions(equations))
+
+
+def exact_fractions(tape: Tape, verticals: Verticals) -> ExactPart | None:
+    """Find exact fractions for the first output of a tape, as `exact_part` does."""
     if tape.n_operations > MOST_OPERATIONS:
         return None
     try:
-        exact = ExactTape(tape, _verticals(equations))
+        exact = ExactTape(tape, verticals)
     except (TooLong, ModuleNotFoundError):
         return None
     if any(len(value.above) + len(value.below) > MOST_WRITTEN for value in exact.results):
@@ -147,7 +152,7 @@ def exact_part(equations: Equations, part: str) -> ExactPart | None:
     return ExactPart(exact, FractionLayout(exact), (rows, columns))
 
 
-def _verticals(equations: Equations) -> list[tuple[str, tuple[int, int, int, int]]]:
+def unit_quaternions(equations: Equations) -> Verticals:
     """Quaternions of bodies that turn freely against the ground, by the name of their joint."""
     names = equations.coordinates
     places = [k for k, name in enumerate(names) if name.endswith(".qw")]
@@ -175,6 +180,10 @@ def _agrees(tape: Tape, exact: ExactTape) -> bool:
 def _exact_lines(part: str, found: ExactPart, names: Typeset) -> list[str]:
     """Lines of one part, as a matrix if that is short, else entry by entry."""
     symbol, symmetric = PARTS[part][0], part in SYMMETRIC
+    return _fraction_lines(symbol, found, names, symmetric=symmetric)
+
+
+def _fraction_lines(symbol: str, found: ExactPart, names: Typeset, *, symmetric: bool) -> list[str]:
     bare = symbol.strip("()")
     writer = LatexWriter(found.exact, found.layout, names.vectors, names.vertical)
     results = found.exact.results
@@ -225,6 +234,34 @@ def _entry_lines(
             equal.setdefault(text, []).append(f"{symbol}_{{{place}}}")
     lines = [f"{' = '.join(entries)} &= {text}" for text, entries in equal.items()]
     return lines + _remark(symbol, "0" in written, symmetric=symmetric)
+
+
+@dataclass(frozen=True)
+class WrittenMatrix:
+    """One matrix in LaTeX.
+
+    Attributes:
+        lines: Lines of an `aligned` environment, what they are named for included.
+        exact: What they were written from, if exact fractions are the shorter form.
+    """
+
+    lines: tuple[str, ...]
+    exact: ExactPart | None
+
+
+def write_matrix(
+    symbol: str, tape: Tape, verticals: Verticals, names: Typeset, *, symmetric: bool = False
+) -> WrittenMatrix:
+    """Write the first output of a tape by exact fractions or as it is computed: the shorter."""
+    writer = _Writer(tape, names)
+    computed = [*writer.part(0, symbol, symmetric=symmetric), *writer.definitions()]
+    found = exact_fractions(tape, verticals)
+    if found is not None:
+        lines = _fraction_lines(symbol, found, names, symmetric=symmetric)
+        lines += _vertical_lines(found, names)
+        if sum(map(len, lines)) <= sum(map(len, computed)):
+            return WrittenMatrix(tuple(lines), found)
+    return WrittenMatrix(tuple(computed), None)
 
 
 def to_sympy(equations: Equations) -> SympyModel:

@@ -104,15 +104,19 @@ class Typeset:
         return self.q, self.nu, self.u, (self.time,), self.p
 
 
-def typeset_names(equations: Equations) -> Typeset:
+def typeset_names(equations: Equations, *, all_speeds: bool = False) -> Typeset:
     """LaTeX for the names of a model: short where that is clear, in full where it is not.
 
     Vectors and matrices of the theory are bold, so that every letter is free for the user.
+
+    Args:
+        equations: The model.
+        all_speeds: Whether all joint speeds take the place of the independent ones.
     """
     units = _units(equations)
     groups = (
         equations.coordinates,
-        equations.independent,
+        equations.speeds if all_speeds else equations.independent,
         equations.inputs,
         tuple(equations.parameters),
     )
