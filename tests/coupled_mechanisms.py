@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import axode as ax
 
 
@@ -61,7 +63,12 @@ def coupled_tree() -> ax.Mechanism:
             rotation=(0.3, 0.1 * i, -0.2),
         )
     bot.add_gear("gear", "hinge", "bolt", ratio, offset=0.2)
-    bot.add_coupling("three", {"tube.slide": 1.0, "cross.first": 0.3, "slide": -0.7}, offset=0.05)
+    bot.add_coupling(
+        "three",
+        {"tube.slide": 1.0, "cross.first": 0.3, "slide": -0.7},
+        offset=0.05,
+        function=lambda q: 0.1 * np.sin(q["cross.second"] * ratio) * q["base.x"] + q["slide"] ** 2,
+    )
     bot.add_coupling("led", {"tube.angle": 1.0, "base.x": 2.0, "base.yaw": -0.5})
     bot.add_coupling("speeds", {"ball.wz": 0.4, "base.surge": 1.0, "hinge": 0.1})
     bot.add_motor("hinge", "hinge")
@@ -86,6 +93,17 @@ def geared_five_bar() -> ax.Mechanism:
     bot.add_gear("cranks", "ja", "jc", 1.0, offset=-3.1)
     bot.add_motor("crank", "ja")
     bot.set_home(ja=-1.9, jb=0.9, jc=-1.2, jd=-0.9)
+    return bot
+
+
+def cam_five_bar() -> ax.Mechanism:
+    """The geared five-bar with gears that are not round, and a cam that lifts a follower."""
+    bot = geared_five_bar()
+    bot.name, bot.couplings[:] = "cam five-bar", []
+    bot.add_coupling("cranks", {"ja": 1.0, "jc": 1.0}, offset=-3.1, function="0.15 * cos(2 * jc)")
+    bot.add_body("follower", mass=0.4, com=(0.01, 0.0, 0.03), inertia=(1e-3, 1e-3, 1e-3))
+    bot.add_joint("lift", ax.Prismatic("z"), parent="a", child="follower", at=(0.1, 0, 0.1))
+    bot.add_cam("groove", "lift", "jd", lambda angle: 0.05 * np.exp(np.sin(angle)))
     return bot
 
 

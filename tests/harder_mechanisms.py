@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def home_of(bot: ax.Mechanism) -> dict[str, float]:
 
 
 def couple(bot: ax.Mechanism, rng: Rng) -> str:
-    """A gear, a belt, a differential, or a relation of coordinates or of speeds."""
+    """A gear, a belt, a differential, or a relation of coordinates, linear or not, or of speeds."""
     moving = [c for c in tree_order(bot) if c.joint.dof == 1]
     if len(moving) < 2:
         return ""
@@ -43,7 +44,7 @@ def couple(bot: ax.Mechanism, rng: Rng) -> str:
     a, *others = (home[c.coordinates[0]] for c in chosen)
     ratio = float(rng.uniform(0.3, 3.0) * rng.choice([-1.0, 1.0]))
     turning = all(isinstance(c.joint, ax.Revolute) for c in chosen)
-    kind = str(rng.choice(["gear", "belt", "differential", "positions", "speeds"]))
+    kind = str(rng.choice(["gear", "belt", "differential", "positions", "speeds", "function"]))
     if kind == "gear" and turning:
         bot.add_gear("gear", *names[:2], ratio, offset=a + ratio * others[0])
     elif kind == "belt" and turning:
@@ -53,6 +54,16 @@ def couple(bot: ax.Mechanism, rng: Rng) -> str:
     elif kind == "speeds":
         speeds = [c.speeds[0] for c in chosen]
         bot.add_coupling("speeds", dict(zip(speeds, (1.0, ratio, 0.4), strict=False)))
+    elif kind == "function":
+        last = names[-1]
+        by = float(rng.uniform(0.1, 0.6))
+        offset = a - by * math.sin(ratio * others[-1]) * (1.0 + others[0])
+        bot.add_coupling(
+            "function",
+            {names[0]: 1.0},
+            offset=offset,
+            function=lambda q: by * np.sin(ratio * q[last]) * (1.0 + q[names[1]]),
+        )
     else:
         terms = dict(zip(names, (1.0, ratio, 0.4), strict=False))
         offset = sum(x * y for x, y in zip(terms.values(), (a, *others), strict=True))

@@ -15,7 +15,7 @@ import numpy as np
 import axode as ax
 from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.topology import tree_order
-from coupled_mechanisms import coupled_tree, differential_car, geared_five_bar
+from coupled_mechanisms import cam_five_bar, coupled_tree, differential_car, geared_five_bar
 from kinematics_by_hand import joint_motion, numbers, pose, poses_by_hand
 
 Rng = np.random.Generator
@@ -962,6 +962,7 @@ NAMED: dict[str, Build] = {
     "double_spin": double_spin,
     "coupled_tree": coupled_tree,
     "geared_five_bar": geared_five_bar,
+    "cam_five_bar": cam_five_bar,
     "differential_car": differential_car,
 }
 

@@ -23,6 +23,7 @@ from variants import further
 LOW = 1.9  # angle of the delta's arms near where it hangs [rad]
 KNOWN = {
     "unicycle": Known(2, 3, 2, 0, 4, 4, "fully actuated", 2, {"phi_dot": 3.0, "w": 0.4}),
+    "cam_follower": Known(1, 1, 1, 0, 1, 1, "fully actuated", 1, {"theta_dot": 20.0}),
     "differential_drive": Known(
         2, 6, 3, 0, 5, 4, "fully actuated", 2, {"phi_R_dot": 5.0, "phi_L_dot": 2.0}
     ),

@@ -9,7 +9,7 @@ from axode.symbolic.constraints.twist_constraints import TwistConstraints
 from laws.cases import ROUNDING, agree, case_of
 from random_mechanisms import MECHANISMS
 
-COUPLED = ("coupled_tree", "geared_five_bar", "differential_car")
+COUPLED = ("cam_five_bar", "coupled_tree", "geared_five_bar", "differential_car")
 
 
 @pytest.mark.parametrize("name", [n for n in MECHANISMS if n not in COUPLED])

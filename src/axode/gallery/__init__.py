@@ -34,6 +34,7 @@ NAMES: dict[str, str] = {
     "chaplygin_sleigh": "a body on a knife edge",
     "snakeboard": "two steered wheelsets and a twisting rotor",
     "ballbot": "a body that balances on a ball",
+    "cam_follower": "an eccentric cam that lifts a follower",
     "five_bar": "two cranks that move a point in a plane",
     "mecanum_rover": "four Mecanum wheels along a body",
     "tricycle": "a steered and driven wheel in front of two",

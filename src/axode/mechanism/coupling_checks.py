@@ -12,6 +12,7 @@ from axode.mechanism.topology import (
     coordinate_names,
     coupled_by,
     not_in_tree,
+    parameters_of,
     quaternion_components,
     speed_names,
 )
@@ -22,7 +23,7 @@ def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
     """Numbers that no coupling can have."""
     for coupling in mechanism.couplings:
         name = coupling.name
-        if len(coupling.terms) < 2:
+        if len(coupling.terms) + len(coupling.arguments) < 2 or not coupling.terms:
             yield Fault("coupling", name, "terms", _too_few(coupling))
         for joint, coefficient in coupling.terms:
             value = numeric(coefficient)
@@ -34,6 +35,8 @@ def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
 
 
 def _too_few(coupling: Coupling) -> str:
+    if coupling.arguments and not coupling.terms:
+        return "has a function and no term that follows it; give the joint that does"
     remedy = "add the others, or hold a single joint with prescribe"
     return f"a coupling relates at least two joints, got {len(coupling.terms)}; {remedy}"
 
@@ -58,6 +61,26 @@ def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
                     yield Fault("coupling", coupling.name, field, message)
                 meant[motion] = joint
         yield from _offset_of_speeds(mechanism, coupling)
+        for name in coupling.arguments:
+            message = _argument_fault(mechanism, name, components)
+            if message:
+                yield Fault("coupling", coupling.name, "function", message)
+
+
+def _argument_fault(mechanism: Mechanism, name: str, components: set[str]) -> str:
+    """What keeps a name from being an argument of a function; empty if nothing does."""
+    coordinate, speed = coupled_by(mechanism, name)
+    if name in parameters_of(mechanism):
+        return f"'{name}' is a joint and a parameter; rename one of them"
+    if coordinate in components:
+        return _quaternion(mechanism, name)
+    if speed is not None:
+        known = ", ".join(coordinate_names(mechanism))
+        return f"'{name}' is a speed, and a function takes coordinates: {known}"
+    if coordinate is None:
+        known = ", ".join(parameters_of(mechanism)) or "none yet"
+        return f"{not_in_tree(mechanism, name, 'coordinate')} Parameters: {known}."
+    return ""
 
 
 def _unknown(mechanism: Mechanism, name: str) -> str:
@@ -90,11 +113,12 @@ def _quaternion(mechanism: Mechanism, name: str) -> str:
 
 def _offset_of_speeds(mechanism: Mechanism, coupling: Coupling) -> Iterator[Fault]:
     speeds = [name for name, _ in coupling.terms if coupled_by(mechanism, name)[1]]
-    if speeds and numeric(coupling.offset) != 0.0:
+    given = {"offset": numeric(coupling.offset) != 0.0, "function": coupling.arguments}
+    for field in (field for field in given if given[field] and speeds):
         yield Fault(
             "coupling",
             coupling.name,
-            "offset",
-            f"'{speeds[0]}' is a speed, so that the terms relate speeds and have no offset; name "
-            "coordinates instead, or leave the offset out",
+            field,
+            f"'{speeds[0]}' is a speed, so that the terms relate speeds and have no {field}; name "
+            f"coordinates instead, or leave the {field} out",
         )

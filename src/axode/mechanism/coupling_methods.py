@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.parts import Connection, as_name, convert, joint_name
-from axode.mechanism.values.expressions import Scalar, as_scalar
+from axode.mechanism.values.expressions import (
+    Coordinate,
+    Expression,
+    JointNames,
+    Scalar,
+    as_scalar,
+    parse_scalar,
+)
 from axode.mechanism.values.geometry import minus
 
 JointLike = str | Connection | Body
@@ -22,9 +29,14 @@ class CouplingMethods:
     couplings: list[Coupling]
 
     def add_coupling(
-        self, name: str, terms: Mapping[Any, Any] | Sequence[tuple[Any, Any]], *, offset: Any = 0.0
+        self,
+        name: str,
+        terms: Mapping[Any, Any] | Sequence[tuple[Any, Any]],
+        *,
+        offset: Any = 0.0,
+        function: Callable[[Any], Any] | Scalar | str = 0.0,
     ) -> Coupling:
-        """Couple joints by a linear relation: coefficients times coordinates add to `offset`.
+        """Couple joints: coefficients times coordinates add to `offset` and a function of others.
 
         Terms that name coordinates (or joints that have one) relate positions, and so speeds. If
         one term names a speed, such as `base.surge` or `left.rate`, the relation is one of speeds:
@@ -37,13 +49,65 @@ class CouplingMethods:
                 The first term sets the unit: the sum, the offset and the multiplier are in [rad]
                 and [N m] if it turns, in [m] and [N] if it slides.
             offset: What the terms add to [unit of the first term].
+            function: A function of coordinates that is added to the offset, for relations that are
+                not linear: text such as "e * sin(cam)" of joints and the mechanism's parameters,
+                or a function that is called once with their symbols by name,
+                `lambda q: e * np.sin(q["cam"])`. Value and slope must not jump.
         """
         owner = f"coupling '{as_name('coupling', name)}'"
         coupling = Coupling(
-            name, self._terms(owner, terms), convert(owner, "offset", as_scalar, offset)
+            name,
+            self._terms(owner, terms),
+            convert(owner, "offset", as_scalar, offset),
+            self._function(owner, "function", function, JointNames()),
         )
         self.couplings.append(coupling)
         return coupling
+
+    def add_cam(
+        self,
+        name: str,
+        follower: JointLike,
+        cam: JointLike,
+        profile: Callable[[Any], Any] | Scalar | str,
+        *,
+        offset: Any = 0.0,
+    ) -> Coupling:
+        """Let a cam move its follower: follower = profile(cam) + offset.
+
+        The follower stays on the cam whichever way it is pushed, as in a groove; the multiplier
+        tells where a spring would have to hold it there.
+
+        Args:
+            name: Unique among the couplings; its multiplier is the force or torque on the follower.
+            follower: The joint of the follower, which slides or swings.
+            cam: The joint of the cam.
+            profile: Position of the follower by the cam's angle: a function written with
+                `numpy.sin` and the like, called once with a symbol, or a formula, also as text
+                such as "e * sin(cam)". Value and slope must not jump.
+            offset: Added to the profile [unit of the follower].
+        """
+        owner = f"coupling '{as_name('coupling', name)}'"
+        angle = Coordinate(joint_name(owner, cam, self.connections))
+        function = self._function(owner, "profile", profile, angle)
+        return self.add_coupling(name, [(follower, 1.0)], offset=offset, function=function)
+
+    def _function(self, owner: str, what: str, function: Any, symbols: Any) -> Scalar:
+        """A function of coordinates as a formula: text is read, a callable is called once."""
+        from axode.mechanism.topology import parameters_of
+
+        mechanism: Any = self
+        try:
+            if isinstance(function, str):
+                return parse_scalar(function, JointNames(parameters_of(mechanism)))
+            if callable(function) and not isinstance(function, Expression):
+                function = function(symbols)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgument(f"{owner}, {what}: {error}") from None
+        except AttributeError as error:
+            message = f'{owner}, {what}: {error}; coordinates are read as q["cam"]'
+            raise InvalidArgument(message) from None
+        return convert(owner, what, as_scalar, function)
 
     def _terms(self, owner: str, terms: Any) -> tuple[tuple[str, Scalar], ...]:
         pairs = list(terms.items()) if isinstance(terms, Mapping) else terms

@@ -298,4 +298,9 @@ _JET_FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def motion_at(motion: Expression | float, parameters: Mapping[str, Any], t: float) -> Jet:
     """A function of time and its two derivatives at one instant."""
-    return _jet(evaluate(motion, {**parameters, "t": Jet(t, 1.0)}, _JET_FUNCTIONS))
+    return jet_of(motion, {**parameters, "t": Jet(t, 1.0)})
+
+
+def jet_of(formula: Expression | float, values: Mapping[str, Any]) -> Jet:
+    """A formula and its two derivatives, given those of what it depends on."""
+    return _jet(evaluate(formula, values, _JET_FUNCTIONS))

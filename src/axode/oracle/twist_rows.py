@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from axode.errors import InvalidArgument
+from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.wheels import Contact, Mecanum
 from axode.mechanism.topology import coordinate_of
+from axode.mechanism.values.expressions import Coordinate
 from axode.oracle.joint_motions import Placed, held_directions, rate_matrix, speed_directions
 from axode.oracle.machine import BodyFrames, Machine
 from axode.oracle.numbers import (
@@ -23,6 +25,7 @@ from axode.oracle.numbers import (
     cross,
     direction,
     dot,
+    jet_of,
     matvec,
     motion_at,
     numbers,
@@ -167,14 +170,24 @@ def wheel_directions(
 def _relations(machine: Machine, q: Array, t: float) -> Iterator[tuple[str, dict[int, Array], Jet]]:
     """Linear relations between joint speeds: name, weights by speed, and the motion they follow.
 
-    Couplings add coefficients times rates to zero; a prescribed coordinate has a rate given.
+    Couplings add coefficients times rates to zero, less the rate of their function; a prescribed
+    coordinate has a rate given.
     """
     for coupling in machine.mechanism.couplings:
         total: dict[int, Array] = {}
         for name, coefficient in coupling.terms:
             for j, weight in _rate_of(machine, q, name).items():
                 total[j] = total.get(j, np.asarray(0.0)) + machine.value(coefficient) * weight
-        yield f"{coupling.name}.coupling", total, Jet(0.0)
+        along = {name: _place_of(machine, name) for name in coupling.arguments}
+        bend = Jet(0.0)
+        for name in along:
+            slope = _function_along(machine, coupling, q, {name: 1.0}).d
+            for j, weight in _rate_of(machine, q, name).items():
+                total[j] = total.get(j, np.asarray(0.0)) - slope * weight
+        if along and np.iscomplexobj(q):
+            rates = {name: float(rate(q[k])) for name, k in along.items()}
+            bend = Jet(0.0, 0.0, _function_along(machine, coupling, q, rates).dd)
+        yield f"{coupling.name}.coupling", total, bend
     for prescribed in machine.mechanism.prescribed:
         weights = _rate_of(machine, q, prescribed.coordinate)
         try:
@@ -185,6 +198,19 @@ def _relations(machine: Machine, q: Array, t: float) -> Iterator[tuple[str, dict
                 f"zero at t = {t:.6g} s; keep what it divides by away from zero"
             ) from None
         yield f"{prescribed.coordinate}.prescribed", weights, motion
+
+
+def _function_along(machine: Machine, coupling: Coupling, q: Array, rates: dict[str, float]) -> Jet:
+    """A coupling's function and its derivatives, coordinates moving at constant rates."""
+    values = {
+        str(Coordinate(name)): Jet(float(q[_place_of(machine, name)].real), rates.get(name, 0.0))
+        for name in coupling.arguments
+    }
+    return jet_of(coupling.function, {**machine.parameters, **values})
+
+
+def _place_of(machine: Machine, name: str) -> int:
+    return machine.coordinates.index(str(coordinate_of(machine.mechanism, name)))
 
 
 def _rate_of(machine: Machine, q: Array, name: str) -> dict[int, Array]:

@@ -31,6 +31,7 @@ from axode.symbolic.constraints.rows import (
     matrix_of,
     prescribed_rows,
 )
+from axode.symbolic.constraints.smoothness import check_couplings
 from axode.symbolic.tree.generalized_forces import AppliedForces, applied_forces
 from axode.symbolic.tree.inertia import link_inertias, link_spreads, regrouped, without_spin
 from axode.symbolic.tree.kinematics import Tree, build_tree
@@ -222,7 +223,9 @@ def build_open_system(mechanism: Mechanism) -> OpenSystem:
     p = ca.vertcat(*symbols.values()) if symbols else SX.zeros(0)
     defaults = np.array([parameter.default for parameter in parameters.values()])
     tree = build_tree(mechanism, {**symbols, "t": t}, t, p)
-    return OpenSystem(tree, _all_rows(tree), applied_forces(tree), defaults, tuple(parameters))
+    return OpenSystem(
+        tree, _all_rows(tree, defaults), applied_forces(tree), defaults, tuple(parameters)
+    )
 
 
 def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> System:
@@ -279,7 +282,7 @@ def add_motors(system: System, motors: Mapping[str, str]) -> System:
     return replace(system, mechanism=mechanism, tree=tree, forces=applied_forces(tree))
 
 
-def _all_rows(tree: Tree) -> list[Row]:
+def _all_rows(tree: Tree, defaults: np.ndarray) -> list[Row]:
     motion = tree.motion(tree.v, None, gravity=False)
     _, u = tree.velocities(tree.v)
     rows: list[Row] = []
@@ -287,6 +290,7 @@ def _all_rows(tree: Tree) -> list[Row]:
         rows += loop_rows(tree, loop, motion, u)
     for contact in tree.mechanism.contacts:
         rows += contact_rows(tree, contact, motion, u)
+    check_couplings(tree, defaults)
     rows += coupling_rows(tree)
     rows += prescribed_rows(tree)
     return rows

@@ -59,7 +59,7 @@ def hold_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
     for parts in acting:
         parts[:] = [part for part in parts if part.coordinate not in meant]
     mechanism.couplings[:] = [
-        c for c in mechanism.couplings if not all(joint in meant for joint, _ in c.terms)
+        c for c in mechanism.couplings if not all(joint in meant for joint in c.joints)
     ]
     for connection in held.values():
         for coordinate in connection.coordinates:
@@ -91,9 +91,8 @@ def _half_held(mechanism: Mechanism, meant: dict[str, str]) -> list[str]:
     """Report couplings between joints that are held and joints that are not."""
     wrong = []
     for coupling in mechanism.couplings:
-        joints = [joint for joint, _ in coupling.terms]
-        still = [joint for joint in joints if joint in meant]
-        free = [joint for joint in joints if joint not in meant]
+        still = [joint for joint in coupling.joints if joint in meant]
+        free = [joint for joint in coupling.joints if joint not in meant]
         if still and free:
             wrong.append(
                 f"'{meant[still[0]]}' is held, and coupling '{coupling.name}' relates it to "

@@ -317,7 +317,7 @@ class _Shaping:
         """Lines from the first joint of a coupling to the others, where these have places."""
         joints = [
             connection
-            for name, _ in coupling.terms
+            for name in coupling.joints
             for connection in self.mechanism.connections
             if name in (connection.name, *connection.coordinates, *connection.speeds)
             and not connection.joint.carries_base

@@ -8,6 +8,7 @@ back, so that `Parameter("l", 0.4) / 2` survives a file unchanged.
 from __future__ import annotations
 
 import ast
+import json
 import keyword
 import math
 import unicodedata
@@ -195,7 +196,32 @@ class Time(Expression):
         return TIME
 
 
+@dataclass(frozen=True, slots=True)
+class Coordinate(Expression):
+    """A coordinate of a joint, or a joint that has one: an argument of a coupling's function."""
+
+    name: str
+
+    def __str__(self) -> str:
+        parts, read = self.name.split("."), unicodedata.normalize("NFKC", self.name)
+        if self.name in _RESERVED or read != self.name or any(map(keyword.iskeyword, parts)):
+            parts = [""]
+        plain = all(map(str.isidentifier, parts))
+        return self.name if plain else f"q[{json.dumps(self.name, ensure_ascii=False)}]"
+
+
+_RESERVED = (TIME, *CONSTANTS, *NAMES)
 Scalar: TypeAlias = "float | Expression"
+
+
+class JointNames(dict[str, Expression]):
+    """Names of formulas in which whatever is no parameter means a joint or its coordinate."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name not in _RESERVED
+
+    def __missing__(self, name: str) -> Coordinate:
+        return Coordinate(name)
 
 
 def _function(name: str) -> Callable[..., Scalar]:
@@ -291,8 +317,8 @@ def evaluate(
 
     Args:
         scalar: The formula, or a number.
-        values: Values of all parameters by name, and of time as "t": numbers, or any symbols
-            that have the operators of Python.
+        values: Values of all parameters by name, of coordinates as they are written, and of time
+            as "t": numbers, or any symbols that have the operators of Python.
         functions: What the names of `FUNCTIONS` do to such symbols.
     """
     if not isinstance(scalar, Expression):
@@ -301,6 +327,8 @@ def evaluate(
         return values[scalar.name]
     if isinstance(scalar, Time):
         return values[TIME]
+    if isinstance(scalar, Coordinate):
+        return values[str(scalar)]
     assert isinstance(scalar, Operation)
     x = [evaluate(operand, values, functions) for operand in scalar.operands]
 
@@ -365,6 +393,14 @@ def parameters_in(scalar: Scalar) -> Iterator[Parameter]:
             yield from parameters_in(operand)
 
 
+def coordinates_in(scalar: Scalar) -> tuple[str, ...]:
+    """Names of the coordinates and joints that a formula mentions, each once."""
+    if isinstance(scalar, Coordinate):
+        return (scalar.name,)
+    inner = map(coordinates_in, scalar.operands) if isinstance(scalar, Operation) else ()
+    return tuple(dict.fromkeys(name for names in inner for name in names))
+
+
 def depends_on_time(scalar: Scalar) -> bool:
     """Return whether the formula mentions time."""
     if isinstance(scalar, Operation):
@@ -393,7 +429,7 @@ def format_scalar(scalar: Scalar, outer: int = 0) -> str:
     return f"({text})" if level < outer else text
 
 
-def parse_scalar(text: str, parameters: Mapping[str, Parameter]) -> Scalar:
+def parse_scalar(text: str, parameters: Mapping[str, Expression]) -> Scalar:
     """Read a formula such as "l / 2 + 0.1" or "0.3 * sin(2 * pi * t)"; never executes it.
 
     Raises:
@@ -414,7 +450,7 @@ def parse_scalar(text: str, parameters: Mapping[str, Parameter]) -> Scalar:
         raise ValueError(f"'{start}' is not a formula") from None
 
 
-def _parse_node(node: ast.expr, text: str, parameters: Mapping[str, Parameter]) -> Scalar:
+def _parse_node(node: ast.expr, text: str, parameters: Mapping[str, Expression]) -> Scalar:
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return float(number) if abs(number) < 1e308 else float(ast.unparse(node))
@@ -424,6 +460,12 @@ def _parse_node(node: ast.expr, text: str, parameters: Mapping[str, Parameter]) 
             return CONSTANTS[name]
         case ast.Name(id="t"):
             return Time()
+        case ast.Attribute() if (name := ast.unparse(node)) in parameters:
+            return parameters[name]
+        case ast.Subscript(value=ast.Name(id="q"), slice=ast.Constant(value=str(name))) if (
+            isinstance(parameters, JointNames)
+        ):
+            return Coordinate(name)
         case ast.Name(id=name):
             known = [*parameters, *CONSTANTS, TIME]
             hint = suggest("name", name, known)
@@ -464,7 +506,7 @@ def _parsed(
     operands: Sequence[ast.expr],
     node: ast.expr,
     text: str,
-    parameters: Mapping[str, Parameter],
+    parameters: Mapping[str, Expression],
 ) -> Scalar:
     """Return an operation that was read; on numbers alone, its value, which has to exist."""
     operation = Operation(kind, tuple(_parse_node(x, text, parameters) for x in operands))

@@ -67,5 +67,6 @@ def _cause(row: str, wanted: Mapping[str, Array], run: int) -> str:
     if row in wanted:
         return f"what {row} = {wanted[row][run]:.4g} needs: leave one of them out"
     if row.endswith(COUPLING):
-        return f"what the coupling '{row.removesuffix(COUPLING)}' allows: leave one of them out"
+        name = row.removesuffix(COUPLING)
+        return f"what the coupling '{name}' allows near home: leave one of them out"
     return f"where {row.removesuffix(TOUCH)} touches the ground"

@@ -120,7 +120,7 @@ def _parts_on_joints(mechanism: Mechanism) -> list[tuple[str, ...]]:
     single: list[Any] = [*mechanism.drives, *mechanism.dampers, *mechanism.springs]
     return [
         *((part.coordinate,) for part in [*single, *mechanism.prescribed]),
-        *(tuple(name for name, _ in part.terms) for part in mechanism.couplings),
+        *(part.joints for part in mechanism.couplings),
     ]
 
 

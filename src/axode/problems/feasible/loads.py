@@ -312,7 +312,7 @@ def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
                 freed[connection.name] = connection.coordinates[2]
                 free.connections[k] = floating
     bound = [*(s.coordinate for s in free.springs), *(p.coordinate for p in free.prescribed)]
-    bound += [name for coupling in free.couplings for name, _ in coupling.terms]
+    bound += [name for coupling in free.couplings for name in coupling.joints]
     for name in bound:
         if name in freed.values():
             raise NotApplicable(

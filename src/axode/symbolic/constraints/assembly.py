@@ -106,19 +106,20 @@ class Assembly:
         rows = [k for k, row in enumerate(self.rows) if row.kind == "coupling"]
         if not rows:
             return q
-        r, J = self.residual(q), self.jacobian(q)
-        q, offset = q.copy(), J[rows] @ q - r[rows]  # linear in q
+        q = q.copy()
         couplings = {f"{c.name}.coupling": c for c in self.tree.mechanism.couplings}
         for _ in rows:  # as often as one coupling may wait for another
-            before = q.copy()
+            before, J = q.copy(), self.jacobian(q)
+            offset = J[rows] @ q - self.residual(q)[rows]
             for k, row in enumerate(rows):
                 names = [
                     coupled_by(self.tree.mechanism, joint)[0]
-                    for joint, _ in couplings[self.rows[row].name].terms
+                    for joint in couplings[self.rows[row].name].joints
                 ]
                 free = [n for n in names if n not in self.tree.mechanism.home_coordinates]
-                if free:
-                    j = self.tree.coordinate_names.index(str(free[0]))
+                places = map(self.tree.coordinate_names.index, map(str, free))
+                j = next((j for j in places if J[row, j]), None)  # a cam may dwell
+                if j is not None:
                     q[j] += (offset[k] - J[row] @ q) / J[row, j]
             if np.array_equal(before, q):
                 break

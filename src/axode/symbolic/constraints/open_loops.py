@@ -45,6 +45,8 @@ def not_closed(assembly: Assembly, q: np.ndarray) -> LoopNotClosed:
             f"The wheel's lowest point stays {side} the ground: put its centre one radius "
             "above it, or let the base move up and down."
         )
+    elif row.kind == "coupling" and np.isnan(residual[worst]):
+        remedy = "Its function has no value there: set_home where it has one."
     elif row.kind == "coupling":
         remedy = (
             "The offsets of the couplings, or those and the loops, contradict each other: give "

@@ -18,7 +18,8 @@ import casadi as ca
 
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Prescribed
-from axode.mechanism.topology import coupled_by
+from axode.mechanism.topology import coordinate_of, coupled_by
+from axode.mechanism.values.expressions import Coordinate
 from axode.symbolic.algebra.formula_symbols import right_continuous
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.tree.frames import ROOT, symbolic_scalar
@@ -226,7 +227,7 @@ def _prescribed_row(tree: Tree, prescribed: Prescribed) -> Row:
     N_k = tree.N[k, :]
     bias = ca.jtimes(N_k @ tree.v, tree.q, tree.q_dot) - ca.jacobian(rate, tree.t)  # (C8)
     entries = {j: N_k[j] for j in range(N_k.shape[1]) if not N_k[j].is_zero()}
-    unit = _unit_of(tree, prescribed.coordinate)
+    unit = unit_of(tree, prescribed.coordinate)
     return Row(
         f"{prescribed.coordinate}.prescribed",
         prescribed.coordinate,
@@ -240,12 +241,18 @@ def _prescribed_row(tree: Tree, prescribed: Prescribed) -> Row:
 
 
 def coupling_rows(tree: Tree) -> Iterator[Row]:
-    r"""Rows of couplings: gears, belts, differentials and whatever else is linear in the joints.
+    r"""Rows of couplings: gears, belts, differentials, cams and whatever else relates joints.
 
     .. math:: \sum_k c_k q_k = o, \qquad \sum_k c_k e_k^T N v = 0, \qquad
               \sum_k c_k (e_k^T N \dot v + e_k^T \dot N v) = 0                     \tag{C10}
 
-    A term that names a speed puts that speed for :math:`e_k^T N v`, and no position is left.
+    A term that names a speed puts that speed for :math:`e_k^T N v`, and no position is left. With
+    a function of coordinates, :math:`\sum_k c_k q_k = o + f(q)`, the coefficients are those of
+    its slopes, too, and its bend is felt:
+
+    .. math:: (c - \nabla f)^T N v = 0, \qquad
+              (c - \nabla f)^T (N \dot v + \dot N v)
+              = \dot q^T \frac{\partial^2 f}{\partial q^2} \dot q                   \tag{C13}
     """
     for coupling in tree.mechanism.couplings:
         yield _coupling_row(tree, coupling)
@@ -253,8 +260,9 @@ def coupling_rows(tree: Tree) -> Iterator[Row]:
 
 def _coupling_row(tree: Tree, coupling: Coupling) -> Row:
     found = [coupled_by(tree.mechanism, name) for name, _ in coupling.terms]
-    residual = -symbolic_scalar(coupling.offset, tree.values)
-    A = SX(1, tree.v.shape[0])
+    function = coupling_function(tree, coupling)
+    residual = -symbolic_scalar(coupling.offset, tree.values) - function
+    A = -ca.jacobian(function, tree.q) @ tree.N  # (C13)
     for (coordinate, speed), (_, coefficient) in zip(found, coupling.terms, strict=True):
         c = symbolic_scalar(coefficient, tree.values)
         if coordinate is not None:
@@ -268,7 +276,7 @@ def _coupling_row(tree: Tree, coupling: Coupling) -> Row:
     moving = not all(x.is_constant() for x in entries.values())
     bias = ca.jtimes(A @ tree.v, tree.q, tree.q_dot) if moving else SX(0)  # (C10)
     positions = all(coordinate is not None for coordinate, _ in found)
-    unit = _unit_of(tree, found[0][0] or found[0][1] or "")
+    unit = unit_of(tree, found[0][0] or found[0][1] or "")
     return Row(
         f"{coupling.name}.coupling",
         f"{coupling.name}.coupling",
@@ -280,7 +288,17 @@ def _coupling_row(tree: Tree, coupling: Coupling) -> Row:
     )
 
 
-def _unit_of(tree: Tree, name: str) -> str:
+def coupling_function(tree: Tree, coupling: Coupling) -> SX:
+    """The function of coordinates that a coupling adds to its offset."""
+    coordinates = {
+        str(Coordinate(name)): tree.q[tree.coordinate_names.index(coordinate)]
+        for name in coupling.arguments
+        if (coordinate := coordinate_of(tree.mechanism, name)) is not None
+    }
+    return symbolic_scalar(coupling.function, {**tree.values, **coordinates})
+
+
+def unit_of(tree: Tree, name: str) -> str:
     """Unit of a coordinate, or of what a speed is the rate of."""
     for connection in tree.mechanism.connections:
         if name in connection.coordinates:

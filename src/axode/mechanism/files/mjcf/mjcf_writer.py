@@ -69,7 +69,7 @@ def mjcf_text(
 def _expanded(mechanism: Mechanism) -> frozenset[str]:
     """Floating joints that must have slides: off the ground, or something acts on a coordinate."""
     used = {spring.coordinate for spring in mechanism.springs}
-    used |= {name for coupling in mechanism.couplings for name, _ in coupling.terms}
+    used |= {name for coupling in mechanism.couplings for name in coupling.joints}
     used |= {p.coordinate for p in mechanism.prescribed if is_constant(p.motion)}
     coordinates = {coordinate_of(mechanism, name) for name in used}
     return frozenset(

@@ -36,6 +36,7 @@ Report = Callable[[str, str, str, str], None]  # kind, name, key, message
 # of each kind of coupling, the keys that name its joints and the one that gives its coefficients
 COUPLINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "coupling": ((), "terms"),
+    "cam": (("follower", "cam"), "profile"),
     "mimic": (("joint", "of"), "multiplier"),
     "gear": (("joint_a", "joint_b"), "ratio"),
     "belt": (("joint_a", "joint_b"), "ratio"),
@@ -188,6 +189,7 @@ class Builder:
         else:
             keys = {f"terms.{given[key]}": key for key in joints}
             keys |= {f"coefficients.{given[key]}": coefficient for key in joints}
+            keys["function"] = coefficient
         self.record_origin(("coupling",), TableOrigin(kind, name, keys), name)
 
     def motor(self, name: str, table: MotorTable) -> None:

@@ -31,6 +31,7 @@ from axode.mechanism.files.toml.toml_values import (
     Ground,
     GroundTable,
     InertiaTable,
+    JointFormula,
     MotorNumbers,
     MotorOrTrue,
     Number,
@@ -205,10 +206,20 @@ class CasterTable(RollTable):
 
 
 class CouplingTable(Table):
-    """A linear relation between joints: coefficients times coordinates add to the offset."""
+    """A relation between joints: coefficients times coordinates add to offset and function."""
 
     terms: Terms = Field(description="Coefficients by joint, coordinate or speed.")
     offset: Number = Field(0.0, description="What they add to [unit of the first term].")
+    function: JointFormula = Field(0.0, description="Of joints; added to the offset.")
+
+
+class CamTable(Table):
+    """A cam that moves its follower: follower = profile + offset."""
+
+    follower: StrictStr = Field(description="The joint of the follower.")
+    cam: StrictStr = Field(description="The joint of the cam.")
+    profile: JointFormula = Field(description="Formula of the cam's joint.")
+    offset: Number = Field(0.0, description="Added to the profile [unit of the follower].")
 
 
 class MimicTable(Table):
@@ -350,6 +361,7 @@ class Document(Table):
     caster: dict[str, CasterTable] = Field({})
     contact: dict[str, ContactTable] = Field({})
     coupling: dict[str, CouplingTable] = Field({})
+    cam: dict[str, CamTable] = Field({})
     mimic: dict[str, MimicTable] = Field({})
     gear: dict[str, GearTable] = Field({})
     belt: dict[str, BeltTable] = Field({})

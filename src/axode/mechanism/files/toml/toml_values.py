@@ -16,7 +16,13 @@ from pydantic import (
 )
 
 from axode.mechanism.elements.bodies import Inertia
-from axode.mechanism.values.expressions import Expression, Scalar, as_scalar, parse_scalar
+from axode.mechanism.values.expressions import (
+    Expression,
+    JointNames,
+    Scalar,
+    as_scalar,
+    parse_scalar,
+)
 from axode.mechanism.values.geometry import AXES, ORIGIN, as_rotation, as_vector
 
 
@@ -36,6 +42,13 @@ def _scalar(value: Any, info: ValidationInfo) -> Scalar:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return as_scalar(value)
     raise ValueError(f"expected a number or a formula, got {describe_value(value)}")
+
+
+def _joint_formula(value: Any, info: ValidationInfo) -> Scalar:
+    """A number, or a formula of joints, coordinates and the file's parameters."""
+    if isinstance(value, str):
+        return parse_scalar(value, JointNames((info.context or {}).get("parameters", {})))
+    return _scalar(value, info)
 
 
 def _constant(value: Any, info: ValidationInfo) -> float:
@@ -91,6 +104,7 @@ _VECTOR: dict[str, Any] = {"type": "array", "items": _SCALAR, "minItems": 3, "ma
 _MATRIX: dict[str, Any] = {"type": "array", "items": _VECTOR, "minItems": 3, "maxItems": 3}
 _QUATERNION: dict[str, Any] = {"type": "array", "items": _SCALAR, "minItems": 4, "maxItems": 4}
 Number = Annotated[Any, PlainValidator(_scalar), WithJsonSchema(_SCALAR)]
+JointFormula = Annotated[Any, PlainValidator(_joint_formula), WithJsonSchema(_SCALAR)]
 Constant = Annotated[Any, PlainValidator(_constant), WithJsonSchema(_SCALAR)]
 Vector = Annotated[Any, PlainValidator(_vector), WithJsonSchema(_VECTOR)]
 Axis = Annotated[

@@ -158,7 +158,7 @@ def _contact(contact: Contact) -> dict[str, Any]:
 
 def _coupling(coupling: Coupling) -> dict[str, Any]:
     terms = {joint: _plain(coefficient) for joint, coefficient in coupling.terms}
-    return {**_entries(coupling, offset=0.0), "terms": terms}
+    return {**_entries(coupling, offset=0.0, function=0.0), "terms": terms}
 
 
 def _drive(drive: Drive) -> dict[str, Any]:

@@ -340,6 +340,9 @@ class WrittenTree:
 
     def _add_couplings(self) -> None:
         for coupling in self.mechanism.couplings:
+            if coupling.arguments:
+                self.left_out.append(f"coupling '{coupling.name}' is not linear")
+                continue
             found = [(self.joint_of_coordinate(n), numeric(c)) for n, c in coupling.terms]
             terms = tuple((joint, c) for joint, c in found if joint is not None and c)
             if len(terms) < sum(1 for _, c in found if c) or not terms:
