@@ -12,6 +12,7 @@ ORDER = (
     "names",
     "argument_types",
     "disk",
+    "numerics",
     "runtime",
     "mechanism",
     "oracle",
@@ -45,6 +46,7 @@ STEPS_WHEN_CALLED = {
 FORBIDDEN = {
     "errors": {"numpy", "casadi", "llvmlite"},
     "names": {"numpy", "casadi", "llvmlite"},
+    "numerics": {"casadi", "llvmlite"},
     "runtime": {"casadi", "llvmlite"},
     "mechanism": {"casadi", "llvmlite"},
     "oracle": {"casadi", "llvmlite"},

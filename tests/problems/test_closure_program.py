@@ -8,9 +8,9 @@ import pytest
 import axode as ax
 import coupled_mechanisms
 from axode.model.conditions import Conditions
+from axode.numerics.newton import CLOSED
 from axode.problems.assemble import closure
 from axode.problems.assemble.closure import ClosureSystem, coordinate_units
-from axode.symbolic.algebra.newton import CLOSED
 from emulated_gpu import install
 from tests.problems import machines
 

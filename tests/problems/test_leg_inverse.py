@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.numerics.rotations import from_angles, from_quaternions, to_angles
 from axode.problems.kinematics.workspaces.closed_form import closed_form_legs
-from axode.problems.kinematics.workspaces.pose_arguments import (
-    from_quaternions,
-    home_coordinates,
-    roll_pitch_yaw,
-    rotations,
-)
+from axode.problems.kinematics.workspaces.pose_arguments import home_coordinates
 from tests.problems.small_parallel_robots import (
     BASES,
     TOPS,
@@ -65,7 +61,7 @@ def test_driven_coordinates_of_assembled_states_come_back(name):
     poses = output_poses(robot, q)
     given = poses
     if kind in ("restricted", "point"):
-        angles = roll_pitch_yaw(poses[:, :3, :3])
+        angles = to_angles(poses[:, :3, :3])
         known = dict(zip("xyz", poses[:, :3, 3].T, strict=True))
         known |= dict(zip(("roll", "pitch", "yaw"), angles.T, strict=True))
         given = {n: known[n] for n in motion.names}
@@ -101,7 +97,7 @@ def test_poses_may_be_given_in_any_form(simulator):
     r[:, 2] += 1.0
     names = ("x", "y", "z", "roll", "pitch", "yaw")
     named = simulator.inverse(dict(zip(names, np.column_stack([r, rpy]).T, strict=True)))
-    R = rotations(rpy)
+    R = from_angles(rpy)
     matrices = np.zeros((5, 4, 4))
     matrices[:, :3, :3], matrices[:, :3, 3], matrices[:, 3, 3] = R, r, 1.0
     half = rpy[:, 2] / 2
@@ -109,8 +105,8 @@ def test_poses_may_be_given_in_any_form(simulator):
         again = simulator.inverse(other)
         assert all(np.abs(again[n] - named[n]).max() < 1e-14 for n in simulator.driven)
     turn = np.stack([np.cos(half), 0 * half, 0 * half, np.sin(half)], axis=-1)
-    assert np.abs(from_quaternions(2 * turn) - rotations(rpy * [0, 0, 1])).max() < 1e-15
-    assert np.abs(roll_pitch_yaw(R) - rpy).max() < 1e-14
+    assert np.abs(from_quaternions(2 * turn) - from_angles(rpy * [0, 0, 1])).max() < 1e-15
+    assert np.abs(to_angles(R) - rpy).max() < 1e-14
     assert simulator.inverse({"z": 1.1})["l_I"].shape == ()
     assert simulator.inverse({"z": np.ones((2, 3))})["l_I"].shape == (2, 3)
 
@@ -152,7 +148,7 @@ def test_assembly_at_the_driven_coordinates_gives_the_pose(simulator):
     state = ax.assemble(simulator.model, lengths)
     got = output_poses(simulator, state.q)
     assert np.abs(got[:3, 3] - [0.05, -0.08, 1.07]).max() < 1e-9
-    assert np.abs(roll_pitch_yaw(got[:3, :3]) - [0.1, -0.12, 0.2]).max() < 1e-9
+    assert np.abs(to_angles(got[:3, :3]) - [0.1, -0.12, 0.2]).max() < 1e-9
 
 
 def test_direct_and_inverse_undo_each_other():
@@ -160,7 +156,7 @@ def test_direct_and_inverse_undo_each_other():
     pose = {"x": 0.1, "y": -0.05, "yaw": 0.2}
     lengths = robot.inverse(pose)
     modes = robot.direct({name: float(value) for name, value in lengths.items()})
-    places = np.column_stack([modes.poses[:, :2, 3], roll_pitch_yaw(modes.poses[:, :3, :3])[:, 2]])
+    places = np.column_stack([modes.poses[:, :2, 3], to_angles(modes.poses[:, :3, :3])[:, 2]])
     assert np.abs(places - list(pose.values())).max(axis=1).min() < 1e-10
     again = robot.inverse(modes.poses)
     for name, value in lengths.items():
@@ -172,8 +168,8 @@ def test_planes_may_have_any_direction():
     tilted = ax.Kinematics(three_rpr(rotation=(0.3, -0.4, 0.5)))
     motion = closed_form_legs(tilted).motion
     assert motion.names == ("u", "v", "turn")
-    R = rotations(np.array([0.3, -0.4, 0.5]))
-    own = rotations(np.array([0.0, 0.0, 0.25]))
+    R = from_angles(np.array([0.3, -0.4, 0.5]))
+    own = from_angles(np.array([0.0, 0.0, 0.25]))
     r = np.array([0.1, 0.2, 0.0])
     one, two = flat.inverse((r, own)), tilted.inverse((R @ r, R @ own))
     assert all(abs(one[name] - two[name]) < 1e-13 for name in flat.driven)

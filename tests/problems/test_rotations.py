@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems.rotations import angles_between, as_rotations, from_quaternions, to_quaternions
+from axode.numerics.rotations import angles_between, as_rotations, from_quaternions, to_quaternions
 from problems.holding_arms import rotation
 
 

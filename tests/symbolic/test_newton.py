@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from axode.symbolic.algebra.newton import (
+from axode.numerics.newton import (
     CLOSED,
     difference_jacobian,
     find_roots,

@@ -13,48 +13,30 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix, unit
+from axode.numerics.poses import RigidPose
 
 _QUATERNION = ("qw", "qx", "qy", "qz")
-
-
-@dataclass(frozen=True)
-class HomeFrame:
-    """A frame in the world: axes in the columns of `R`, origin at `p` [m]."""
-
-    R: np.ndarray
-    p: np.ndarray
-
-    def then(self, R: np.ndarray, p: np.ndarray) -> HomeFrame:
-        """Return the frame at `R`, `p` in this one."""
-        return HomeFrame(self.R @ R, self.p + self.R @ p)
-
-    def point(self, at: Any) -> np.ndarray:
-        """Return a point of this frame in the world."""
-        return self.p + self.R @ np.asarray(at, float)
-
-    def direction(self, axis: Any) -> np.ndarray:
-        """Return a direction of this frame in the world."""
-        return self.R @ np.asarray(axis, float)
 
 
 @dataclass(frozen=True)
 class HomePoses:
     """The links at home, and the frame of each joint on its parent."""
 
-    links: dict[str, HomeFrame]
-    joints: dict[str, HomeFrame]
+    links: dict[str, RigidPose]
+    joints: dict[str, RigidPose]
 
 
 def home_poses(mechanism: Mechanism) -> HomePoses:
     """Place all links that joints connect to the ground; parameters have their defaults."""
-    links = {GROUND.name: HomeFrame(np.eye(3), np.zeros(3))}
-    joints: dict[str, HomeFrame] = {}
+    links = {GROUND.name: RigidPose(np.eye(3), np.zeros(3))}
+    joints: dict[str, RigidPose] = {}
     for connection in tree_order(mechanism):
-        at = links[connection.parent].then(matrix(connection.rotation), vector(connection.at))
+        placed = RigidPose(matrix(connection.rotation), vector(connection.at))
+        at = links[connection.parent] @ placed
         joints[connection.name] = at
-        moved = at.then(*displacement(connection, mechanism.home_coordinates))
-        R = matrix(connection.child_rotation).T
-        links[connection.child] = moved.then(R, -R @ vector(connection.child_at))
+        moved = at @ RigidPose(*displacement(connection, mechanism.home_coordinates))
+        on_child = RigidPose(matrix(connection.child_rotation), vector(connection.child_at))
+        links[connection.child] = moved @ on_child.inverse()
     return HomePoses(links, joints)
 
 

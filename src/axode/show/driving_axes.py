@@ -9,7 +9,7 @@ import numpy as np
 
 from axode.mechanism.scene.scene import GROUND, Array, Scene
 from axode.model.model import Model
-from axode.symbolic.algebra.rank import least_norm, null_space
+from axode.numerics.rank import least_norm, null_space
 
 POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
 APART = 1e-3  # of a motion ahead: motors that go no more differently give no other motion

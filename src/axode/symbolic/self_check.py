@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import SelfCheckFailed
+from axode.numerics.rank import least_norm
 from axode.oracle.body_laws import ConstraintRows, Oracle
-from axode.symbolic.algebra.rank import least_norm
 from axode.symbolic.algebra.rounding import ROUNDING
 from axode.symbolic.constraints.rows import column_of, matrix_of
 from axode.symbolic.system import System

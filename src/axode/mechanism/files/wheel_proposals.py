@@ -19,10 +19,11 @@ from axode.errors import suggest
 from axode.mechanism.elements.bodies import Box, Cylinder, Shape, Sphere
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import AbstractWheel, Ball, Plane, Rolling
-from axode.mechanism.home_poses import HomeFrame, HomePoses, home_poses, matrix, vector
+from axode.mechanism.home_poses import HomePoses, home_poses, matrix, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import unit
+from axode.numerics.poses import RigidPose
 
 Numbers: TypeAlias = tuple[float, ...]
 Choice: TypeAlias = Literal["proposed"] | Sequence[str]
@@ -82,7 +83,7 @@ class LinkSolid:
             return cls.box(body, vector(shape.at), vector(shape.size), matrix(shape.rotation))
         return None
 
-    def depth(self, pose: HomeFrame, normal: np.ndarray) -> float:
+    def depth(self, pose: RigidPose, normal: np.ndarray) -> float:
         """How far it reaches below its centre, against a normal of the world."""
         sine = abs(float(pose.direction(self.axis) @ normal)) if self.axis else 0.0
         edges = sum(abs(float(pose.direction(edge) @ normal)) for edge in self.half_edges)

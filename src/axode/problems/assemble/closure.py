@@ -11,6 +11,8 @@ import numpy.typing as npt
 from axode.errors import LoopNotClosed
 from axode.model.conditions import Conditions, Options
 from axode.model.model import Model
+from axode.numerics.newton import CLOSED, find_roots, quick_step
+from axode.numerics.rank import least_norm
 from axode.problems.assemble.closure_program import (
     ClosureTapes,
     closure_program,
@@ -21,8 +23,6 @@ from axode.problems.assemble.failed_starts import FailedStarts, open_rows
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
 from axode.problems.singular.other_models import measure_disagreement
 from axode.problems.steps.compiled import Place, compiled, tape_of
-from axode.symbolic.algebra.newton import CLOSED, find_roots, quick_step
-from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -1,4 +1,4 @@
-r"""Newton's method of `axode.symbolic.algebra.newton` as compiled code, for very many runs.
+r"""Newton's method of `axode.numerics.newton` as compiled code, for very many runs.
 
 One program closes all runs of a batch, each with its own damping, on the CPU or on a GPU: the same
 steps, :math:`\Delta x = -C \tilde J^T (\tilde J \tilde J^T + \mu \sigma 1)^{-1} R^{-1} r`, and the
@@ -21,7 +21,7 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
-from axode.symbolic.algebra.newton import (
+from axode.numerics.newton import (
     CLOSED,
     FINISHED,
     LAST_STEP,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from axode.numerics.rank import least_norm
 from axode.problems.assemble.notices import notice
-from axode.symbolic.algebra.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from axode.errors import AxodeError, InvalidArgument, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.rank import smallest_singular_value
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.assemble.notices import notice
-from axode.symbolic.algebra.rank import smallest_singular_value
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -29,9 +29,9 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
+from axode.numerics.rank import least_norm, null_space
 from axode.problems.arguments import number, read_states, require_model
 from axode.problems.cooperation.cut_load import CutLoad, LoadAt, find_grasps
-from axode.symbolic.algebra.rank import least_norm, null_space
 from axode.symbolic.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]

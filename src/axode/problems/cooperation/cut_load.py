@@ -27,7 +27,7 @@ from axode.mechanism.elements.parts import Connection
 from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.rotations import to_quaternions
+from axode.numerics.rotations import to_quaternions
 from axode.problems.tracing import compile_expression
 
 Array = npt.NDArray[np.float64]

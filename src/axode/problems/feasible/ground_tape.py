@@ -22,8 +22,8 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.numerics.rank import column_space, null_space, rank, weakest_rows
 from axode.problems.feasible.loads import RANK, SHARED, FreeVehicle
-from axode.symbolic.algebra.rank import column_space, null_space, rank, weakest_rows
 
 Array = npt.NDArray[np.float64]
 

@@ -22,9 +22,9 @@ from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.values.expressions import numeric
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.rank import column_space, least_norm, null_space
 from axode.problems.arguments import number
 from axode.problems.tracing import compile_expression
-from axode.symbolic.algebra.rank import column_space, least_norm, null_space
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which forces are indeterminate

@@ -1,6 +1,6 @@
 r"""Derivatives of starts by the equations that they satisfy.
 
-A start is closed by steps of least norm from a guess, `axode.symbolic.algebra.newton`,
+A start is closed by steps of least norm from a guess, `axode.numerics.newton`,
 
 .. math:: x' = x - C \tilde J^T y, \qquad \tilde J \tilde J^T y = \tilde r, \qquad
           \tilde J = R^{-1} J C, \quad \tilde r = R^{-1} r.
@@ -24,12 +24,12 @@ import numpy.typing as npt
 
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.newton import CLOSED, FINISHED, MAX_NEWTON_STEP, residual_size
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
 from axode.problems.gradients.end_costs import weighted_gradient
 from axode.problems.simulate.starts import Starts
 from axode.problems.steps.compiled import tape_of
-from axode.symbolic.algebra.newton import CLOSED, FINISHED, MAX_NEWTON_STEP, residual_size
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.newton import find_roots
+from axode.numerics.rank import least_norm, null_space, rank, singular_values
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
 from axode.problems.inverse.motion_rows import Rows
@@ -26,8 +28,6 @@ from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.singular.approaches import usual_margin, warn_of_given_signals
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
-from axode.symbolic.algebra.newton import find_roots
-from axode.symbolic.algebra.rank import least_norm, null_space, rank, singular_values
 
 Array = npt.NDArray[np.float64]
 MISSED = 1e-9  # [rad, or of the length]: a motion that misses what is given by more is refused

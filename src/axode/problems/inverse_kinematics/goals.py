@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
-from axode.problems.rotations import angles_between, as_rotations
+from axode.numerics.rotations import angles_between, as_rotations
 
 Array = npt.NDArray[np.float64]
 SIZES = {"position": 3, "rotation": 9, "direction": 3, "coordinate": 1, "measure": 1}
@@ -155,7 +155,8 @@ def _of_body(model: Model, name: str, target: Target) -> list[Goal]:
         goals.append(Goal(name, "position", k, place, at, _weight(owner, target.weight), "m"))
     weight = _weight(owner, target.turn_weight)
     if target.rotation is not None:
-        R = as_rotations(f"{owner}, rotation", target.rotation)
+        name = f"{owner}, rotation"
+        R = as_rotations(name, as_numbers(name, target.rotation))
         flat = R.reshape(*R.shape[:-2], 9)
         goals.append(Goal(name, "rotation", k, flat, (), weight, "rad"))
     if target.direction is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from axode.symbolic.algebra.rank import column_space, null_space
+from axode.numerics.rank import column_space, null_space
 
 Array = npt.NDArray[np.float64]
 NEW = 1e-9  # of a step's length: a direction that adds less is not new

@@ -22,6 +22,7 @@ from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
+from axode.numerics.rank import smallest_singular_value, weakest_rows
 from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
@@ -42,7 +43,6 @@ from axode.problems.observables import Observables
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
-from axode.symbolic.algebra.rank import smallest_singular_value, weakest_rows
 from axode.symbolic.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:

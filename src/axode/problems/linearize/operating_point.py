@@ -11,11 +11,11 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
+from axode.numerics.newton import find_roots
 from axode.problems.arguments import read_state
 from axode.problems.assemble.assemble import assemble
 from axode.problems.assemble.closure import OPEN, allowed_residual
 from axode.problems.simulate.inputs import InputPlan, plan_input
-from axode.symbolic.algebra.newton import find_roots
 
 Array = npt.NDArray[np.float64]
 BALANCED = 1e-11  # of the forces or accelerations at work: what is left is rounding

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from axode.errors import AxodeError
 from axode.model.model import Model
 from axode.model.state import State
+from axode.numerics.rank import least_norm
 from axode.problems.assemble.assemble import assemble
 from axode.problems.observables import Observables
-from axode.symbolic.algebra.rank import least_norm
 
 if TYPE_CHECKING:
     from axode.symbolic.analysis.symmetries import Symmetries

@@ -16,6 +16,7 @@ from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues
+from axode.numerics.rotations import to_quaternions
 from axode.problems.inverse.motion_rows import full_names
 
 Array = npt.NDArray[np.float64]
@@ -244,19 +245,7 @@ def _pose(value: Any) -> list[float]:
     if fault is not None:
         raise InvalidArgument(fault)
     R = np.array([[numeric(x) for x in row] for row in rotation_matrix(rotation)])
-    return [*map(numeric, position), *quaternion(R)]
-
-
-def quaternion(R: Array) -> Array:
-    """Unit quaternion w, x, y, z of a rotation matrix, by the largest of its entries."""
-    # four times the products of the quaternion's entries, from the matrix
-    t = np.trace(R)
-    K = np.empty((4, 4))
-    K[0, 0] = 1 + t
-    K[1:, 1:] = R + R.T + (1 - t) * np.eye(3)
-    K[0, 1:] = K[1:, 0] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
-    row: Array = K[int(np.argmax(np.diag(K)))]
-    return row / np.linalg.norm(row)
+    return [*map(numeric, position), *to_quaternions(R)]
 
 
 def _align(verb: str, channel: Channel, columns: Array, labels: Sequence[str]) -> None:

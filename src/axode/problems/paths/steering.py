@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.numerics.newton import Function, difference_jacobian, find_roots
 from axode.problems.inverse.motions import GivenMotion
 from axode.problems.inverse.time_signals import ORDER, TimeSignal
-from axode.symbolic.algebra.newton import Function, difference_jacobian, find_roots
 
 Array = npt.NDArray[np.float64]
 SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is not determined

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from axode.errors import NearSingularity, level_outside
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.rank import singular_values
 from axode.problems.singular.other_models import interpret_few_states
-from axode.symbolic.algebra.rank import singular_values
 
 Array = npt.NDArray[np.float64]
 NEAR = 0.05  # of the usual margin: forces or speeds are twenty times as large there

@@ -19,7 +19,7 @@ from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.signal_values import signal_values
 from axode.model.signals import KINDS
-from axode.symbolic.algebra.rank import least_norm
+from axode.numerics.rank import least_norm
 
 Array = npt.NDArray[np.float64]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most

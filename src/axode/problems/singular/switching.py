@@ -14,6 +14,7 @@ from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model import Model
+from axode.numerics.rank import smallest_singular_value
 from axode.problems.session import CompiledRuns, Numbers
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
 from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded, translate_speeds
@@ -21,7 +22,6 @@ from axode.problems.singular.passing import PASSING_PIVOT
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps.step_acceptance import RUNNING, SINGULAR
 from axode.runtime.resident_buffers import read_rows
-from axode.symbolic.algebra.rank import smallest_singular_value
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.row_choice import Choice, Chooser, EvaluatedRows

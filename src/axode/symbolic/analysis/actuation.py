@@ -10,8 +10,8 @@ from typing import Protocol
 import casadi as ca
 import numpy as np
 
+from axode.numerics.rank import rank
 from axode.symbolic.algebra.linear import Block, Factor
-from axode.symbolic.algebra.rank import rank
 from axode.symbolic.algebra.spatial import SX, is_zero
 
 

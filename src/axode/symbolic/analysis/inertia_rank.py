@@ -12,7 +12,7 @@ from axode.errors import Doubtful, Fault, MechanismError, level_outside
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
-from axode.symbolic.algebra.rank import choose_columns
+from axode.numerics.rank import choose_columns
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.system import System
 

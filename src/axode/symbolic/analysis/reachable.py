@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.mechanism.topology import tree_order
-from axode.symbolic.algebra.rank import singular_values
+from axode.numerics.rank import singular_values
 from axode.symbolic.system import System
 
 Array = npt.NDArray[np.float64]

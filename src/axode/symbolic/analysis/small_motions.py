@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.mechanism.topology import tree_order
-from axode.symbolic.algebra.rank import null_space, smallest_singular_value
+from axode.numerics.rank import null_space, smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.local_dynamics import local_dynamics
 from axode.symbolic.analysis.mobility import configuration_dof

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from axode.mechanism.elements.wheels import Contact
-from axode.symbolic.algebra.rank import null_space
+from axode.numerics.rank import null_space
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.system import System
 from axode.symbolic.tree.frames import ROOT, symbolic_vector

@@ -13,8 +13,7 @@ import casadi as ca
 import numpy as np
 
 from axode.mechanism.topology import coupled_by, tree_order
-from axode.symbolic.algebra.least_norm import LeastNorm
-from axode.symbolic.algebra.newton import (
+from axode.numerics.newton import (
     CLOSED,
     ROUNDING,
     find_roots,
@@ -22,7 +21,8 @@ from axode.symbolic.algebra.newton import (
     truncated_step,
     unit_length,
 )
-from axode.symbolic.algebra.rank import has_singular_values_between, singular_vectors
+from axode.numerics.rank import has_singular_values_between, singular_vectors
+from axode.symbolic.algebra.least_norm import LeastNorm
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.open_loops import NEARLY, not_closed
 from axode.symbolic.constraints.rows import Row, column_of

@@ -21,7 +21,7 @@ import numpy as np
 
 from axode.errors import Doubtful, LoopNotClosed, first_of, level_outside
 from axode.mechanism.topology import tree_order
-from axode.symbolic.algebra.newton import CLOSED, METRE
+from axode.numerics.newton import CLOSED, METRE
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.open_loops import not_closed, warn_of_moved_home

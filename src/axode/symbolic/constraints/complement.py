@@ -21,8 +21,8 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from axode.numerics.rank import smallest_singular_value
 from axode.symbolic.algebra.linear import Block
-from axode.symbolic.algebra.rank import smallest_singular_value
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
 from axode.symbolic.constraints.held_loops import HeldLoop
 from axode.symbolic.constraints.redundant_rows import RankReport, Units

@@ -12,7 +12,7 @@ import numpy as np
 from axode.errors import LoopNotClosed, NotAsAsked, level_outside
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.parts import Connection
-from axode.symbolic.algebra.rank import rank
+from axode.numerics.rank import rank
 from axode.symbolic.constraints.rows import Row
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from axode.symbolic.algebra.rank import least_norm, null_space, rank, smallest_singular_value
+from axode.numerics.rank import least_norm, null_space, rank, smallest_singular_value
 from axode.symbolic.constraints.rows import Row
 
 RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13

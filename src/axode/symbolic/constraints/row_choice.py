@@ -26,7 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
-from axode.symbolic.algebra.rank import (
+from axode.numerics.rank import (
     choose_columns,
     singular_values,
     singular_vectors,

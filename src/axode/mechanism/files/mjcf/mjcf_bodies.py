@@ -25,10 +25,11 @@ from axode.mechanism.files.mjcf.mjcf_findings import (
     WEIGHT,
 )
 from axode.mechanism.files.mjcf.mjcf_model import CompiledModel
-from axode.mechanism.files.mjcf.mjcf_shapes import cleaned, rotated, shapes_of_geoms
+from axode.mechanism.files.mjcf.mjcf_shapes import cleaned, shapes_of_geoms
 from axode.mechanism.files.urdf.urdf_values import AS_WRITTEN
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.mechanism import Mechanism
+from axode.numerics.rotations import from_quaternions
 
 FREE, BALL, SLIDE, HINGE = range(4)  # MuJoCo's types of joints
 _WIDTH = {FREE: 7, BALL: 4, SLIDE: 1, HINGE: 1}
@@ -158,7 +159,7 @@ class BodyReader:
         axis = np.array(cleaned(model.jnt_axis[number]))
         reference = float(model.qpos0[model.jnt_qposadr[number]]) if kind != BALL else 0.0
         placed: dict[str, Any] = {
-            "at": cleaned(at + rotated(quaternion) @ point),
+            "at": cleaned(at + from_quaternions(quaternion) @ point),
             "rotation": cleaned(quaternion),
             "child_at": cleaned(point + axis * reference if kind == SLIDE else point),
         }
@@ -172,7 +173,7 @@ class BodyReader:
     def _add_rigid(self, number: int) -> None:
         model, name = self.model, self.bodies[number]
         mass = float(model.body_mass[number])
-        R = rotated(model.body_iquat[number])
+        R = from_quaternions(model.body_iquat[number])
         tensor = R @ np.diag(model.body_inertia[number]) @ R.T
         size = float(np.abs(tensor).max())
         entries = tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]

@@ -15,9 +15,9 @@ from axode.mechanism.files.mjcf.mjcf_shapes import (
     PLANE,
     SPHERE,
     cleaned,
-    rotated,
 )
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
+from axode.numerics.rotations import from_quaternions
 
 ROUND = 1e-3  # difference of the semi-axes of an ellipsoid that rolls
 
@@ -33,7 +33,7 @@ def add_geoms(geometry: Geometry, compiled: CompiledModel, bodies: BodyReader) -
     model = compiled.model
     for geom in range(model.ngeom):
         name = bodies.bodies[int(model.geom_bodyid[geom])]
-        at, R = cleaned(model.geom_pos[geom]), rotated(model.geom_quat[geom])
+        at, R = cleaned(model.geom_pos[geom]), from_quaternions(model.geom_quat[geom])
         if model.geom_type[geom] == PLANE:
             geometry.planes.append((name, at, cleaned(R[:, 2])))
         elif model.geom_contype[geom] or model.geom_conaffinity[geom]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from axode.mechanism.elements.bodies import Box, Cylinder, Mesh, Shape, Sphere
 from axode.mechanism.files.mjcf.mjcf_model import CompiledModel, MeshFile
+from axode.numerics.rotations import from_quaternions
 
 ROUNDING = 1e-15  # of numbers that MuJoCo computes
 PLANE, _HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # MuJoCo's geoms
@@ -25,18 +26,6 @@ def cleaned(values: Any, scale: float | None = None) -> Numbers:
     numbers = np.asarray(values, float)
     size = float(np.abs(numbers).max(initial=0.0)) if scale is None else scale
     return tuple(np.where(np.abs(numbers) <= ROUNDING * size, 0.0, numbers).tolist())
-
-
-def rotated(quaternion: Any) -> np.ndarray:
-    """Compute the matrix of a unit quaternion."""
-    w, x, y, z = (float(part) for part in quaternion)
-    return np.array(
-        [
-            [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
-        ]
-    )
 
 
 def shapes_of_geoms(compiled: CompiledModel) -> dict[int, list[Shape]]:
@@ -72,9 +61,9 @@ def _shapes(compiled: CompiledModel, geom: int) -> list[Shape]:
         if kind == MESH:  # MuJoCo moved its frame to the mesh's mass centre and principal axes
             mesh = int(model.geom_dataid[geom])
             quaternion = _product(quaternion, model.mesh_quat[mesh] * [1, -1, -1, -1])
-            at = at - rotated(quaternion) @ model.mesh_pos[mesh]
+            at = at - from_quaternions(quaternion) @ model.mesh_pos[mesh]
         return _mesh(compiled.meshes[geom], at, quaternion, colour)
-    R, size = rotated(quaternion), [float(part) for part in model.geom_size[geom]]
+    R, size = (from_quaternions(quaternion), [float(part) for part in model.geom_size[geom]])
     place = cleaned(at)
     if kind == SPHERE:
         return [Sphere(size[0], place, colour)]
@@ -98,7 +87,7 @@ def _mesh(file: MeshFile, at: np.ndarray, quaternion: np.ndarray, colour: Any) -
         return []  # a skewed mesh, which no rotation and scale describe
     if turned:
         quaternion = _product(quaternion, reference * [1, -1, -1, -1])
-    at = at - rotated(quaternion) @ (scale * np.array(file.refpos))
+    at = at - from_quaternions(quaternion) @ (scale * np.array(file.refpos))
     made = Mesh(file.file, file.scale, cleaned(at), cleaned(quaternion), colour)
     return [] if any(made.faults()) else [made]
 

@@ -18,6 +18,7 @@ from axode.mechanism.files.sdf.sdf_scopes import FrameResolver, ModelScope, SdfF
 from axode.mechanism.files.sdf.sdf_values import SdfOwner, SdfPose
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.mechanism import Mechanism
+from axode.numerics.rotations import to_quaternions
 
 BASES: dict[str, AbstractJoint] = {"fixed": Fixed(), "floating": Floating(), "planar": Planar()}
 PARALLEL = 1e-6  # [rad] between the axes of a gearbox and of its hinges
@@ -328,22 +329,7 @@ class SdfBuilder:
 
 def _home(name: str, pose: SdfPose) -> dict[str, float]:
     """Coordinates of a floating joint, those that are not zero."""
-    values = dict(zip(("qw", "qx", "qy", "qz"), _quaternion(pose.R), strict=True))
+    values = dict(zip(("qw", "qx", "qy", "qz"), to_quaternions(pose.R).tolist(), strict=True))
     values |= dict(zip("xyz", pose.at, strict=True))
     at_zero = values["qw"] == 1.0
     return {f"{name}.{k}": v for k, v in values.items() if v and not (k == "qw" and at_zero)}
-
-
-def _quaternion(R: np.ndarray) -> list[float]:
-    """Unit quaternion w, x, y, z of a rotation matrix, from its largest component."""
-    (a, b, c), (d, e, f), (g, h, i) = R.tolist()
-    squares = [1 + a + e + i, 1 + a - e - i, 1 - a + e - i, 1 - a - e + i]
-    rows = [
-        [squares[0], h - f, c - g, d - b],
-        [h - f, squares[1], b + d, c + g],
-        [c - g, b + d, squares[2], f + h],
-        [d - b, c + g, f + h, squares[3]],
-    ]
-    row = np.array(rows[int(np.argmax(squares))])
-    row = row / np.linalg.norm(row)
-    return [float(x) + 0.0 for x in (row if row[0] >= 0 else -row)]

@@ -14,6 +14,7 @@ from axode.mechanism.files.sdf.sdf_findings import SWITCHES, UNKNOWN, SdfFinding
 from axode.mechanism.files.urdf.urdf_values import Numbers, Owner, exact_angle, matrix
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.values.geometry import NO_ROTATION, snap
+from axode.numerics.poses import RigidPose
 
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 _COUNTED = {1: "a number", 3: "three numbers", 6: "six numbers", 7: "seven numbers"}
@@ -22,19 +23,8 @@ ROUNDING = 1e-15  # of sums of positions
 UNLIMITED = 1e16  # as older versions write infinity
 
 
-@dataclass(frozen=True)
-class SdfPose:
-    """Where a frame is in another: rotation matrix and position [m]."""
-
-    R: np.ndarray
-    p: np.ndarray
-
-    def __matmul__(self, other: SdfPose) -> SdfPose:
-        return SdfPose(self.R @ other.R, self.p + self.R @ other.p)
-
-    def inverse(self) -> SdfPose:
-        """The other frame in this one."""
-        return SdfPose(self.R.T, -self.R.T @ self.p)
+class SdfPose(RigidPose):
+    """Where a frame is in another."""
 
     @property
     def at(self) -> Numbers:

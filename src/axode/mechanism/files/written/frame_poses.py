@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,8 @@ import numpy.typing as npt
 
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
+from axode.numerics.poses import RigidPose
+from axode.numerics.rotations import to_quaternions
 
 Array = npt.NDArray[np.float64]
 ROUNDING = 4e-16  # of computed numbers, relative to the largest beside them
@@ -31,17 +32,9 @@ def numbers_of(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class FramePose:
-    """Orientation and position of one frame in another.
+class FramePose(RigidPose):
+    """A pose whose zeros stay zeros; `given` is roll, pitch, yaw where a description has them."""
 
-    Attributes:
-        R: Its axes in columns.
-        p: Its origin [m].
-        given: Roll, pitch, yaw as a description has them, where R was made of them.
-    """
-
-    R: Array
-    p: Array
     given: tuple[float, ...] | None = None
 
     @classmethod
@@ -52,7 +45,7 @@ class FramePose:
         R = np.array(rotation_matrix(turned), dtype=float)
         return cls(R, np.array(numbers_of(at), dtype=float), angles)
 
-    def __matmul__(self, other: FramePose) -> FramePose:
+    def __matmul__(self, other: FramePose) -> FramePose:  # type: ignore[override]
         if other.is_identity:
             return self
         if (np.eye(3) == self.R).all():
@@ -73,10 +66,6 @@ class FramePose:
             return FramePose(self.R, 0.0 - self.p, HERE.given)
         return FramePose(self.R.T, cleaned_numbers(-self.R.T @ self.p))
 
-    def point(self, x: Array) -> Array:
-        """Return a point of the inner frame in the outer one."""
-        return self.R @ x + self.p
-
     @property
     def angles(self) -> tuple[float, ...]:
         """Roll, pitch, yaw about fixed axes [rad].
@@ -96,17 +85,7 @@ class FramePose:
     @property
     def quaternion(self) -> tuple[float, ...]:
         """Unit quaternion w, x, y, z of the rotation."""
-        R = self.R
-        # its products: the row of the largest component is its least rounded multiple
-        P = np.empty((4, 4))
-        P[0, 0] = 1 + R[0, 0] + R[1, 1] + R[2, 2]
-        for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-            P[1 + i, 1 + i] = 1 + R[i, i] - R[j, j] - R[k, k]
-            P[0, 1 + i] = P[1 + i, 0] = R[k, j] - R[j, k]
-            P[1 + j, 1 + k] = P[1 + k, 1 + j] = R[k, j] + R[j, k]
-        row = P[int(np.argmax(np.diag(P)))]
-        row = cleaned_numbers(row / np.linalg.norm(row)) * (-1.0 if row[0] < 0 else 1.0)
-        return tuple((row + 0.0).tolist())
+        return tuple((cleaned_numbers(to_quaternions(self.R)) + 0.0).tolist())
 
 
 HERE = FramePose(np.eye(3), np.zeros(3), (0.0, 0.0, 0.0))
@@ -126,11 +105,6 @@ def turn_to(axis: Array) -> Array:
         return np.diag([1.0, *(2 * [math.copysign(1.0, axis[2])])])
     about = np.array([-axis[1], axis[0], 0.0]) / sine
     return cleaned_numbers(turn(about, math.atan2(sine, axis[2])))
-
-
-def quaternion_turn(quaternion: Sequence[float]) -> Array:
-    """Compute the rotation of a quaternion w, x, y, z."""
-    return np.array(rotation_matrix(tuple(quaternion)), dtype=float)  # type: ignore[arg-type]
 
 
 def angle_about(axis: Array, R: Array) -> float:

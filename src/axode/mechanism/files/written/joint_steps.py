@@ -19,11 +19,11 @@ from axode.mechanism.files.written.frame_poses import (
     Z,
     angle_about,
     numbers_of,
-    quaternion_turn,
     turn,
     turn_to,
 )
 from axode.mechanism.values.expressions import numeric
+from axode.numerics.rotations import from_quaternions
 
 NATIVE: dict[type, str] = {
     kinds.Revolute: "hinge",
@@ -184,7 +184,7 @@ def unit_axis(axis: Any) -> Array:
 
 def three_angles(quaternion: list[float]) -> tuple[float, float, float]:
     """Angles about x, y and z, one after the other, of a rotation."""
-    R = quaternion_turn(quaternion) if any(quaternion) else np.eye(3)
+    R = from_quaternions(quaternion) if any(quaternion) else np.eye(3)
     first = float(np.arctan2(-R[1, 2], R[2, 2]))
     R = turn(X, -first) @ R
     second = float(np.arctan2(R[0, 2], R[2, 2]))

@@ -23,7 +23,6 @@ from axode.mechanism.files.written.frame_poses import (
     Z,
     cleaned_numbers,
     numbers_of,
-    quaternion_turn,
     turn,
 )
 from axode.mechanism.files.written.joint_steps import (
@@ -38,6 +37,7 @@ from axode.mechanism.files.written.joint_steps import (
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import coordinate_of, speed_meanings, tree_order
 from axode.mechanism.values.expressions import numeric
+from axode.numerics.rotations import from_quaternions
 
 SINGLE = ("hinge", "slide", "screw")  # kinds with one coordinate
 
@@ -447,5 +447,5 @@ def _motion(joint: WrittenJoint) -> FramePose:
         return FramePose(turn(Z, q[2]), np.array([q[0], q[1], 0.0]))
     if joint.kind in ("ball", "free"):
         p = np.array(q[4:]) if joint.kind == "free" else np.zeros(3)
-        return FramePose(quaternion_turn(q[:4]), p)
+        return FramePose(from_quaternions(q[:4]), p)
     return FramePose(turn(axis, q[0]), np.zeros(3))

@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
+from axode.numerics.rotations import from_quaternions, to_quaternions
 from axode.problems.kinematics.motion_graph import ElementaryJoint
 from axode.problems.kinematics.postures.chain_reduction import (
     LEAST_SINE,
@@ -27,8 +28,6 @@ from axode.problems.kinematics.postures.turns import (
     apply,
     inverse_pose,
     placed,
-    quaternions,
-    rotation_of,
     shifted,
     shortest_turn,
     turn_about,
@@ -115,7 +114,7 @@ class SideNumbers:
         if self.joints[k].kind == "prismatic":
             return shifted(self.axis(k) * value[:, None])
         if self.joints[k].kind == "spherical":
-            F, R = self.frames[k][:, :3, :3], rotation_of(value)
+            F, R = self.frames[k][:, :3, :3], from_quaternions(value)
             R = R.swapaxes(1, 2) if self.joints[k].inverted else R
             return placed(F @ R @ F.swapaxes(1, 2), self.frames[k][:, :3, 3])
         if self.joints[k].kind == "parallelogram":
@@ -308,7 +307,7 @@ def _element_values(side: SideNumbers, turn: Array) -> list[tuple[Values, Array]
     none = np.zeros(len(R))
     if side.joints[k].kind == "spherical":
         F = side.frames[k][:, :3, :3]
-        q = quaternions(F.swapaxes(1, 2) @ R @ F)
+        q = to_quaternions(F.swapaxes(1, 2) @ R @ F)
         if side.joints[k].inverted:
             q[:, 1:] *= -1
         return [({k: q}, none)]

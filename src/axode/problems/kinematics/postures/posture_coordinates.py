@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.mechanism.elements.bodies import GROUND
+from axode.numerics.rotations import from_quaternions, to_quaternions
 from axode.problems.kinematics.parallelograms import Rod
 from axode.problems.kinematics.polynomials.polynomial_family import ComplexArray
 from axode.problems.kinematics.postures.chain_angles import (
@@ -24,7 +25,7 @@ from axode.problems.kinematics.postures.chain_angles import (
 )
 from axode.problems.kinematics.postures.chain_reduction import ReducedChain, chain_end
 from axode.problems.kinematics.postures.closure_family import ClosureFamily
-from axode.problems.kinematics.postures.turns import inverse_pose, quaternions, rotation_of
+from axode.problems.kinematics.postures.turns import inverse_pose
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose, placement
 
@@ -61,7 +62,7 @@ class RealRoots:
         parts: list[Array] = [np.zeros((len(self.imaginary), 0))]
         for both in self.poses:
             q = both[:, :4]
-            parts += [rotation_of(q).reshape(len(q), 9), node_shift(both)]
+            parts += [from_quaternions(q).reshape(len(q), 9), node_shift(both)]
         for pair in self.turns:
             c, s = pair.T
             parts.append(np.stack([c * c - s * s, 2 * c * s], axis=1))
@@ -245,7 +246,7 @@ class CoordinateMap:
         poses = {GROUND.name: np.tile(np.eye(4), (count, 1, 1))}
         for unknown, both in zip(self.closure.poses, roots.poses, strict=True):
             motion = np.tile(np.eye(4), (count, 1, 1))
-            motion[:, :3, :3] = rotation_of(both[:, :4])
+            motion[:, :3, :3] = from_quaternions(both[:, :4])
             motion[:, :3, 3] = size * node_shift(both)
             carrier = unknown.carrier
             frames[carrier.node] = carrier.base @ motion
@@ -305,7 +306,7 @@ class CoordinateMap:
         if joint is None or joint.kind != "spherical" or not joint.coordinates:
             return None
         home = self.home[[self.coordinates[name] for name in joint.coordinates]]
-        R = rotation_of(home[np.newaxis])[0]
+        R = from_quaternions(home[np.newaxis])[0]
         F = side.frames[side.tree][:, :3, :3]
         return F @ (R.T if joint.inverted else R) @ F.swapaxes(1, 2)
 
@@ -374,7 +375,7 @@ class CoordinateMap:
         free = zip(self.problem.groups.graph.free, pairs[len(self.rod_links) :], strict=True)
         for connection, (parent, child) in free:
             relative = inverse_pose(parent) @ child
-            both = np.concatenate([quaternions(relative[:, :3, :3]), relative[:, :3, 3]], axis=1)
+            both = np.concatenate([to_quaternions(relative[:, :3, :3]), relative[:, :3, 3]], axis=1)
             self._write_values(q, connection.coordinates, both)
 
 

@@ -15,7 +15,7 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
-from axode.problems.kinematics.workspaces.pose_arguments import roll_pitch_yaw
+from axode.numerics.rotations import to_angles
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -257,7 +257,7 @@ class Postures:
         """What tells postures apart: the pose of the output, or all coordinates if it is given."""
         if "pose" in self.given:
             return list(self.model.coordinates), self.q
-        angles = roll_pitch_yaw(self.poses[:, :3, :3])
+        angles = to_angles(self.poses[:, :3, :3])
         return ["x", "y", "z", "roll", "pitch", "yaw"], np.hstack([self.poses[:, :3, 3], angles])
 
 

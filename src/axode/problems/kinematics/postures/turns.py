@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from axode.numerics.rotations import to_quaternions
+
 Array = npt.NDArray[np.float64]
 
 
@@ -69,7 +71,7 @@ def angle_about(axis: Array, start: Array, end: Array) -> Array:
 
 def angle_of(rotation: Array, axis: Array) -> Array:
     """Angles of rotations about given axes: (n,)."""
-    q = quaternions(rotation)
+    q = to_quaternions(rotation)
     return 2 * np.arctan2(dots(q[:, 1:], axis), q[:, 0])
 
 
@@ -108,38 +110,3 @@ def shortest_turn(start: Array, end: Array) -> Array:
         axis /= np.linalg.norm(axis, axis=1)[:, None]
         made[opposite] = turn_about(axis, np.full(len(axis), np.pi))
     return made
-
-
-def quaternions(R: Array) -> Array:
-    """Unit quaternions w, x, y, z of rotations, w not negative: (n, 4)."""
-    m = R.swapaxes(1, 2).reshape(-1, 9).T  # columns: m00 m10 m20 m01 ...
-    trace = m[0] + m[4] + m[8]
-    candidates = np.stack([trace, m[0], m[4], m[8]], axis=1)
-    q = np.empty((len(R), 4))
-    best = np.argmax(candidates, axis=1)
-    for k in range(4):
-        rows = np.flatnonzero(best == k)
-        if rows.size:
-            q[rows] = _quaternion(m[:, rows], trace[rows], k)
-    q /= np.linalg.norm(q, axis=1)[:, None]
-    return np.asarray(np.where(q[:, :1] < 0, -q, q))
-
-
-def _quaternion(m: Array, trace: Array, k: int) -> Array:
-    """Quaternions of any length, from the column of a matrix with the largest entry."""
-    x, y, z = m[5] - m[7], m[6] - m[2], m[1] - m[3]
-    xy, xz, yz = m[1] + m[3], m[2] + m[6], m[5] + m[7]
-    columns = [
-        (1 + trace, x, y, z),
-        (x, 1 + 2 * m[0] - trace, xy, xz),
-        (y, xy, 1 + 2 * m[4] - trace, yz),
-        (z, xz, yz, 1 + 2 * m[8] - trace),
-    ]
-    return np.stack(columns[k], axis=1)
-
-
-def rotation_of(q: Array) -> Array:
-    """Rotation matrices of quaternions of any length: (n, 3, 3)."""
-    q = q / np.linalg.norm(q, axis=1)[:, None]
-    K = cross_matrix(q[:, 1:])
-    return np.eye(3) + 2 * q[:, :1, None] * K + 2 * (K @ K)

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.numerics.rank import singular_values
 from axode.problems.kinematics.velocities.velocity_jacobians import (
     VelocityJacobians,
     check_length,
     velocity_jacobians,
 )
-from axode.symbolic.algebra.rank import singular_values
 
 if TYPE_CHECKING:
     from axode.problems.kinematics.robot_kinematics import Kinematics

@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.rank import rank
 from axode.problems.kinematics.velocities.leg_rows import TWIST, LegPart, LegRows
-from axode.symbolic.algebra.rank import rank
 
 Array = npt.NDArray[np.float64]
 RANK_TOLERANCE = 1e-7  # relative to the rows; feasible configurations are closed to 1e-13

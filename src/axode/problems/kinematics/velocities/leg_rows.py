@@ -27,6 +27,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.function_source import Entry, shaped_tape, tape_entry
 from axode.model.model import Model
+from axode.numerics.rotations import to_quaternions
 
 Array = npt.NDArray[np.float64]
 TWIST = 6
@@ -139,7 +140,7 @@ class LegRows:
         size = len(self._opened.tree.coordinate_names)
         everything = np.empty((len(flat), size))
         everything[:, self._coordinates] = flat
-        everything[:, self._free] = np.concatenate([quaternions(R), pose[:, :3, 3]], axis=1)
+        everything[:, self._free] = np.concatenate([to_quaternions(R), pose[:, :3, 3]], axis=1)
         A = self._matrix(everything, spread, model)
         t = A[..., self._twin].reshape(*A.shape[:2], 2, 3) @ np.swapaxes(R, 1, 2)[:, np.newaxis]
         own = np.concatenate([t.reshape(*A.shape[:2], TWIST), A[..., self._own]], axis=-1)
@@ -218,27 +219,6 @@ def cut_out(mechanism: Mechanism, output: str) -> tuple[Mechanism, Connection]:
     cut.connections.append(free)
     cut.loops.append(weld)
     return cut, free
-
-
-def quaternions(R: Array) -> Array:
-    """Unit quaternions of rotation matrices, (n, 3, 3), scalar part first.
-
-    The largest of the four squares is at least a quarter: it is the one to divide by.
-    """
-    d = np.diagonal(R, axis1=-2, axis2=-1)
-    trace = d.sum(axis=-1)
-    squares = np.stack([1 + trace, *(1 + 2 * d[:, k] - trace for k in range(3))], axis=-1)
-    w = np.stack(
-        [R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=-1
-    )
-    s = R + np.swapaxes(R, -1, -2)
-    table = np.empty((len(R), 4, 4))  # products of two entries each, four times
-    table[:, 0, 1:], table[:, 1:, 0] = w, w
-    table[:, 1:, 1:] = s
-    table[:, range(4), range(4)] = squares
-    best = squares.argmax(axis=-1)
-    rows = table[np.arange(len(R)), best]
-    return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True))
 
 
 def _size(model: Model, output: str) -> float:

@@ -14,6 +14,7 @@ from axode.errors import InvalidArgument, shortened
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import state_values
+from axode.numerics.newton import CLOSED, find_roots, quick_step
 from axode.problems.arguments import number
 from axode.problems.assemble.closure import ClosureSystem, coordinate_units
 from axode.problems.kinematics.velocities.singularities import KINDS, Margins, margins_of
@@ -24,7 +25,6 @@ from axode.problems.kinematics.velocities.velocity_jacobians import (
     read_point,
     robot_velocities,
 )
-from axode.symbolic.algebra.newton import CLOSED, find_roots, quick_step
 
 if TYPE_CHECKING:
     from axode.problems.kinematics.robot_kinematics import Kinematics

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.numerics.rotations import from_angles, from_quaternions, to_angles
 from axode.problems.kinematics.workspaces.output_motion import NAMES, OutputMotion
 from axode.problems.kinematics.workspaces.serial_legs import turn_matrix
 
@@ -20,39 +21,9 @@ EXPECTED = (
 )
 
 
-def rotations(rpy: Array) -> Array:
-    """Rz(yaw) Ry(pitch) Rx(roll) of arrays (..., 3)."""
-    (cr, cp, cy), (sr, sp, sy) = np.moveaxis(np.cos(rpy), -1, 0), np.moveaxis(np.sin(rpy), -1, 0)
-    rows = (
-        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
-        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
-        (-sp, cp * sr, cp * cr),
-    )
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-
-
-def roll_pitch_yaw(R: Array) -> Array:
-    """Angles of rotations (..., 3, 3)."""
-    pitch = np.arctan2(-R[..., 2, 0], np.hypot(R[..., 0, 0], R[..., 1, 0]))
-    roll = np.arctan2(R[..., 2, 1], R[..., 2, 2])
-    yaw = np.arctan2(R[..., 1, 0], R[..., 0, 0])
-    return np.stack([roll, pitch, yaw], axis=-1)
-
-
-def from_quaternions(q: Array) -> Array:
-    """Rotations of quaternions (..., 4), which are normalized."""
-    w, x, y, z = np.moveaxis(q / np.linalg.norm(q, axis=-1, keepdims=True), -1, 0)
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-
-
 def home_coordinates(motion: OutputMotion) -> dict[str, float]:
     """Pose coordinates at home, by name."""
-    values = [*motion.r_home, *roll_pitch_yaw(motion.R_home)]
+    values = [*motion.r_home, *to_angles(motion.R_home)]
     known = dict(zip(NAMES, map(float, values), strict=True))
     if motion.kind == "planar":
         first, second = motion.in_plane
@@ -94,7 +65,7 @@ def poses_at(motion: OutputMotion, coordinates: Mapping[str, Any]) -> tuple[Arra
         return r, np.broadcast_to(motion.R_home, (*r.shape[:-1], 3, 3))
     angles = np.stack(np.broadcast_arrays(*given[3:]), axis=-1)
     R = np.broadcast_to(
-        rotations(angles), (*r.shape[:-1], 3, 3)
+        from_angles(angles), (*r.shape[:-1], 3, 3)
     )  # computed once where they are one
     if motion.kind == "spherical":
         arm = motion.R_home.T @ (motion.r_home - motion.centre)
@@ -162,7 +133,7 @@ def _rotation(value: Any) -> Array:
     if given.shape[-1:] == (4,):
         return from_quaternions(given)
     if given.shape[-1:] == (3,):
-        return rotations(given)
+        return from_angles(given)
     raise InvalidArgument(
         "pose: a rotation is a 3 x 3 matrix, a quaternion (w, x, y, z) or roll, pitch, yaw; "
         f"got {shortened(value)}"

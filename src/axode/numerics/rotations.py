@@ -1,37 +1,33 @@
-"""Rotations in batches: matrices from the forms in which they are given, and quaternions."""
+"""Rotations in batches: matrices, quaternions, angles about fixed axes, and turns about an axis."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.model.named_arguments import as_numbers
 
 Array = npt.NDArray[np.float64]
 ORTHONORMAL = 1e-5  # numbers of five digits: what a rotation matrix may be off
 
 
-def as_rotations(name: str, given: Any) -> Array:
+def as_rotations(name: str, values: Array) -> Array:
     """Read rotation matrices (..., 3, 3) in any form.
 
     Args:
         name: What is given, for messages.
-        given: Matrices (..., 3, 3), quaternions w x y z (..., 4) or roll, pitch, yaw (..., 3).
+        values: Matrices (..., 3, 3), quaternions w x y z (..., 4) or roll, pitch, yaw (..., 3).
 
     Raises:
         InvalidArgument: for other shapes, and for matrices and quaternions that are no rotations.
     """
-    values = as_numbers(name, given)
     if values.shape[-2:] == (3, 3):
         return _nearest(name, values)
     if values.shape[-1:] == (4,):
         lengths = np.linalg.norm(values, axis=-1)
         if not (np.abs(lengths - 1) <= ORTHONORMAL).all():
             raise InvalidArgument(f"{name}: a quaternion w x y z has the length 1")
-        return from_quaternions(values / lengths[..., np.newaxis])
+        return from_quaternions(values)
     if values.shape[-1:] == (3,):
         return from_angles(values)
     raise InvalidArgument(
@@ -65,9 +61,18 @@ def from_angles(angles: Array) -> Array:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def from_quaternions(q: Array) -> Array:
-    """Rotation matrices of unit quaternions w x y z."""
-    w, x, y, z = np.moveaxis(q, -1, 0)
+def to_angles(R: Array) -> Array:
+    """Roll, pitch and yaw of rotation matrices (..., 3, 3)."""
+    pitch = np.arctan2(-R[..., 2, 0], np.hypot(R[..., 0, 0], R[..., 1, 0]))
+    roll = np.arctan2(R[..., 2, 1], R[..., 2, 2])
+    yaw = np.arctan2(R[..., 1, 0], R[..., 0, 0])
+    return np.stack([roll, pitch, yaw], axis=-1)
+
+
+def from_quaternions(q: npt.ArrayLike) -> Array:
+    """Rotation matrices of quaternions w x y z of any length."""
+    q = np.asarray(q, float)
+    w, x, y, z = np.moveaxis(q / np.linalg.norm(q, axis=-1, keepdims=True), -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -77,7 +82,7 @@ def from_quaternions(q: Array) -> Array:
 
 
 def to_quaternions(R: Array) -> Array:
-    """Unit quaternions w x y z of rotation matrices, each by its largest component."""
+    """Unit quaternions w x y z of rotation matrices, by their largest components; w >= 0."""
     d = np.diagonal(R, axis1=-2, axis2=-1)
     trace = d.sum(axis=-1)
     squares = np.stack([trace, *(2 * d[..., k] - trace for k in range(3))], axis=-1) + 1.0
@@ -95,7 +100,8 @@ def to_quaternions(R: Array) -> Array:
     )
     best = np.argmax(squares, axis=-1)[..., np.newaxis, np.newaxis]
     q = np.take_along_axis(table, best, axis=-2)[..., 0, :]
-    return np.asarray(q / np.linalg.norm(q, axis=-1, keepdims=True))
+    q = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    return np.asarray(np.where(q[..., :1] < 0, -q, q))
 
 
 def angles_between(R: Array, S: Array) -> Array:

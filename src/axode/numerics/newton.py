@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from axode.symbolic.algebra.rank import singular_vectors
+from axode.numerics.rank import singular_vectors
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -1,0 +1,1 @@
+"""Numbers without a model: rotations, rank and null space, Newton's method."""
