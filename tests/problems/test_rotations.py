@@ -32,6 +32,6 @@ def test_what_is_no_rotation():
     with pytest.raises(ax.InvalidArgument, match="not a rotation matrix: its columns are unit"):
         as_rotations("r", np.diag([1.0, 1.0, -1.0]))
     with pytest.raises(ax.InvalidArgument, match="a quaternion w x y z has the length 1"):
-        as_rotations("r", (1.0, 1.0, 0.0, 0.0))
+        as_rotations("r", np.array([1.0, 1.0, 0.0, 0.0]))
     with pytest.raises(ax.InvalidArgument, match=r"quaternions w x y z \(..., 4\) or roll"):
-        as_rotations("r", (1.0, 1.0))
+        as_rotations("r", np.array([1.0, 1.0]))

@@ -155,8 +155,8 @@ def _of_body(model: Model, name: str, target: Target) -> list[Goal]:
         goals.append(Goal(name, "position", k, place, at, _weight(owner, target.weight), "m"))
     weight = _weight(owner, target.turn_weight)
     if target.rotation is not None:
-        name = f"{owner}, rotation"
-        R = as_rotations(name, as_numbers(name, target.rotation))
+        label = f"{owner}, rotation"
+        R = as_rotations(label, as_numbers(label, target.rotation))
         flat = R.reshape(*R.shape[:-2], 9)
         goals.append(Goal(name, "rotation", k, flat, (), weight, "rad"))
     if target.direction is not None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from axode.problems.motions.waypoints import Waypoints
 
 Array = npt.NDArray[np.float64]
-LONG_TURN = np.pi / 2  # [rad] rotations farther apart get another between them
+LONG_TURN = 1.6  # [rad] rotations farther apart get another between them; not a usual angle
 
 # c from y1 - y0, v0 h, v1 h, a0 h^2, a1 h^2
 _DIFFERENCE = np.array([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])
