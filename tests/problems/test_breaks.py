@@ -416,7 +416,7 @@ def test_a_prescribed_position_cannot_jump():
 
 def test_a_file_without_the_momentum_refuses_jumps(tmp_path):
     model = driven(starts_to_move)
-    model.save(tmp_path / "without.axm")
+    model.save(tmp_path / "without.axm", functions=model.functions)
     with pytest.raises(ax.NotApplicable, match="Save it with the model"):
         ax.simulate(ax.load_model(tmp_path / "without.axm"), 1.0)
     model.save(tmp_path / "with.axm", functions=[*model.functions, "momentum_speeds"])

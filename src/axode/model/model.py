@@ -21,6 +21,7 @@ from axode.model.function_products import product_tape
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
+from axode.model.motion_switches import MOMENTUM, motion_switches
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.parameter_checks import FAULTS, parameter_checks
 from axode.model.shortfall import solve_inverse, warn_of_shortfall
@@ -361,6 +362,7 @@ class Model(DerivativeProducts, ModelDisplay):
 
         names = self.functions if functions is None else tuple(functions)
         names += (FAULTS,) if parameter_checks(self) and FAULTS not in names else ()
+        names += (MOMENTUM,) if functions is None and motion_switches(self) else ()
         save_model(self.facts, self.scene, {name: self.library.tape(name) for name in names}, path)
 
     @stoppable

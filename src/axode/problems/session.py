@@ -129,7 +129,8 @@ class CompiledRuns:
         self.tables: dict[str, Array] = {}
         self.breaks: BreakTable | None = None
         if dynamics.switches:
-            self.breaks = break_table(task.model, dynamics, task.settings, p, task.plan.gains)
+            span = task.settings.t0, task.settings.t_end
+            self.breaks = break_table(task.model, dynamics, span, p, task.plan.gains)
             self.tables["breaks"] = self.breaks.rows
             start = {**start, "segment": self.breaks.past(start.get("t", task.settings.t0))}
         self.buffers = self._make_buffers(start, given)

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from axode.model.model import Model
 
 CORE = "fixed_step.h"
-CLOSED = {"float64": "1e-13", "float32": "2e-6f"}  # change of coordinates that ends Newton's method
+LIMITS = {  # of fixed_step.h
+    "float64": {"CLOSED": "1e-13", "INWARDS": "1e-15", "JUMPED": "1e-12", "TORN": "1e-9"},
+    "float32": {"CLOSED": "2e-6f", "INWARDS": "5e-7f", "JUMPED": "1e-5f", "TORN": "1e-4f"},
+}
+TORN = (
+    "in the step; 3 if a prescribed position jumps. The step is divided where prescribed motions",
+    "switch, and speeds jump there with prescribed rates.",
+)
 STEP_LENGTH = 1e-3  # [s] of the steps that are checked, and shorter ones where motion is fast
 MOTION = 0.05  # of a coordinate in such a step [rad, or lengths of the model]
 
@@ -75,10 +82,14 @@ class CStep:
 
         rate, h = self._functions.rate, dt[0]
         half, sixth, end = 0.5 * h, h / 6.0, t[0] + h
-        k1 = call(rate, t[0], x)
+        begin, inner_end = t[0], end
+        if self._functions.n_places:
+            off = float(LIMITS[self.precision]["INWARDS"].rstrip("f")) * abs(t[0]).most(abs(end))
+            begin, inner_end = begin + off, end - off
+        k1 = call(rate, begin, x)
         k2 = call(rate, t[0] + half, move(half, k1))
         k3 = call(rate, t[0] + half, move(half, k2))
-        k4 = call(rate, end, move(h, k3))
+        k4 = call(rate, inner_end, move(h, k3))
         slopes = [a + 2.0 * (b + c) + d for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]
         after = move(sixth, slopes)
         if self._functions.projection is not None:
@@ -100,7 +111,16 @@ class CStep:
         with np.errstate(divide="ignore"):
             np.minimum(arrays[-1], MOTION / fastest, out=arrays[-1])
             np.minimum(arrays[-1], np.sqrt(2 * MOTION / sharpest), out=arrays[-1])
+        while self._switches_in(arrays):
+            arrays[-1] *= 0.5
         return arrays
+
+    def _switches_in(self, arrays: Sequence[Array]) -> bool:
+        """Check whether prescribed motions switch in steps of some length."""
+        made, (t, *rest, dt) = self._functions, arrays
+        sides = (made.places.evaluate(x, *rest)[0] for x in (t + 1e-6 * dt, t + dt))
+        before, after = (places[..., : made.n_places] for places in sides)
+        return bool((before != after).any())
 
     def _lengths(self) -> Array:
         """What each state is measured by: the length of the mechanism where its unit has metres."""
@@ -135,7 +155,8 @@ class CStep:
             "The state q, nu becomes that at the end of the step.",
             *(closes if self.closing else []),
             "Returns 0; 1 if the motion is not finite; 2 if the independent speeds become singular",
-            "in the step. The state then stays as it is.",
+            *(TORN if self._functions.n_places else ["in the step."]),
+            "The state then stays as it is.",
             *notes,
         ]
         made = [f"{c_comment(lines)}\nint {self.name}({self._signature(self.arguments)});"]
@@ -187,6 +208,8 @@ class CStep:
             "projection": made.projection,
             "pivots": made.pivots,
             "audit": made.audit,
+            "places": made.places,
+            "momentum": made.momentum,
             "faults": checks,
         }
         tapes = {"flow": made.flow} | {
@@ -196,6 +219,8 @@ class CStep:
             "N_Q": self._n_q,
             "N_X": made.rate.outputs[0].size,
             "N_PIVOTS": made.pivots.outputs[0].size,
+            "N_PLACES": made.n_places,
+            "N_SLOPES": made.places.outputs[0].size - made.n_places,
             "CAN_OPEN": int(bool(self.closing)),
             "N_CHECKS": len(self._checks.texts) if self._checks else 0,
         }
@@ -205,7 +230,7 @@ class CStep:
             *c_helpers(tapes.values(), self.precision),
             *(c_function(tape, f"model_{name}", self.precision) for name, tape in tapes.items()),
             f"typedef {NUMBERS[self.precision].type} real;",
-            f"#define CLOSED {CLOSED[self.precision]}",
+            *(f"#define {name} {limit}" for name, limit in LIMITS[self.precision].items()),
             *(f"#define {name} {size}" for name, size in sizes.items()),
             f'#include "{CORE}"\n',
             _STEP.replace("NAME", self.name)
@@ -243,14 +268,18 @@ class CStep:
     def stack_tapes(self) -> tuple[Tape, ...]:
         """Tapes of which one at a time is evaluated in a step."""
         made = self._functions
-        tapes = (made.flow, made.projection, made.pivots, made.audit)
+        tapes = (
+            *(made.flow, made.projection, made.pivots, made.audit),
+            *(made.places, made.momentum),
+        )
         return tuple(t for t in tapes if t is not None)
 
     @property
     def stack_numbers(self) -> int:
         """Numbers in the arrays of a step, besides those of the tapes."""
         made = self._functions
-        return 6 * (made.rate.outputs[0].size + 1) + self._n_q + 2 * made.pivots.outputs[0].size
+        twice = made.pivots.outputs[0].size + made.places.outputs[0].size
+        return 6 * (made.rate.outputs[0].size + 1) + self._n_q + 2 * twice
 
 
 def _absent(names: str, arguments: Sequence[str]) -> str:
@@ -270,8 +299,7 @@ static int make_step(const real *u, const real *p, real t, real dt, real *x)
     model_pivots(&t, x, u, p, before);
 #endif
     x[N_X] = 0;
-    rk4(u, p, t, dt, x, x);
-    project(u, p, t + dt, x);
+    if (divided_step(u, p, t, dt, x)) return 3;
     if (!is_finite(x, N_X)) return 1;
 #if N_PIVOTS
     model_pivots(&end, x, u, p, after);

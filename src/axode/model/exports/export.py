@@ -52,6 +52,10 @@ def export_model(
     for name, value in unit.items():
         if value is not None and ending != ".fmu":
             raise InvalidArgument(f"{name}: only an .fmu file takes it, not '{place.name}'")
+    if ending in (".fmu", "/"):
+        from axode.problems.steps.compiled import check_exported_motion
+
+        check_exported_motion(model)
     if ending == ".fmu":
         if functions is not None:
             raise InvalidArgument("functions: an .fmu file has outputs instead: outputs=[...]")

@@ -3,7 +3,12 @@
  * Known before: the type `real`, N_Q coordinates among N_X states, the function
  * model_flow(t, x, u, p, rates), whose last rate is the power, whether the model CAN_OPEN, and if so
  * model_projection(t, x, u, p, q) and CLOSED, the relative change of coordinates that ends
- * Newton's method. Nothing is allocated and nothing is kept.
+ * Newton's method. Motions that are prescribed in time may switch: N_PLACES numbers change where one
+ * does, N_SLOPES where what switches turns back, model_places(t, x, u, p, both) finds them, and
+ * model_momentum(t, x, u, p, m) generalized momentum as speeds, then energy. Relative to the time,
+ * INWARDS is how far ends of steps are moved inwards there; relative to one and to themselves, speeds
+ * jump by more than JUMPED, and coordinates must not by more than TORN. Nothing is allocated and
+ * nothing is kept.
  */
 #ifndef AXODE_FIXED_STEP_H
 #define AXODE_FIXED_STEP_H
@@ -50,13 +55,26 @@ static int close_loops(const real *u, const real *p, real t, real *x)
 }
 #endif
 
+/* How far ends of a step are moved inwards, with its sign: a switch there belongs to one side. */
+static real inwards(real t, real h)
+{
+#if N_PLACES
+    const real a = t < (real)0 ? -t : t, b = t + h < (real)0 ? -t - h : t + h, most = a > b ? a : b;
+    return h < (real)0 ? -INWARDS * most : INWARDS * most;
+#else
+    (void)t, (void)h;
+    return 0;
+#endif
+}
+
 /* One step of Runge and Kutta's classical method; x[N_X] is the work done. */
 static void rk4(const real *u, const real *p, real t, real h, const real *x, real *next)
 {
     real k1[N_X + 1], k2[N_X + 1], k3[N_X + 1], k4[N_X + 1], y[N_X + 1];
-    const real half = h / (real)2, sixth = h / (real)6, middle = t + half, end = t + h;
+    const real half = h / (real)2, sixth = h / (real)6, off = inwards(t, h);
+    const real begin = t + off, middle = t + half, end = t + h - off;
     int i;
-    model_flow(&t, x, u, p, k1);
+    model_flow(&begin, x, u, p, k1);
     for (i = 0; i < N_X; ++i) y[i] = x[i] + half * k1[i];
     model_flow(&middle, y, u, p, k2);
     for (i = 0; i < N_X; ++i) y[i] = x[i] + half * k2[i];
@@ -65,6 +83,103 @@ static void rk4(const real *u, const real *p, real t, real h, const real *x, rea
     model_flow(&end, y, u, p, k4);
     for (i = 0; i <= N_X; ++i)
         next[i] = x[i] + sixth * (k1[i] + (real)2 * (k2[i] + k3[i]) + k4[i]);
+}
+
+#if N_PLACES
+#define N_SIDES (N_PLACES + N_SLOPES)
+enum { SAME, TURNED, SWITCHED };
+
+static int difference(const real *a, const real *b)
+{
+    int i;
+    for (i = 0; i < N_SIDES; ++i)
+        if (a[i] < b[i] || b[i] < a[i]) return i < N_PLACES ? SWITCHED : TURNED;
+    return SAME;
+}
+
+/* Find the first time from which on something is switched, after one and up to another.
+ *
+ * Times at which a place differs are bisected; where only a slope does, the time of its change is
+ * tried. Gives whether there is such a time.
+ */
+static int next_switch(const real *p, real low, real high, real *found)
+{
+    real from[N_SIDES], at[N_SIDES];
+    int any = 0, how, i;
+    model_places(&low, 0, 0, p, from);
+    for (;;) {
+        real left = low, right = high;
+        model_places(&high, 0, 0, p, at);
+        how = difference(from, at);
+        if (how == SAME) return any;
+        for (;;) {
+            const real middle = left + (right - left) / (real)2;
+            if (!((left < middle && middle < right) || (right < middle && middle < left))) break;
+            model_places(&middle, 0, 0, p, at);
+            if (difference(from, at) < how) left = middle;
+            else right = middle;
+        }
+        model_places(&right, 0, 0, p, at);
+        if (difference(from, at) == SWITCHED) {
+            *found = right;
+            high = left;
+            any = 1;
+        } else {
+            low = right;
+            for (i = 0; i < N_SIDES; ++i) from[i] = at[i];
+        }
+    }
+}
+
+static int differs(real a, real b, real share)
+{
+    const real by = a > b ? a - b : b - a, size = b < (real)0 ? -b : b;
+    return by > share * ((real)1 + size);
+}
+
+/* Let speeds jump with prescribed rates so that momentum stays; gives 3 if a position jumps. */
+static int cross_switch(const real *u, const real *p, real t, real off, real *x)
+{
+    real y[N_X + 1], before[N_X - N_Q + 1], after[N_X - N_Q + 1];
+    const real sides[2] = {t - off, t + off};
+    int i, jumps = 0;
+    for (i = 0; i < N_X; ++i) y[i] = x[i];
+    project(u, p, sides[0], y);
+    project(u, p, sides[1], x);
+    for (i = 0; i < N_Q; ++i)
+        if (differs(x[i], y[i], TORN)) return 3;
+    model_momentum(sides, x, u, p, before);
+    model_momentum(sides + 1, x, u, p, after);
+    for (i = N_Q; i < N_X; ++i) {
+        if (!differs(before[i - N_Q], after[i - N_Q], JUMPED)) continue;
+        x[i] += before[i - N_Q] - after[i - N_Q];
+        jumps = 1;
+    }
+    if (!jumps) return 0;
+    model_momentum(sides + 1, x, u, p, after);
+    x[N_X] += after[N_X - N_Q] - before[N_X - N_Q];
+    return 0;
+}
+#endif
+
+/* Make a step that is divided where the motion switches; gives 3 if a prescribed position jumps. */
+static int divided_step(const real *u, const real *p, real t, real h, real *x)
+{
+#if N_PLACES
+    const real end = t + h;
+    real off = inwards(t, h), found;
+    while (next_switch(p, t + off, end + off, &found)) {
+        rk4(u, p, t, found - t, x, x);
+        if (cross_switch(u, p, found, off, x)) return 3;
+        t = found;
+        h = end - t;
+        if (!(off * h > (real)0)) return 0;
+        off = inwards(t, h);
+    }
+#endif
+    rk4(u, p, t, h, x, x);
+    project(u, p, t + h, x);
+    return 0;
 }
 
 #endif

@@ -315,6 +315,8 @@ def _settings(
         "N_INDICATORS": functions.indicators.outputs[0].size,
         "N_RESIDUAL": n_residual,
         "N_DROPPED": functions.residual.outputs[0].size - n_residual,
+        "N_PLACES": functions.n_places,
+        "N_SLOPES": functions.places.outputs[0].size - functions.n_places,
         "CAN_OPEN": int(functions.projection is not None),
         "AUDITED": int(bool(functions.audit.results.size)),
         "N_CHECKS": len(texts),
@@ -451,8 +453,9 @@ def _page(description: FmuDescription, version: str) -> str:
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"</head><body>\n<h1>{title}</h1>\n<p>FMI {version}, model exchange and co-simulation, "
         f"written by {description.tool}. Co-simulation integrates by the classical Runge-Kutta "
-        "method, in equal steps that are no longer than <code>internal_step</code>, with inputs "
-        "that are constant during a communication step.</p>\n"
+        "method, in equal steps that are no longer than <code>internal_step</code> and are divided "
+        "where prescribed motions switch, with inputs that are constant during a communication "
+        "step.</p>\n"
         "<table><tr><th>variable</th><th>unit</th><th>kind</th><th>start</th><th></th></tr>\n"
         f"{rows}\n</table>\n</body></html>\n"
     )

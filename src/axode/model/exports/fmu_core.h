@@ -19,7 +19,10 @@
 #include <string.h>
 
 typedef double real;
-#define CLOSED 1e-13 /* change of coordinates by which Newton's method has ended */
+#define CLOSED 1e-13  /* change of coordinates by which Newton's method has ended */
+#define INWARDS 1e-15 /* these are relative too, see fixed_step.h */
+#define JUMPED 1e-12
+#define TORN 1e-9
 #include "fixed_step.h"
 
 enum { OK = 0, DISCARD = 2, ERROR = 3 };
@@ -40,6 +43,7 @@ enum {
 #define CLOSURE 1e-9        /* residual of a closed loop, by the mechanism's length */
 #define MAX_DRIFT 1e-7      /* of loops in model exchange, before states are corrected */
 #define FOLLOWS 1e-5        /* of its terms: more, and a row that was left out is missed */
+#define AHEAD 1000          /* internal steps in which switches are looked for in model exchange */
 #define MAX_STEPS 1e9       /* internal steps of one communication step */
 
 /* Everything that changes: the state of the FMU as its environment saves it. */
@@ -47,6 +51,9 @@ typedef struct {
     double v[N_VALUES];
     double signs[N_PIVOTS + 1];
     double due;     /* energy at the start and the work since, in co-simulation */
+    double since;   /* last event, in model exchange */
+    double until;   /* time of the next switch of prescribed motions, or until when there is none */
+    int switches;   /* whether there is one */
     int phase;
     int open;       /* whether start values are not closed yet */
     int fresh_der;  /* whether derivatives belong to the other numbers */
@@ -83,6 +90,8 @@ typedef unsigned int Reference;
 #else
 #define F(name) name
 #endif
+
+#define TORN_APART "a prescribed position jumps; let it move there within some time"
 
 static int report(Instance *c, int status); /* to the environment's logger, as each version does */
 
@@ -177,10 +186,42 @@ static int watch_pivots(Instance *c, const double *x, double t, int first)
     return OK;
 }
 
+/* How near to a switch of the motion a time is that switch, in model exchange. */
+static double near_switch(const Instance *c)
+{
+    return c->cosimulation ? 0.0 : inwards(c->n.v[TIME], c->n.v[STEP]);
+}
+
+/* The time, next to a switch on the side from which the environment comes to it. */
+static double time_inside(const Instance *c)
+{
+    const double t = c->n.v[TIME], off = near_switch(c);
+    if (fabs(t - c->n.since) < off) return c->n.since + off;
+    return fabs(t - c->n.until) < off ? c->n.until - off : t;
+}
+
+/* Find when prescribed motions switch next, in model exchange. */
+static void look_ahead(Instance *c)
+{
+#if N_PLACES
+    const double t = c->n.v[TIME], h = c->n.v[STEP], off = near_switch(c);
+    int k;
+    c->n.since = t;
+    c->n.switches = 0;
+    for (k = 0; k < AHEAD && !c->n.switches; ++k) {
+        const double end = c->n.until = t + (k + 1) * h;
+        c->n.switches = next_switch(c->n.v + P, t + k * h + off, end + off, &c->n.until);
+    }
+#else
+    (void)c;
+#endif
+}
+
 static void compute_outputs(Instance *c)
 {
     double *v = c->n.v;
-    model_outputs(v + TIME, v + X, v + U, v + P, v + Y);
+    const double t = time_inside(c);
+    model_outputs(&t, v + X, v + U, v + P, v + Y);
 #if AUDITED
     v[BALANCE] = c->cosimulation ? v[BALANCE] - c->n.due : 0.0;
 #endif
@@ -205,6 +246,7 @@ static int finish_start(Instance *c)
     const int status = close_start(c);
     if (status != OK) return status;
     c->n.phase = RUNNING;
+    if (!c->cosimulation) look_ahead(c);
     count_energy(c, 0.0);
     return watch_pivots(c, c->n.v + X, c->n.v[TIME], 1) == OK ? OK : ERROR;
 }
@@ -226,7 +268,8 @@ static int get_values(Instance *c, const unsigned int *references, size_t count,
         } else if (place >= Y && place < Z && !c->n.fresh_y) {
             compute_outputs(c);
         } else if (place >= DER && place < Y && !c->n.fresh_der) {
-            model_rate(v + TIME, v + X, v + U, v + P, v + DER);
+            const double t = time_inside(c);
+            model_rate(&t, v + X, v + U, v + P, v + DER);
             c->n.fresh_der = 1;
         }
         values[k] = v[place];
@@ -321,13 +364,29 @@ static void after_step(Instance *c, int *correct, int *ends)
 /* At an event: correct the states if loops have drifted apart; gives whether they changed. */
 static int at_event(Instance *c, int *ends)
 {
-    int correct;
+    int correct, jumps = 0;
+#if N_PLACES
+    const double off = near_switch(c);
+    double x[N_X + 1];
+    memcpy(x, c->n.v + X, N_X * sizeof *x);
+    x[N_X] = 0.0;
+    if (c->n.switches && fabs(c->n.v[TIME] - c->n.until) < off) {
+        if (cross_switch(c->n.v + U, c->n.v + P, c->n.until, off, x)) {
+            c->n.ended = *ends = 1;
+            report(c, fail(c, ERROR, TORN_APART));
+            return 0;
+        }
+        jumps = memcmp(x, c->n.v + X, N_X * sizeof *x) != 0;
+        memcpy(c->n.v + X, x, N_X * sizeof *x);
+    }
+    look_ahead(c);
+#endif
     after_step(c, &correct, ends);
 #if CAN_OPEN
     if (correct) close_loops(c->n.v + U, c->n.v + P, c->n.v[TIME], c->n.v + X);
 #endif
     touch(c);
-    return correct;
+    return correct || jumps;
 }
 
 /* Changes of unknowns for changes of knowns, by forward derivatives of the model's functions. */
@@ -336,7 +395,7 @@ static int differentiate(Instance *c, const unsigned int *unknowns, size_t n_unk
                          double *changes)
 {
     double d[N_VALUES];
-    const double *v = c->n.v;
+    const double *v = c->n.v, t = time_inside(c);
     int rates = 0, outputs = 0;
     size_t k;
     const int status = close_start(c);
@@ -352,9 +411,9 @@ static int differentiate(Instance *c, const unsigned int *unknowns, size_t n_unk
         rates |= unknowns[k] >= DER && unknowns[k] < Y;
     }
     if (rates)
-        model_rate_along(v + TIME, v + X, v + U, v + P, d + TIME, d + X, d + U, d + P, d + DER);
+        model_rate_along(&t, v + X, v + U, v + P, d + TIME, d + X, d + U, d + P, d + DER);
     if (outputs)
-        model_outputs_along(v + TIME, v + X, v + U, v + P, d + TIME, d + X, d + U, d + P, d + Y);
+        model_outputs_along(&t, v + X, v + U, v + P, d + TIME, d + X, d + U, d + P, d + Y);
 #if AUDITED
     if (!c->cosimulation) d[BALANCE] = 0.0;
 #endif
@@ -377,9 +436,9 @@ static int advance(Instance *c, double t, double h)
     x[N_X] = 0.0;
     for (k = 0.0; k < count && status == OK; k += 1.0) {
         const double end = t + (k + 1.0) * (h / count);
-        rk4(u, p, t + k * (h / count), h / count, x, x);
-        project(u, p, end, x);
-        if (!is_finite(x, N_X))
+        if (divided_step(u, p, t + k * (h / count), h / count, x))
+            status = fail(c, ERROR, TORN_APART);
+        else if (!is_finite(x, N_X))
             status = fail(c, DISCARD, "the motion is not finite; take shorter internal steps");
         else
             status = watch_pivots(c, x, end, 0);

@@ -192,6 +192,8 @@ EXPORT int F(fmi2NewDiscreteStates)(void *c, EventInfo *info)
     memset(info, 0, sizeof *info);
     info->valuesOfContinuousStatesChanged = at_event(c, &ends);
     info->terminateSimulation = ends;
+    info->nextEventTimeDefined = N_PLACES > 0;
+    info->nextEventTime = ((Instance *)c)->n.until;
     return OK;
 }
 

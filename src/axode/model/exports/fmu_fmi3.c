@@ -255,7 +255,7 @@ static int pull_back(Instance *c, const Reference *unknowns, size_t n_unknowns,
                      const Reference *knowns, size_t n_knowns, const double *seed, double *changes)
 {
     double w[N_VALUES], g[STEP], total[STEP];
-    const double *v = c->n.v;
+    const double *v = c->n.v, t = time_inside(c);
     int rates = 0, outputs = 0, j;
     size_t k;
     const int status = close_start(c);
@@ -269,11 +269,11 @@ static int pull_back(Instance *c, const Reference *unknowns, size_t n_unknowns,
     }
     memcpy(total, w, sizeof total); /* an unknown may be a known */
     if (rates) {
-        model_rate_adjoint(v + TIME, v + X, v + U, v + P, w + DER, g + TIME, g + X, g + U, g + P);
+        model_rate_adjoint(&t, v + X, v + U, v + P, w + DER, g + TIME, g + X, g + U, g + P);
         for (j = 0; j < STEP; ++j) total[j] += g[j];
     }
     if (outputs) {
-        model_outputs_adjoint(v + TIME, v + X, v + U, v + P, w + Y, g + TIME, g + X, g + U, g + P);
+        model_outputs_adjoint(&t, v + X, v + U, v + P, w + Y, g + TIME, g + X, g + U, g + P);
         for (j = 0; j < STEP; ++j) total[j] += g[j];
     }
     for (k = 0; k < n_knowns; ++k) {
@@ -311,8 +311,9 @@ EXPORT int F(fmi3UpdateDiscreteStates)(void *c, bool *again, bool *terminate, bo
     int ends;
     *states = at_event(c, &ends) != 0;
     *terminate = ends != 0;
-    *again = *nominals = *next_defined = false;
-    *next = 0.0;
+    *again = *nominals = false;
+    *next_defined = N_PLACES > 0;
+    *next = ((Instance *)c)->n.until;
     return OK;
 }
 

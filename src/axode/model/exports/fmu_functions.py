@@ -17,7 +17,9 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import dependencies, forward_tape
 from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.operations import Kind
+from axode.codegen.tape.switch_places import places_tape
 from axode.codegen.tape.tape import Port, Tape
+from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -42,6 +44,10 @@ class FmuFunctions:
         pivots: Numbers whose change of sign is a singularity of the independent speeds.
         indicators: These, then numbers at whose change of sign the rate may jump; the same tape
             where it cannot.
+        places: Where prescribed motions are between their switches, then signs of slopes; see
+            `places_tape`.
+        n_places: How many places there are.
+        momentum: Generalized momentum as speeds and energy; empty where nothing switches.
     """
 
     rate: Tape
@@ -52,6 +58,9 @@ class FmuFunctions:
     residual: Tape
     pivots: Tape
     indicators: Tape
+    places: Tape
+    n_places: int
+    momentum: Tape
 
     def tapes(self, *, adjoint: bool) -> list[Tape]:
         """All tapes that are not empty, with the derivatives of rate and outputs.
@@ -64,7 +73,7 @@ class FmuFunctions:
         both = (self.rate, self.outputs)
         derivatives = [forward_tape(tape, along, sizes) for tape in both]
         derivatives += [adjoint_tape(tape, ARGUMENTS) for tape in both] if adjoint else []
-        optional = [self.projection, self.residual, self.pivots]
+        optional = [self.projection, self.residual, self.pivots, self.places, self.momentum]
         optional += [] if self.indicators is self.pivots else [self.indicators]
         return [
             self.rate,
@@ -108,6 +117,10 @@ def fmu_functions(
     signals = [made.results(signal.function)[signal.index] for signal in outputs]
     audit = made.audit(pivots) if "energy" in model.functions else []
     singular, jumps = made.tape("pivots", pivots), made.jumps(rate)
+    switches = motion_switches(model)
+    places = places_tape(switches)
+    require_momentum(model, switches)
+    momentum = [*made.results(MOMENTUM), made.audit([])[1]] if switches else []
     return FmuFunctions(
         rate=rate,
         flow=made.tape("flow", [*rates[: ports[1].size], power]),
@@ -117,6 +130,9 @@ def fmu_functions(
         residual=made.tape("residual", [*residual, *dropped]),
         pivots=singular,
         indicators=made.tape("indicators", [*pivots, *jumps]) if jumps else singular,
+        places=made.tape("places", made.of(places)),
+        n_places=places.outputs[0].size,
+        momentum=made.tape("momentum", momentum),
     )
 
 
@@ -154,10 +170,13 @@ class _Made:
         if function in ("q", "nu"):
             return self._arguments[function]
         if function not in self._results:
-            tape = self._model.tape(function)
-            arguments = [self._arguments[port.name] for port in tape.inputs]
-            self._results[function] = replay(self.builder, tape, arguments)
+            self._results[function] = self.of(self._model.tape(function))
         return self._results[function]
+
+    def of(self, tape: Tape) -> list[int]:
+        """Results of a tape of arguments of the model."""
+        arguments = [self._arguments[port.name] for port in tape.inputs]
+        return replay(self.builder, tape, arguments)
 
     def tape(self, name: str, results: list[int]) -> Tape:
         """A tape of some results."""

@@ -2,6 +2,8 @@
 
 const STATUS = ["running", "finished", "event", "not finite", "underflow", "singular", "left", "stiff", "open"];
 
+const TURNS = 1000; // of the loop at most, for every step: formulas of time that switch divide steps
+
 export class Robot {
   /** Wrap an instance of the module; `load` makes one. */
   constructor(module, instance) {
@@ -132,9 +134,9 @@ export class Robot {
     put("h", length); put("t0", begin); put("t_end", begin + count * length); put("n_steps", count);
     put("save_steps", 1e9); put("least_pivot", this.model.least_pivot);
     ["step", "status", "index", "seen"].forEach(start);
-    this.exports[program](count);
+    this.exports[program](TURNS * count);
     const code = this.arrays[state.status][0];
-    this.status = code === 1 ? "running" : STATUS[code] || "stopped";
+    this.status = code === 1 ? "running" : code === 0 ? "switching" : STATUS[code] || "stopped";
     this.near = state.near;
     this.count();
     return this.status;

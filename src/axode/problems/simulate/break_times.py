@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +18,12 @@ from axode.codegen.targets.compiler_process import check_interrupts
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.steps.compiled import MOMENTUM
+from axode.model.motion_switches import MOMENTUM
 from axode.problems.steps.rates import Dynamics
+from axode.problems.steps.switch_search import NEVER
 from axode.results.sweep_arrays import as_host
 
-if TYPE_CHECKING:
-    from axode.problems.simulate.settings import Settings
-
 Array = npt.NDArray[np.float64]
-NEVER = 1e300  # [s]
 JUMP_OF_VALUE = 1e-9  # relative to one and to the value: what is smaller is rounding of a formula
 JUMP_OF_RATE = 1e-12  # the same
 
@@ -63,16 +59,23 @@ class BreakTable:
 
 
 def break_table(
-    model: Model, d: Dynamics, settings: Settings, p: Array | None, gains: Array | None
+    model: Model, d: Dynamics, span: tuple[float, float], p: Array | None, gains: Array | None
 ) -> BreakTable:
     """Find the breaks of all runs.
+
+    Args:
+        model: What moves.
+        d: Its steps.
+        span: Times of their start and end.
+        p, gains: What they keep.
 
     Raises:
         InvalidArgument: if a prescribed position jumps, or there are too many breaks.
         NotApplicable: if a prescribed rate jumps, and the model was read from a file that lacks
             what that needs.
     """
-    begin, end = sorted((settings.t0, settings.t_end))
+    direction = 1.0 if span[1] >= span[0] else -1.0
+    begin, end = sorted(span)
     known = {"p": p, "gains": gains}
     kept = {name: np.asarray(as_host(x), dtype=float) for name, x in known.items() if x is not None}
     own = [name for some in d.switches for name in some.kept if kept[name].ndim > 1]
@@ -99,17 +102,17 @@ def break_table(
     runs, times = runs[apart], times[apart]
     jumps = _jumps(model, d, times, {n: x[runs] if x.ndim > 1 else x for n, x in kept.items()})
     stops = times
-    if settings.direction < 0:
+    if direction < 0:
         runs, stops = runs[::-1], np.minimum(np.nextafter(times, -np.inf), times - smallest)[::-1]
         jumps = jumps[::-1]
     counts = np.bincount(runs, minlength=count)
     rows = np.zeros((count, counts.max(initial=0) + 1, 2))
-    rows[..., 0] = settings.direction * NEVER
+    rows[..., 0] = direction * NEVER
     order = np.argsort(runs, kind="stable")
     place = np.arange(len(runs)) - np.repeat(np.cumsum(counts) - counts, counts)
     rows[runs[order], place, 0] = stops[order]
     rows[runs[order], place, 1] = np.abs(jumps[order]).max(axis=1) > 0
-    return BreakTable(rows if own else rows[0], settings.direction)
+    return BreakTable(rows if own else rows[0], direction)
 
 
 def _jumps(model: Model, d: Dynamics, times: Array, kept: dict[str, Array]) -> Array:

@@ -202,26 +202,31 @@ def clip_step(d: Dynamics) -> list[Operation]:
     names = ["t", "h", "t_end", "time_direction", "longest"]
     kinds = ["sample"] * (d.samples is not None) + ["grid"] * d.grid
     names += [f"{kind}_{part}" for kind in kinds for part in ("start", "period", "count")]
-    sizes = dict.fromkeys(names, 1) | ({"break": 2} if d.switches else {})
+    sizes = dict.fromkeys(names, 1)
 
     def clip(
         t: Vector, h: Vector, t_end: Vector, time_direction: Vector, longest: Vector, **more: Vector
     ) -> dict[str, Vector]:
         stop = t_end[0]
-        if d.switches:
+        if "break" in more:
             next_break = more["break"][0]
             stop = (time_direction[0] * (next_break - stop) < 0.0).then(next_break, stop)
         length = h[0].least(longest[0]).least(time_direction[0] * (stop - t[0]))
         for kind in kinds:
             start, period, count = (more[f"{kind}_{p}"][0] for p in ("start", "period", "count"))
             left = to_next_sample(t[0], time_direction[0], start, period, count)
-            if d.switches:  # a break at the time of a sample is that time
+            if "break" in more:  # a break at the time of a sample is that time
                 room = time_direction[0] * (stop - t[0])
                 left = (abs(left - room) < ON_TIME * period).then(room, left)
             length = length.least(left)
         return {"h": [time_direction[0] * length], "t_stop": [stop]}
 
-    return [*d.next_break(), Evaluate(formula_tape("clip", sizes, clip), (*sizes, "h_s", "t_stop"))]
+    uncut = Evaluate(formula_tape("clip", sizes, clip), (*sizes, "h_s", "t_stop"))
+    if not d.switches:
+        return [uncut]
+    sizes |= {"break": 2}
+    cut = Evaluate(formula_tape("clip", sizes, clip), (*sizes, "h_s", "t_stop"))
+    return [*d.next_break(uncut), cut]
 
 
 def control(size: Formula, v: Mapping[str, Vector], power: float = 0.2) -> dict[str, Vector]:

@@ -13,6 +13,7 @@ from axode.codegen.lowering.program import Program
 from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.tape.operations import Array
+from axode.codegen.tape.switch_places import places_tape
 from axode.codegen.tape.switching import Switches, find_switches
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
@@ -20,6 +21,8 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.function_source import JACOBIAN, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
+from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
+from axode.problems.simulate.break_times import break_table
 from axode.problems.simulate.events import event_tape
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.steps.adaptive import Gathering
@@ -38,8 +41,8 @@ ENERGY = "energy"  # function of a model
 EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported, explicit ones
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 INWARDS_IN_SINGLE = 5e-7  # of the time: the same of breaks
+CHECKED_TIME = 10.0  # [s] of prescribed motions that are exported
 KEPT = ("p", "gains")  # arguments of tapes that stay during a run
-MOMENTUM = "momentum_speeds"  # that jumps of prescribed rates follow from
 
 ADJOINTS = {"rate": "state_rate_adjoint", "projection": "projection_adjoint"}
 OPERATIONS_PER_LOGGED = 95.0  # a number of the log takes as long to write and read as these
@@ -238,11 +241,8 @@ def dynamics_of(
 
 def _switches(model: Model, plan: InputPlan, *others: Tape | None) -> tuple[Switches, ...]:
     """Collect what switches by time alone in the motion, in the input and in other functions."""
-    tapes = [plan.tape, *others]
-    if model.facts.driven:
-        tapes += [tape_of(model, "state_rate"), tape_of(model, "residual")]
-    found = (find_switches(tape, KEPT) for tape in tapes if tape is not None)
-    return tuple(some for some in found if some is not None)
+    found = (find_switches(tape, KEPT) for tape in (plan.tape, *others) if tape is not None)
+    return *(some for some in found if some is not None), *motion_switches(model)
 
 
 def log_width(model: Model, stages: int) -> int:
@@ -335,6 +335,22 @@ def compiled(
         return made
 
 
+def check_exported_motion(model: Model) -> None:
+    """Check that the prescribed motions of a model can be exported: no position jumps.
+
+    That is looked at up to `CHECKED_TIME`, at the default parameters.
+
+    Raises:
+        InvalidArgument: if one jumps.
+        NotApplicable: if the model's file lacks what jumps of rates need.
+    """
+    switches = motion_switches(model)
+    require_momentum(model, switches)
+    if switches:
+        d = dynamics_of(model, plan_input(model, None), (), breaks=True)
+        break_table(model, d, (0.0, CHECKED_TIME), model.parameter_vector(), None)
+
+
 def rollout_program(model: Model, method: str, given: Any, *, single: bool = False) -> Program:
     """Make a program of whole runs of a model, for kernels that are exported.
 
@@ -349,4 +365,8 @@ def rollout_program(model: Model, method: str, given: Any, *, single: bool = Fal
     plan = plan_input(model, given)
     if plan.callback is not None:
         raise InvalidArgument("input: a Callback runs in Python and cannot be exported")
-    return METHODS[method](dynamics_of(model, plan, (), single=single))
+    d = dynamics_of(model, plan, (), single=single, breaks=True)
+    check_exported_motion(model)
+    if d.switches:
+        d = replace(d, places=places_tape(d.switches))
+    return METHODS[method](d)

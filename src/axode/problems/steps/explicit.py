@@ -227,7 +227,7 @@ def _length(d: Dynamics) -> list[Operation]:
     """
     names = ["t", "h", "t0", "t_end", "step", "n_steps"]
     names += ["sample_start", "sample_period", "sample_count"] if d.samples is not None else []
-    sizes = dict.fromkeys(names, 1) | ({"break": 2} if d.switches else {})
+    sizes = dict.fromkeys(names, 1)
 
     def length(
         t: Vector, h: Vector, t0: Vector, t_end: Vector, step: Vector, n_steps: Vector, **v: Vector
@@ -243,7 +243,7 @@ def _length(d: Dynamics) -> list[Operation]:
             left = to_next_sample(t[0], direction, start, period, count)
             whole = ~(left < direction * (end - t[0]) - ON_TIME * abs(h[0]))
             end = whole.then(end, t[0] + direction * left)
-        if d.switches:
+        if "break" in v:
             stop = v["break"][0]
             beyond = direction * (end - stop)
             near = (beyond >= 0.0) & (beyond <= ON_TIME * abs(h[0]))  # samples there are after it
@@ -251,10 +251,12 @@ def _length(d: Dynamics) -> list[Operation]:
             end = (near | (beyond > 0.0)).then(stop, end)
         return {"h_s": [end - t[0]], "t_n": [end], "whole": [whole]}
 
-    return [
-        *d.next_break(),
-        Evaluate(formula_tape("length", sizes, length), (*sizes, "h_s", "t_n", "whole")),
-    ]
+    made = ("h_s", "t_n", "whole")
+    uncut = Evaluate(formula_tape("length", sizes, length), (*sizes, *made))
+    if not d.switches:
+        return [uncut]
+    sizes |= {"break": 2}
+    return [*d.next_break(uncut), Evaluate(formula_tape("length", sizes, length), (*sizes, *made))]
 
 
 def _saved_steps(d: Dynamics) -> list[Operation]:

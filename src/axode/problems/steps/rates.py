@@ -10,6 +10,7 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.switching import Switches
 from axode.codegen.tape.tape import Tape
+from axode.problems.steps.switch_search import find_break
 
 ON_TIME = 1e-9  # of a sample's period: nearer than this, a time is the sample's
 INSIDE = 1e-6  # of half a step: how far its ends are moved inwards to read held samples
@@ -43,6 +44,7 @@ class Dynamics:
         quaternions: Places of each in q.
         switches: What switches by time alone: steps end at the times of a table `breaks`.
         inwards: Part of the time by which the ends of these steps are moved inwards.
+        places: Where functions are between their switches, if these times are found step by step.
         jump: Generalized momentum as speeds, and energy, as functions of q, nu, t (p), if
             prescribed rates may jump.
     """
@@ -70,6 +72,7 @@ class Dynamics:
     quaternions: tuple[tuple[int, ...], ...] = ()
     switches: tuple[Switches, ...] = ()
     inwards: float = INWARDS
+    places: Tape | None = None
     jump: tuple[Tape, Tape] | None = None
 
     @property
@@ -183,9 +186,17 @@ class Dynamics:
             made.append(self.evaluate(self.projection, {"q": "q_n", "t": "t_n"}, "q_n"))
         return [*made, *self._switch()]
 
-    def next_break(self) -> list[Operation]:
-        """Read when the next break is, and whether speeds jump there."""
-        return [ReadRow("breaks", "segment", "break")] if self.switches else []
+    def next_break(self, length: Evaluate) -> list[Operation]:
+        """Find when the next break is, and whether speeds jump there.
+
+        Args:
+            length: Finds the length `h_s` of the step where nothing switches.
+        """
+        if not self.switches:
+            return []
+        if self.places is None:
+            return [ReadRow("breaks", "segment", "break")]
+        return [length, *find_break(self.places, self.inwards, jumps=self.jump is not None)]
 
     def _switch(self) -> list[Operation]:
         """Count a break at which the step ends, and let speeds jump there."""
@@ -325,7 +336,9 @@ class Dynamics:
 
     def tables(self) -> dict[str, int]:
         """Tables, by the width of their rows."""
-        tables = {"out": self.n_k} | ({"breaks": 2} if self.switches else {})
+        tables = {"out": self.n_k} | (
+            {"breaks": 2} if self.switches and self.places is None else {}
+        )
         if self.log:
             tables["log"] = self.log_width
         return tables | {"samples": self.n_u} if self.samples is not None else tables

@@ -98,7 +98,8 @@ function advance(seconds) {
     if (robot.inaccurate) message = `inaccurate: the energy is off by ${short(robot.energyError)} J, the motion is too fast for the steps`;
     if (status !== "running") {
       running = false;
-      message = status === "singular" ? "a singular posture was reached: reset" : "the motion left all numbers: reset";
+      const reasons = { singular: "a singular posture was reached", switching: "formulas of time switch too often" };
+      message = `${reasons[status] || "the motion left all numbers"}: reset`;
     }
     if (performance.now() - clock > FRAME) break;
   }
