@@ -12,7 +12,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName
+from axode.errors import Fault, Immobile, InvalidIndependent, MechanismError, UnknownName, first_of
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
@@ -342,10 +342,15 @@ def _immobile(mechanism: Mechanism, tree: Tree, rows: list[Row], report: RankRep
         remove = (
             "Make the ratios of couplings agree, remove a coupling, a loop or a prescribed motion"
         )
+    weak = first_of([name for name, _ in report.weak])
+    rounded = (
+        f"\n  {weak} nearly follow from others: if the numbers are rounded, allow for it with "
+        f"mechanism.loop_tolerance (it is {mechanism.loop_tolerance:g})."
+    )
     return Immobile(
         f"mechanism '{mechanism.name}' cannot move: {tree.v.shape[0]} speeds, {len(report.kept)} "
         f"independent rows ({names}).\n  {remove}, give a joint more freedom, or let a wheel slide "
-        "with lateral='free'."
+        "with lateral='free'." + rounded * bool(weak)
     )
 
 

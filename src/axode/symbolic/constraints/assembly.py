@@ -173,20 +173,48 @@ class Assembly:
         )
         return found[0], float(error[0])
 
-    def uncertain(self, q: np.ndarray, t: float = 0.0) -> list[np.ndarray]:
-        """Displacements by which a closed configuration may be off: its last step, and rounding."""
-        if not self.function.size1_out(0):
-            return []
-        r = np.array(self.function(q, t, self.parameters)).ravel() / self.row_lengths
-        J = self.jacobian(q, t) * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
-        touched = np.flatnonzero(J.any(axis=0))
-        U, s, Vt = singular_vectors(J[:, touched], full=False)
-        held = s > LOST * s.max(initial=0.0)
-        along = (U.T @ r)[held] / s[held]
-        rounding = ROUNDING / s[held]
-        changes = np.zeros((2, J.shape[1]))
-        changes[:, touched] = np.array([along, along + rounding]) @ Vt[held]
-        return list(self.coordinate_lengths * changes)
+    def uncertain(self, q: np.ndarray, tolerance: float = 0.0) -> list[np.ndarray]:
+        """Displacements by which a closed configuration may be off: its last step, and rounding.
+
+        Args:
+            q: The configuration, at any time.
+            tolerance: Rows that nearly follow by no more than this close nothing.
+        """
+        along, rounding = self._last_step(q, max(LOST, NEARLY * tolerance))
+        return [along, along + rounding] if rounding.any() else []
+
+    def _polish(self, q: np.ndarray, t: float) -> np.ndarray:
+        """Close rows that nearly follow from others too, which Newton's method leaves open."""
+        left = self._open(q)
+        while left.any():
+            step = self._last_step(q, LOST)[0]
+            longest = np.abs(step / self.coordinate_lengths).max().clip(DRIVEN)
+            trial, _ = self.close(q - step * (DRIVEN / longest), t)
+            there = self._open(trial)
+            if not np.linalg.norm(there) < 0.5 * np.linalg.norm(left):
+                break
+            q, left = trial, there
+        return q
+
+    def _open(self, q: np.ndarray) -> np.ndarray:
+        """Residuals of all but prescribed rows, which can be had at any time, of their units."""
+        r = np.array(self.function(q, 0.0, self.parameters)).ravel() / self.row_lengths
+        r[[k for k, row in enumerate(self.rows) if row.kind == "prescribed"]] = 0.0
+        return np.asarray(r)
+
+    def _last_step(self, q: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+        """Find the shortest step that closes all rows but weaker ones, and its rounding."""
+        changes = np.zeros((2, q.size))
+        r = self._open(q)
+        if r.size:
+            J = self.jacobian(q) * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
+            touched = np.flatnonzero(J.any(axis=0))
+            U, s, Vt = singular_vectors(J[:, touched], full=False)
+            held = s > least * s.max(initial=0.0)
+            both = np.array([(U.T @ r)[held], np.full(held.sum(), ROUNDING)]) / s[held]
+            changes[:, touched] = both @ Vt[held]
+        along, rounding = self.coordinate_lengths * changes
+        return along, rounding
 
     def error(self, residual: np.ndarray) -> float:
         """Largest of the holonomic rows' residuals [rad, or of the mechanism's length]."""
@@ -274,8 +302,17 @@ class Assembly:
         """Distance of a configuration from the one that home names [rad, or of the length]."""
         return float(np.linalg.norm((q - self.named_home) / self.coordinate_lengths))
 
-    def samples(self, home: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
-        """Draw random closed configurations on home's branch."""
+    def samples(
+        self, home: np.ndarray, count: int, seed: int = 0, *, polish: bool = False
+    ) -> list[np.ndarray]:
+        """Draw random closed configurations on home's branch.
+
+        Args:
+            home: A closed configuration.
+            count: How many to draw.
+            seed: Seed of the random numbers.
+            polish: Whether to close rows that nearly follow from others as well as the others.
+        """
         generator = np.random.default_rng(seed)
         found: list[np.ndarray] = []
         for spread in SPREADS:
@@ -285,7 +322,8 @@ class Assembly:
                 change = generator.normal(0, spread, home.size) * self.coordinate_lengths
                 q = self._walk(home, change)
                 if q is not None:
-                    found.append(self._drive(q, generator) if self.depends_on_time else q)
+                    q, t = self._drive(q, generator) if self.depends_on_time else (q, 0.0)
+                    found.append(self._polish(q, t) if polish else q)
         return found or [home]
 
     @cached_property
@@ -346,7 +384,7 @@ class Assembly:
         function = ca.Function("places", [tree.q, tree.parameters], [ca.vertcat(*places)])
         return np.array(function(q, self.parameters)).reshape(-1, 3)
 
-    def _drive(self, q: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    def _drive(self, q: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, float]:
         """Follow the prescribed motions from a sample, because t = 0 is often special.
 
         A vehicle whose steering starts straight would seem to have rows that follow from others.
@@ -355,8 +393,8 @@ class Assembly:
         for later in LATER:
             moved = self._follow_clock(q, pace * later)
             if moved is not None and np.abs(moved - q).max(initial=0.0) > CLOSED:
-                return moved
-        return q
+                return moved, pace * later
+        return q, 0.0
 
     def _follow_clock(self, q: np.ndarray, until: float) -> np.ndarray | None:
         for t in np.linspace(0.0, until, WALK + 1)[1:]:

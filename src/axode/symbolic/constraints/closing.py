@@ -20,6 +20,7 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import Doubtful, LoopNotClosed, first_of, level_outside
+from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.numerics.newton import CLOSED, METRE
 from axode.symbolic.algebra.spatial import SX
@@ -27,7 +28,6 @@ from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.open_loops import not_closed, warn_of_moved_home
 from axode.symbolic.constraints.redundant_rows import (
     RANK_TOLERANCE,
-    DroppedRow,
     RankReport,
     RowSizes,
     Units,
@@ -37,7 +37,6 @@ from axode.symbolic.constraints.rows import Row
 from axode.symbolic.tree.kinematics import Tree
 
 ENTRIES = 1e-13  # of a row's terms: what rounding leaves of its entries
-UNCERTAIN = 10.0  # times what they change by where closing was inexact
 SAMPLES = 5  # closed configurations at which rank is found
 GROWTH = 30  # times the tolerance: what rounding may grow to away from home, and no more
 ROUNDS = 8  # of sorting rows and closing those that are kept
@@ -70,7 +69,7 @@ def close_loops(
     tolerance = tree.mechanism.loop_tolerance
     assembly = Assembly.of(tree, rows, defaults, tolerance)
     home = assembly.find_home()
-    samples = assembly.samples(home, SAMPLES)
+    samples = assembly.samples(home, SAMPLES, polish=not tolerance)
     matrices = [A(q) for q in samples]
     units = _units(assembly, rows, matrices)
     sizes = _sizes(assembly, rows, samples, A, units)
@@ -87,7 +86,7 @@ def close_loops(
         except LoopNotClosed as error:
             made = _close_exactly(made.assembly, rows, home, A, error)
     warn_of_moved_home(assembly, made.home)
-    _warn_of_weak(assembly, made.report)
+    _warn_of_small_rows(tree.mechanism, made.report)
     return made
 
 
@@ -110,25 +109,33 @@ def _sizes(
     A: Callable[[np.ndarray], np.ndarray],
     units: Units | None,
 ) -> RowSizes:
-    """Sizes of the rows' terms, and of their rounding: of terms, and of closing."""
+    """Sizes of the rows' terms, their rounding, and rows where closing may be off."""
     tree, size = assembly.tree, assembly.tree.v.shape[0]
     lengths, factor = (1.0, 1.0) if units is None else (units.speeds, units.rows)
     speeds = [ca.sum1(side.matrix(size) ** 2) for row in rows for side in row.sides]
     owners = [r for r, row in enumerate(rows) for _ in row.sides]
     function = ca.Function("sides", [tree.q, tree.parameters], [ca.vertcat(SX(0, size), *speeds)])
     linear = np.array([row.unit == "m" for row in rows], dtype=bool)
-    terms, rounding = np.where(linear, 0.0, 1.0), np.zeros(len(rows))
+    terms = np.where(linear, 0.0, 1.0)
     for q in samples:
         velocities = np.sqrt(function(q, assembly.parameters).full()) * lengths
         reach = np.zeros(len(rows))
         np.maximum.at(reach, owners, velocities.max(axis=1, initial=0.0))
         terms = np.where(linear, np.maximum(terms, factor * reach), terms)
-        here = A(q)
-        for change in assembly.uncertain(q):
-            off = np.abs(A(q + change) - here)
-            off = off if units is None else units.measure(off)
-            rounding = np.maximum(rounding, UNCERTAIN * off.max(axis=1, initial=0.0))
-    return RowSizes(terms, rounding + ENTRIES * terms.clip(1.0), assembly.tolerance)
+    nearby = _nearby(assembly, samples, A, assembly.tolerance)
+    return RowSizes(terms, ENTRIES * terms.clip(1.0), assembly.tolerance, nearby)
+
+
+def _nearby(
+    assembly: Assembly,
+    samples: list[np.ndarray],
+    A: Callable[[np.ndarray], np.ndarray],
+    tolerance: float,
+) -> tuple[tuple[np.ndarray, ...], ...]:
+    """Rows of configurations that are closed as well as the samples are."""
+    return tuple(
+        tuple(A(q + change) for change in assembly.uncertain(q, tolerance)) for q in samples
+    )
 
 
 def _close_nearly(
@@ -148,9 +155,10 @@ def _close_nearly(
         if not inner.is_exact(error):
             raise not_closed(assembly, home)
         samples = inner.samples(start, SAMPLES)
-        again = analyse(
-            rows, [A(q) for q in samples], assembly.tolerance, hold, report.units, report.sizes
-        )
+        matrices = [A(q) for q in samples]
+        nearby = _nearby(inner, samples, A, assembly.tolerance)
+        sizes = report.sizes and replace(report.sizes, nearby=nearby)
+        again = analyse(rows, matrices, assembly.tolerance, hold, report.units, sizes)
         places = [start] if assembly.depends_on_time else [start, *samples]
         off = _disagreements(assembly, rows, again, places)
         far = [r for r in loose if off[r] > GROWTH * assembly.tolerance]
@@ -159,9 +167,7 @@ def _close_nearly(
             return ClosedLoops(inner, start, samples, final)
         # a row may seem to follow next to home and hold something of its own farther away
         hold |= set(far)
-        report = analyse(
-            rows, [A(q) for q in samples], assembly.tolerance, hold, report.units, report.sizes
-        )
+        report = analyse(rows, matrices, assembly.tolerance, hold, report.units, sizes)
     raise not_closed(assembly, home)
 
 
@@ -216,7 +222,7 @@ def _disagreements(
 def _report(
     assembly: Assembly, rows: list[Row], report: RankReport, loose: list[int], off: np.ndarray
 ) -> RankReport:
-    """Add the sizes of contradictions to the report, and warn of them."""
+    """Add the sizes of contradictions to the report."""
     names = {rows[r].name: r for r in loose}
     off = np.maximum(off, report.rests)
     dropped = []
@@ -227,36 +233,25 @@ def _report(
             size = float(off[r]) * (assembly.extent if unit == "m" else 1.0)
             row = replace(row, disagreement=size, unit=unit)
         dropped.append(row)
-    seen = [row for row in dropped if row.name in names and off[names[row.name]] > RANK_TOLERANCE]
-    if seen:
-        _warn(assembly, seen)
     return replace(report, dropped=tuple(dropped), loose=tuple(loose), extent=assembly.extent)
 
 
-def _warn(assembly: Assembly, seen: list[DroppedRow]) -> None:
-    listed = ", ".join(f"{row.name} by {row.disagreement:.2g} {row.unit}".strip() for row in seen)
-    noun, verb, they = ("s", "", "they are") if len(seen) > 1 else ("", "s", "it is")
-    warnings.warn(
-        f"'{assembly.tree.mechanism.name}': constraint{noun} contradict{verb} others, {listed}; "
-        f"{they} left out as an "
-        f"effect of rounded numbers (loop_tolerance = {assembly.tolerance:g}); if the numbers are "
-        "exact, use loop_tolerance=0",
-        Doubtful,
-        stacklevel=level_outside(),
-    )
-
-
-def _warn_of_weak(assembly: Assembly, report: RankReport) -> None:
-    """Warn of rows that only the exactness of all numbers keeps."""
-    weak = [f"{name} but for {part:.1g}" for name, part in report.weak if part < RANK_TOLERANCE]
-    if weak:
-        warnings.warn(
-            f"'{assembly.tree.mechanism.name}': some constraints nearly follow from others: "
-            f"{first_of(weak)}; they are kept, because loop_tolerance = {assembly.tolerance:g} "
-            "takes all numbers as exact, and results lose as many digits",
-            Doubtful,
-            stacklevel=level_outside(),
-        )
+def _warn_of_small_rows(mechanism: Mechanism, report: RankReport) -> None:
+    """Warn of rows that were left out although something is left of them, and of weak ones."""
+    loose = [row for row in report.dropped if row.disagreement]
+    loose.sort(key=lambda row: -row.disagreement)
+    off = [f"{row.name} by {row.disagreement:.2g} {row.unit}".strip() for row in loose]
+    weak = [f"{name} but for {part:.1g}" for name, part in report.weak]
+    taken = f"loop_tolerance = {mechanism.loop_tolerance:g}"
+    texts = {
+        f"some constraints contradict others, {first_of(off)}; they are left out as an effect of "
+        f"rounded numbers ({taken}); if the numbers are exact, use loop_tolerance=0": off,
+        f"some constraints nearly follow from others: {first_of(weak)}; they are kept ({taken}), "
+        "and results lose as many digits": weak,
+    }
+    for text, names in texts.items():
+        if names:
+            warnings.warn(f"'{mechanism.name}': {text}", Doubtful, stacklevel=level_outside())
 
 
 def beyond_tolerance(residual: SX, unit: str, report: RankReport) -> SX:

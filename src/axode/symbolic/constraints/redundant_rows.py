@@ -9,16 +9,23 @@ written make such rows contradict the others a little; a tolerance says how much
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from axode.numerics.rank import least_norm, null_space, rank, smallest_singular_value
+from axode.numerics.rank import (
+    least_norm,
+    null_space,
+    rank,
+    singular_values,
+    smallest_singular_value,
+)
 from axode.symbolic.constraints.rows import Row
 
 RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
 NEARLY_FOLLOWS = 1e-4  # of a row: less of its own is reported
 AMPLIFIED = 100.0  # times the tolerance: a larger rest is no rounding, whatever rows it takes
+UNCERTAIN = 10.0  # times what rows change by where closing was inexact
 NOTHING_NEW = 1e-10  # of a row's length: less than this may be rounding
 WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
 VALID = 1e-6  # smallest singular value at which a choice still describes the motion
@@ -93,11 +100,7 @@ class RankReport:
     units: Units | None = None  # in which rows were compared; metres if none
     sizes: RowSizes | None = None
     weak: tuple[tuple[str, float], ...] = ()  # rows kept though others leave only this part of them
-
-    @property
-    def weakest(self) -> float:
-        """Smallest part of a kept row that is its own; as much as is usual unless one is weak."""
-        return min([RANK_TOLERANCE, *(0.1 * part for _, part in self.weak)])
+    weakest: float = RANK_TOLERANCE  # relative singular value below which kept rows lose rank
 
 
 @dataclass(frozen=True)
@@ -106,17 +109,22 @@ class RowSizes:
 
     Attributes:
         terms: Size of the terms of each row; zero if that of its owner's entries is enough.
-        rounding: How far entries may be off where loops are closed.
+        rounding: How far entries may be off.
         exact: Parts of rows that are smaller, but no rounding, are left out nevertheless.
+        nearby: Per sample, all rows where the configuration may be instead: it is closed but for
+            rounding.
     """
 
     terms: np.ndarray
     rounding: np.ndarray
     exact: float = 0.0
+    nearby: tuple[tuple[np.ndarray, ...], ...] = ()
 
     def of_rows(self, rows: Sequence[int]) -> RowSizes:
         """Select the sizes of some rows."""
-        return RowSizes(self.terms[list(rows)], self.rounding[list(rows)], self.exact)
+        some = list(rows)
+        nearby = tuple(tuple(A[some] for A in each) for each in self.nearby)
+        return replace(self, terms=self.terms[some], rounding=self.rounding[some], nearby=nearby)
 
 
 def analyse(
@@ -141,9 +149,7 @@ def analyse(
         sizes: What in them is small; rounding below `RANK_TOLERANCE` unless given.
     """
     given = matrices
-    if units is not None:
-        matrices = [units.measure(A) for A in given]
-    matrices = _with_unit_couplings(rows, matrices)
+    matrices = [_measured(rows, A, units) for A in given]
     size = matrices[0].shape[1]
     own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices) for r in range(len(rows))])
     scales = _scales(rows, own)
@@ -153,7 +159,7 @@ def analyse(
     least = np.maximum(RANK_TOLERANCE * own, free * scales)
     kept: list[int] = []
     dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
-    left = np.zeros(len(rows))
+    left, cuts = np.zeros(len(rows)), np.zeros(len(rows))
     spans = [_Span(size) for _ in matrices]
     for r in range(len(rows)):
         if own[r] < max(RANK_TOLERANCE, least[r]):
@@ -179,8 +185,9 @@ def analyse(
             dropped.append((r, np.max(weights, axis=0)))
             continue
         kept.append(r)
+        cuts[r] = 0.0 if exact else tolerance
         for span, rest, A in zip(spans, rests, matrices, strict=True):
-            span.add(rest, A[r], 0.0 if exact else tolerance)
+            span.add(rest, A[r], cuts[r])
     least_weight = max(1e-6, tolerance)
     follows = {
         r: [kept[i] for i, c in enumerate(weights) if abs(c) > least_weight]
@@ -188,7 +195,15 @@ def analyse(
     }
     strong, weak, parts = list(kept), dict[int, float](), dict[int, float]()
     if sizes is not None:
-        parts, weak = _small_rows(matrices, strong, dropped, spans, sizes, scales)
+        every = [
+            [A, *(_measured(rows, B, units) for B in near)]
+            for A, near in zip(matrices, sizes.nearby or [()] * len(matrices), strict=True)
+        ]
+        around = [
+            [span, *(_Span.of(B[strong], cuts[strong]) for B in there[1:])]
+            for span, there in zip(spans, every, strict=True)
+        ]
+        parts, weak = _small_rows(every, strong, dropped, around, sizes, scales)
         kept = sorted([*strong, *weak])
     for r in weak:
         del follows[r]
@@ -204,8 +219,9 @@ def analyse(
     kept_matrices = tuple(A[kept] for A in given)
     nearly = {r: float(left[r]) for r in strong if left[r] < NEARLY_FOLLOWS} | weak
     named = tuple((rows[r].name, part) for r, part in sorted(nearly.items()))
-    least_part = min([RANK_TOLERANCE, *(0.1 * part for part in weak.values())])
-    free_bases = [_null_basis(A, size - len(kept), least_part) for A in kept_matrices]
+    regularity = max(map(_regularity, kept_matrices)) if named else 1.0
+    weakest = min(RANK_TOLERANCE, 0.1 * regularity)
+    free_bases = [_null_basis(A, size - len(kept), weakest) for A in kept_matrices]
     regular = tuple(basis for basis in free_bases if basis is not None)
     return RankReport(
         tuple(kept),
@@ -220,49 +236,67 @@ def analyse(
         units=units,
         sizes=sizes,
         weak=named,
+        weakest=weakest,
     )
 
 
 def _small_rows(
-    matrices: list[np.ndarray],
+    matrices: list[list[np.ndarray]],
     kept: list[int],
     dropped: list[tuple[int, np.ndarray]],
-    spans: list[_Span],
+    spans: list[list[_Span]],
     sizes: RowSizes,
     scales: np.ndarray,
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Parts that kept rows leave of small rows beyond rounding, and those that are to be kept too.
 
-    The largest comes first, whatever the order of the rows, so that twins are treated alike.
+    The largest comes first, whatever the order of the rows, so that twins are treated alike. What
+    is left of a row is rounding if it changes by as much where the configuration may be instead:
+    entries change too, but those of rows that follow change with them. Matrices and spans are given
+    per sample, there and nearby.
     """
     left = {
-        r: [span.rest(A[r]) for span, A in zip(spans, matrices, strict=True)] for r, _ in dropped
+        r: [
+            np.array([span.rest(A[r]) for span, A in zip(*here, strict=True)])
+            for here in zip(spans, matrices, strict=True)
+        ]
+        for r, _ in dropped
     }
     rounding = {
-        r: sizes.rounding[r] + float(weights @ sizes.rounding[kept[: len(weights)]])
+        r: np.full(len(spans), sizes.rounding[r] + weights @ sizes.rounding[kept[: len(weights)]])
         for r, weights in dropped
     }
-    size = {r: max(float(np.abs(rest).max()) for rest in rests) for r, rests in left.items()}
-    parts = {r: size[r] / scales[r] for r in left if size[r] > rounding[r]}
+
+    def size(r: int) -> float:
+        return max(float(np.abs(rests[0]).max()) for rests in left[r])
+
+    def beyond(r: int) -> float:
+        """Times its rounding at the sample where it holds most."""
+        return max(
+            float(np.abs(rests[0]).max() / (off + UNCERTAIN * np.abs(rests - rests[0]).max()))
+            for rests, off in zip(left[r], rounding[r], strict=True)
+        )
+
+    parts = {r: size(r) / scales[r] for r in left if beyond(r) > 1.0}
     found: dict[int, float] = {}
     least = sizes.exact if sizes.exact < RANK_TOLERANCE else np.inf
     while True:
-        large = [r for r in left if size[r] > max(rounding[r], least * scales[r])]
-        if not large:
+        large = {r: beyond(r) for r in left if size(r) > least * scales[r]}
+        first = max(large, key=large.__getitem__, default=-1)
+        if first < 0 or large[first] <= 1.0:
             for r in parts.keys() - found:
-                parts[r] = size[r] / scales[r] if size[r] > rounding[r] else 0.0
+                parts[r] = size(r) / scales[r] if beyond(r) > 1.0 else 0.0
             return parts, found
-        first = max(large, key=lambda r: size[r] / rounding[r])
-        found[first] = size[first] / scales[first]
+        found[first] = float(size(first) / scales[first])
         for i, rest in enumerate(left.pop(first)):
-            length = float(np.linalg.norm(rest))
-            if length <= rounding[first]:
+            length = np.linalg.norm(rest, axis=1, keepdims=True)
+            if length[0] <= rounding[first][i]:
                 continue
             for r, rests in left.items():
-                share = float(rests[i] @ rest) / length**2
+                share = (rests[i] * rest).sum(axis=1, keepdims=True) / length.clip(1e-300) ** 2
                 rests[i] = rests[i] - share * rest
-                rounding[r] = max(rounding[r], 2.0 * abs(share) * rounding[first])
-        size = {r: max(float(np.abs(rest).max()) for rest in rests) for r, rests in left.items()}
+                amplified = 2.0 * abs(share[0, 0]) * rounding[first][i]
+                rounding[r][i] = max(rounding[r][i], amplified)
 
 
 def _describe(
@@ -279,14 +313,11 @@ def _describe(
     return reports, tuple(indeterminate)
 
 
-def _with_unit_couplings(rows: list[Row], matrices: list[np.ndarray]) -> list[np.ndarray]:
-    """Scale couplings so that their largest coefficient is one."""
+def _measured(rows: list[Row], A: np.ndarray, units: Units | None) -> np.ndarray:
+    """Rows in units in which they are compared; of couplings the largest coefficient is one."""
+    made = A.copy() if units is None else units.measure(A)
     coupled = [r for r, row in enumerate(rows) if row.kind == "coupling"]
-    if not coupled:
-        return matrices
-    made = [A.copy() for A in matrices]
-    for A in made:
-        A[coupled] /= np.abs(A[coupled]).max(axis=1, keepdims=True).clip(1e-300)
+    made[coupled] /= np.abs(made[coupled]).max(axis=1, keepdims=True, initial=0.0).clip(1e-300)
     return made
 
 
@@ -342,6 +373,14 @@ class _Span:
         self._basis = np.zeros((size, size))
         self._count = 0
 
+    @classmethod
+    def of(cls, rows: np.ndarray, tolerances: np.ndarray) -> _Span:
+        """Make that of some rows."""
+        span = cls(rows.shape[1])
+        for row, tolerance in zip(rows, tolerances, strict=True):
+            span.add(span.rest(row), row, tolerance)
+        return span
+
     def rest(self, row: np.ndarray) -> np.ndarray:
         """Part of a row that they do not span."""
         basis = self._basis[: self._count]
@@ -376,10 +415,22 @@ def _null_basis(
     """Orthonormal basis of what the rows leave free, or None where rank is lost."""
     if A.shape[0] == 0:
         return np.eye(A.shape[1])
-    scaled = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
+    scaled = _unit_largest(A)
     if rank(scaled, tolerance) < len(A):
         return None
     return null_space(scaled, rank=A.shape[1] - dimension)
+
+
+def _regularity(A: np.ndarray) -> float:
+    """Smallest singular value of rows scaled alike, of the largest."""
+    s = singular_values(_unit_largest(A))
+    return float(s[-1] / s[0])
+
+
+def _unit_largest(A: np.ndarray) -> np.ndarray:
+    """Scale rows so that their largest entry is one."""
+    scaled: np.ndarray = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
+    return scaled
 
 
 def condition_of(report: RankReport, chosen: list[int]) -> float:
