@@ -23,6 +23,7 @@ ROUNDING = 1e-10
 SOLVED = 1e-9
 SPREAD = 0.15  # of the coordinates about home [rad, m]: generic, yet on the same branch
 STATES = 2
+FOR_LOOPS = ("pseudo_joints", "reduced_order", "legs")  # formulations that take loops alone
 WELL_POSED = 60.0  # largest speed a unit independent speed may cause: away from singularities
 WELL_CONDITIONED = 1e5  # of the inertia: else rounding alone breaks the tolerances
 

@@ -21,7 +21,7 @@ def compare(
         typer.Option(
             metavar="NAME,NAME",
             help="Formulations to compare: recursive, complement, multipliers, lagrange, "
-            "virtual_work, spatial_operators, legs; all by default.",
+            "virtual_work, spatial_operators, pseudo_joints, reduced_order, legs; all by default.",
         ),
     ] = None,
     as_json: AsJson = False,

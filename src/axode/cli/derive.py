@@ -31,7 +31,7 @@ def derive(
         typer.Option(
             metavar="NAME",
             help="Formulation: recursive, complement, multipliers, lagrange, virtual_work, "
-            "spatial_operators, legs.",
+            "spatial_operators, pseudo_joints, reduced_order, legs.",
         ),
     ] = "recursive",
     independent: Annotated[

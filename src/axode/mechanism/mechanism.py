@@ -269,7 +269,8 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
 
         Args:
             formulation: "recursive", "complement", "multipliers", "lagrange", "virtual_work",
-                "spatial_operators" or "legs" (platforms); all give the same motion.
+                "spatial_operators", "pseudo_joints" or "reduced_order" (loops), or "legs"
+                (platforms); all give the same motion.
             independent: Names of the speeds to keep; chosen for you when left out.
             self_check: Compare the equations with Newton's and Euler's laws of the bodies at two
                 states, and each main function when it is built; takes milliseconds.

@@ -272,8 +272,12 @@ class Reflection:
                 x[i, column] = x[i, column] - v * product
 
 
-def householder(matrix: SX) -> tuple[tuple[Reflection, ...], SX]:
+def householder(matrix: SX, least: float = 0.0) -> tuple[tuple[Reflection, ...], SX]:
     """Reflections that turn a matrix into an upper triangle R, structural zeros skipped.
+
+    Args:
+        matrix: The matrix.
+        least: Squares of columns are no less, for matrices that may lose rank.
 
     The sign of each avoids cancellation, so that nothing divides by zero unless the matrix is
     singular. They are kept apart: one right-hand side is cheaper reflected than multiplied by Q.
@@ -288,12 +292,27 @@ def householder(matrix: SX) -> tuple[tuple[Reflection, ...], SX]:
         x = [R[i, k] for i in rows]
         signed = ca.copysign(ca.sqrt(ca.sumsqr(ca.vertcat(*x))), x[0])
         v = (x[0] + signed, *x[1:])
-        reflections.append(Reflection(rows, v, 1 / (signed * v[0])))  # 2 / v.v
+        square = signed * v[0]  # v.v / 2
+        scale = 1 / (ca.fmax(square, least) if least else square)
+        reflections.append(Reflection(rows, v, scale))
         reflections[-1].apply(R, k + 1)
         R[k, k] = -signed
         for i in rows[1:]:
             R[i, k] = 0
     return tuple(reflections), R
+
+
+def orthonormal_columns(matrix: SX) -> tuple[SX, SX]:
+    """Q with orthonormal columns and an upper triangle R, matrix = Q R, of a tall matrix.
+
+    Also where it loses rank: Q then spans more than its columns do.
+    """
+    m, n = matrix.shape
+    reflections, R = householder(ca.horzcat(matrix, SX(m, m - n)), least=1e-300)
+    Q = SX.eye(m)[:, :n]
+    for reflection in reversed(reflections):
+        reflection.apply(Q)
+    return ca.sparsify(Q), ca.sparsify(R[:n, :n])
 
 
 def _back_substitute(R: SX, b: SX) -> SX:

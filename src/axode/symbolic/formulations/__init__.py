@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from axode.symbolic.formulations.base import AbstractFormulation
+from axode.symbolic.formulations.deficient_arms import (
+    PseudoJointFormulation,
+    ReducedOrderFormulation,
+)
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.lagrange import LagrangeFormulation
 from axode.symbolic.formulations.legs import LegsFormulation
@@ -20,6 +24,8 @@ FORMULATIONS: dict[str, type[AbstractFormulation]] = {
         LagrangeFormulation,
         VirtualWorkFormulation,
         SpatialOperatorFormulation,
+        PseudoJointFormulation,
+        ReducedOrderFormulation,
         LegsFormulation,
     )
 }

@@ -109,8 +109,13 @@ class SpatialOperatorFormulation(AbstractFormulation):
         return [(owner, link) for owner in owners for link in self._meetings[owner].links]
 
     @property
+    def closing_rows(self) -> list[Row]:
+        """Rows that closure forces stand for; the kept ones come first."""
+        return self.system.kept
+
+    @property
     def _tip_rows(self) -> list[Row]:
-        return [row for row in self.system.kept if not row.on_joints]
+        return [row for row in self.closing_rows if not row.on_joints]
 
     @cached_property
     def tips(self) -> list[Tip]:
@@ -141,7 +146,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     @cached_property
     def closure(self) -> tuple[SX, SX]:
-        r"""B and beta of all kept rows: B theta_dd + beta = 0.
+        r"""B and beta of the rows: B theta_dd + beta = 0.
 
         The place where two links meet may wander on both. With :math:`\dot q` its velocity,
 
@@ -151,23 +156,28 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
         which for a wheel on firm ground, v_1 = 0, is the contact's own acceleration.
         """
-        system, tree, ops = self.system, self.system.tree, self.operators
-        size = tree.v.shape[0]
-        B, beta = SX(len(system.kept), size), SX.zeros(len(system.kept))
-        held = [r for r, row in enumerate(system.kept) if not row.on_joints]
+        tree, ops = self.system.tree, self.operators
+        rows, size = self.closing_rows, tree.v.shape[0]
+        B, beta = SX(len(rows), size), SX.zeros(len(rows))
+        held = [r for r, row in enumerate(rows) if not row.on_joints]
         if held:
             still = Operators(ops.links)  # no gravity: it moves both sides alike
             V_t, alpha_t = still.tip_velocities(self.tips), still.tip_accelerations(self.tips)
             A = self.annihilator
-            B[held, :] = A @ self.J
+            B[held, :] = self.tip_closure
             rate = tree.time_derivative(ca.densify(A))
             beta[held] = A @ alpha_t + rate @ V_t + self._wandering(V_t)  # (F24)
-        for r, row in enumerate(system.kept):
+        for r, row in enumerate(rows):
             if row.on_joints:
                 beta[r] = row.bias
                 for j, value in row.entries.items():
                     B[r, j] = value
         return B, beta
+
+    @property
+    def tip_closure(self) -> SX:
+        """A~ J."""
+        return self.annihilator @ self.J
 
     def _wandering(self, V_t: SX) -> SX:
         """What the place where two links meet adds as it wanders on them."""
@@ -204,10 +214,24 @@ class SpatialOperatorFormulation(AbstractFormulation):
         if self.system.is_tree:
             none = SX.zeros(self.system.tree.v.shape[0])
             return SixSteps(free, tips, compliance, SX.zeros(0), none, free)
+        F_c, error = self._close(free)
+        return SixSteps(free, tips, compliance, F_c, error, free + error)
+
+    @cached_property
+    def spread(self) -> SX:
+        """M^-1 B^T: what unit closure forces do to the open arms."""
+        return self._factor.solve(ca.densify(self.closure[0]).T)
+
+    @cached_property
+    def closure_compliance(self) -> SX:
+        """B M^-1 B^T."""
+        return ca.densify(self.closure[0] @ self.spread)
+
+    def _close(self, free: SX) -> tuple[SX, SX]:
+        """Closure forces and what they change, for the accelerations with open loops."""
         B, beta = self.closure
-        spread = self._factor.solve(ca.densify(B).T)
-        F_c = Factor.of(ca.densify(B @ spread)).solve(B @ free + beta)  # (F25)
-        return SixSteps(free, tips, compliance, F_c, -spread @ F_c, free - spread @ F_c)
+        F_c = Factor.of(self.closure_compliance).solve(B @ free + beta)  # (F25)
+        return F_c, -self.spread @ F_c
 
     def forward_dynamics(self) -> SX:
         """The independent entries of step six."""
@@ -215,13 +239,14 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     def multipliers(self) -> SX:
         """Constraint forces of the kept rows: the arms feel the opposite of what they exert."""
-        return -self.six_steps.F_c
+        return -self.six_steps.F_c[: len(self.system.kept)]
 
     def accelerations(self, nu_dot: SX) -> SX:
         """All accelerations, from the independent ones and this closure's own bias."""
         if self.system.is_tree:
             return super().accelerations(nu_dot)
-        some = ca.densify(self.system.complement.particular(-self.closure[1]))
+        bias = self.closure[1][: len(self.system.kept)]
+        some = ca.densify(self.system.complement.particular(-bias))
         return ca.densify(self.Theta @ (nu_dot - self.system.chosen(some))) + some
 
     def inertia(self) -> SX:
