@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.printing.latex import PARTS, _arguments, _tape, exact_part, latex, to_sympy
+from axode.printing.latex import _arguments, _tape, exact_part, latex, to_sympy
 from axode.printing.latex_names import typeset_names
+from axode.printing.parts import PRINTED, default_parts
 from axode.printing.polynomials import Polynomials
 from axode.printing.text import readable
 from axode.printing.writers import latex_number_near
@@ -178,7 +179,7 @@ def test_a_missing_sympy_is_told_with_its_remedy(monkeypatch):
 @pytest.mark.parametrize("mechanism", [*SMALL, arm], ids=lambda m: m.__name__)
 def test_collecting_terms_changes_no_value(mechanism):
     equations = mechanism().derive()
-    tape = _tape(equations, PARTS)
+    tape = _tape(equations, PRINTED)
     collected = Polynomials(tape)
     for point in points(equations):
         shaped = [x if port.shape else x[0] for x, port in zip(point, tape.inputs, strict=True)]
@@ -241,7 +242,7 @@ def test_a_cart_with_two_wheels_can_be_read():
 
 
 @pytest.mark.parametrize("mechanism", [*SMALL, arm], ids=lambda m: m.__name__)
-@pytest.mark.parametrize("parts", [None, tuple(PARTS)], ids=["usual", "all"])
+@pytest.mark.parametrize("parts", [None, tuple(PRINTED)], ids=["usual", "all"])
 def test_latex_is_well_formed(mechanism, parts):
     text = latex(mechanism().derive(), parts)
     assert_well_formed(text)
@@ -364,7 +365,7 @@ def test_latex_read_back_is_the_model(name):
     groups = [names.q, names.nu, names.u, (names.time,), names.p]
     for part in ("I", "bias", "tau", "gamma", "Theta"):
         lines = entries(latex(equations, [part]))[2:]  # after the heading
-        expected = ca.Function("part", _arguments(equations), [PARTS[part][1](equations)])
+        expected = ca.Function("part", _arguments(equations), [PRINTED[part].expression(equations)])
         for point in points(equations):
             values = {
                 n: x
@@ -448,8 +449,51 @@ def test_the_vertical_of_a_disk_is_named():
 def test_objects_of_the_theory_are_printed():
     robot = ax.gallery.build("unicycle").derive()
     for part in ("T", "T_dot", "A", "U", "Theta", "Theta_dot", "lambda"):
-        assert PARTS[part][0] in latex(robot, [part])
+        assert PRINTED[part].symbol in latex(robot, [part])
     assert robot.Theta_dot.shape == robot.Theta.shape
+
+
+def driven_cart():
+    bot = cart()
+    bot.prescribe("left", "0.3 * sin(2 * t)")
+    return bot
+
+
+@pytest.mark.parametrize(
+    "mechanism", [cart, four_bar, rolling_disk, driven_cart], ids=lambda m: m.__name__
+)
+def test_the_first_kind_is_what_the_model_computes(mechanism):
+    """I~ v_dot + C~ v = tau~ + gamma~ + delta~ + A^T lambda and A v_dot = b_dot - A_dot v."""
+    equations = mechanism().derive("multipliers")
+    model = equations.compile("interpreter")
+    parts = default_parts(equations)
+    generator = np.random.default_rng(2)
+    speeds = {name: generator.uniform(0.5, 1.5) for name in equations.independent}
+    start, t = ax.assemble(model, speeds, t=0.3), 0.3
+    u = generator.uniform(-1, 1, len(equations.inputs))
+    v = model.joint_speeds(start.q, start.nu, t=t)
+    v_dot = model.accelerations(
+        start.q, start.nu, model.forward_dynamics(start.q, start.nu, u, t=t), t=t
+    )
+    force = model.multipliers(start.q, start.nu, u, t=t)
+    point = [start.q, v, u, t, list(equations.parameters.values())]
+    tape = _tape(equations, parts)
+    shaped = [
+        np.asarray(x, float).reshape(p.shape) for x, p in zip(point, tape.inputs, strict=True)
+    ]
+    value = dict(zip(parts, map(np.array, tape.evaluate(*shaped)), strict=True))
+    applied = value["tau_tree"] + value["gamma_tree"] + value["delta_tree"]
+    ours = value["I_tree"] @ v_dot + value["bias_tree"]
+    np.testing.assert_allclose(ours, applied + value["A"].T @ force, atol=1e-10)
+    rate = value.get("b_dot", 0.0) - value["A_dot_v"]
+    np.testing.assert_allclose(value["A"] @ v_dot, rate, atol=1e-10)
+
+
+def test_the_first_kind_of_the_omni_array_is_that_of_the_exercise():
+    """Exercise 12.11: M is diagonal, no angle matters in the axes of the platform."""
+    lines = readable(ax.gallery.build("delta_array").derive("multipliers"), ["I_tree", "A"])
+    assert "I_tree[omega, omega] = H + 3 r^2 mw + 3 J" in lines
+    assert "A[wheel2.longitudinal, vx] = 1/2 sqrt(3)" in lines and len(lines) == 6 + 11
 
 
 def test_latex_without_sympy_is_written_as_computed(monkeypatch):

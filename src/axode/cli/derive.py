@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 LETTER = 0.24  # [cm], of most formulas on average
 MATRIX = re.compile(r"\\begin\{bmatrix\}(.*?)\\end\{bmatrix\}")
 UNSEEN = str.maketrans("", "", " {}_^&\\")
-TERMS = ("I", "bias", "tau", "gamma", "delta")
 COUNTED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multipliers")
 
 
@@ -44,9 +43,9 @@ def derive(
         list[str] | None,
         typer.Option(
             metavar="NAME,NAME",
-            help="Parts to print: I, C, bias, tau, gamma, delta, Theta, A, q_dot, energy; "
-            "I, bias, tau, gamma, delta by default. With --state also v, v_dot, nu_dot, U, T, "
-            "T_dot, twists, poses, M, W, A_t, Theta_dot, lambda and others.",
+            help="Parts to print: I, C, bias, tau, gamma, delta, Theta, Theta_dot, T, T_dot, U, A, "
+            "lambda, q_dot, energy, I_tree and others; the terms of the equations by default. "
+            "With --state also v, v_dot, nu_dot, twists, poses, M, W, A_t and others.",
         ),
     ] = None,
     state: Annotated[
@@ -86,7 +85,7 @@ def derive(
     if state is not None or input is not None:
         if latex or out is not None:
             refuse("numbers at a state are printed or given as --json", "latex", "out")
-        _show_values(equations, parts or TERMS, state, input, as_json=as_json)
+        _show_values(equations, parts, state, input, as_json=as_json)
         return
     if out is not None:
         write_text(out, document(equations, parts))
@@ -100,7 +99,7 @@ def derive(
 
 def _show_values(
     equations: Equations,
-    parts: Sequence[str],
+    parts: Sequence[str] | None,
     state: list[str] | None,
     inputs: list[str] | None,
     *,
@@ -114,6 +113,7 @@ def _show_values(
     from axode.cli.tables import format_number, show_table
     from axode.errors import UnknownName
     from axode.printing.part_values import part_values
+    from axode.printing.parts import default_parts
     from axode.problems.assemble.assemble import assemble
 
     given = numbers("--input", inputs)
@@ -122,7 +122,7 @@ def _show_values(
             raise UnknownName("the model", "input", name, equations.inputs)
     start = assemble(equations.compile("interpreter"), numbers("--state", state))
     u = np.array([given.get(name, 0.0) for name in equations.inputs])
-    found = part_values(equations, parts, start.q, start.nu, u)
+    found = part_values(equations, parts or default_parts(equations), start.q, start.nu, u)
     if as_json:
         print_json([asdict(part) for part in found])
         return
@@ -203,7 +203,7 @@ def _operations(equations: Equations) -> dict[str, int]:
 
 def _show(equations: Equations, parts: tuple[str, ...] | None, out: Path | None) -> None:
     from axode.cli.tables import show_entries, show_table
-    from axode.printing.text import readable
+    from axode.printing.text import law, readable
 
     facts = _facts(equations)
     values = [f"{name} = {value:g}" for name, value in facts["parameters"].items()]
@@ -213,10 +213,7 @@ def _show(equations: Equations, parts: tuple[str, ...] | None, out: Path | None)
         (word, f"{len(names)}: {', '.join(names)}" if names else "none")
         for word, names in groups.items()
     ]
-    show_entries(
-        f"{equations.name}: I nu_dot + C nu = tau + gamma + delta, by '{equations.formulation}'",
-        entries,
-    )
+    show_entries(f"{equations.name}: {law(equations)}, by '{equations.formulation}'", entries)
     print()
     show_table(("function", ">operations"), [(n, str(c)) for n, c in facts["operations"].items()])
     lines = readable(equations, parts)

@@ -8,7 +8,7 @@ be computed; the rest is written out in place.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from axode.errors import UnknownName
 from axode.printing.exact import ExactTape, TooLong
 from axode.printing.latex_names import Typeset, typeset_names
 from axode.printing.layout import FractionLayout, Product
+from axode.printing.parts import PARTS, PRINTED, default_parts, is_first_kind, part_of
 from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, multiply
 from axode.printing.writers import LATEX_FUNCTIONS, LATEX_OPERATORS, LatexWriter, latex_number_near
 from axode.symbolic.algebra.spatial import SX
@@ -36,25 +36,8 @@ MATRIX_WIDTH = 240  # characters of LaTeX in a row, up to which a matrix is writ
 MATRIX_ROWS = 12
 UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
 
-PARTS: dict[str, tuple[str, Callable[[Equations], SX]]] = {
-    "I": (r"\mathbf{I}", lambda e: e.I),
-    "C": (r"\mathbf{C}", lambda e: e.C),
-    "bias": (r"(\mathbf{C}\boldsymbol{\nu})", lambda e: e.bias),
-    "tau": (r"\boldsymbol{\tau}", lambda e: e.tau),
-    "gamma": (r"\boldsymbol{\gamma}", lambda e: e.gamma),
-    "delta": (r"\boldsymbol{\delta}", lambda e: e.delta),
-    "Theta": (r"\boldsymbol{\Theta}", lambda e: e.Theta),
-    "Theta_dot": (r"\dot{\boldsymbol{\Theta}}", lambda e: e.Theta_dot),
-    "T": (r"\mathbf{T}", lambda e: e.twist_map),
-    "T_dot": (r"\dot{\mathbf{T}}", lambda e: e.twist_map_rate),
-    "U": (r"\mathbf{U}", lambda e: e.U),
-    "A": (r"\mathbf{A}", lambda e: e.A),
-    "lambda": (r"\boldsymbol{\lambda}", lambda e: e.multipliers),
-    "q_dot": (r"\dot{\mathbf{q}}", lambda e: e.q_dot),
-    "energy": (r"\mathbf{E}", lambda e: e.energy),
-}
 THIN = r" \, "  # between factors
-SYMMETRIC = ("I",)
+SYMMETRIC = ("I", "I_tree")
 MOST_OPERATIONS = 4000  # of a part whose exact form is sought
 MOST_WRITTEN = 40  # terms of an entry that can be read
 AGREED = 1e-9  # relative, of exact fractions and what was computed
@@ -70,19 +53,17 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
 
     Args:
         equations: What to print.
-        parts: Which of the `PARTS` to write out; left out, the terms of the model, and Theta if
+        parts: Which of the `PRINTED` to write out; left out, the terms of the model, and Theta if
             there are constraints.
     """
     if parts is None:
-        parts = ["I", "bias", "tau", "gamma", "delta"] + (
-            [] if equations.system.is_tree else ["Theta"]
-        )
+        constrained = not (equations.system.is_tree or is_first_kind(equations))
+        parts = (*default_parts(equations), *(("Theta",) if constrained else ()))
     names = typeset_names(equations)
     lines: dict[str, list[str]] = {}
     verticals: list[str] = []
     for part in parts:
-        if part not in PARTS:
-            raise UnknownName("the model", "part", part, PARTS)
+        part_of(part, PRINTED)
         found = exact_part(equations, part)
         if found is not None:
             lines[part] = _exact_lines(part, found, names)
@@ -93,7 +74,7 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
     left = [part for part in parts if part not in lines]
     writer = _Writer(_tape(equations, left), names)
     for number, part in enumerate(left):
-        lines[part] = writer.part(number, PARTS[part][0], symmetric=part in SYMMETRIC)
+        lines[part] = writer.part(number, PRINTED[part].symbol, symmetric=part in SYMMETRIC)
     written = _heading(equations, names)
     for part in parts:
         written += lines[part]
@@ -109,7 +90,7 @@ def _computed(equations: Equations, parts: Sequence[str], names: Typeset) -> str
     lines = [
         line
         for number, part in enumerate(parts)
-        for line in writer.part(number, PARTS[part][0], symmetric=part in SYMMETRIC)
+        for line in writer.part(number, PRINTED[part].symbol, symmetric=part in SYMMETRIC)
     ]
     return "".join([*lines, *writer.definitions()])
 
@@ -179,7 +160,7 @@ def _agrees(tape: Tape, exact: ExactTape) -> bool:
 
 def _exact_lines(part: str, found: ExactPart, names: Typeset) -> list[str]:
     """Lines of one part, as a matrix if that is short, else entry by entry."""
-    symbol, symmetric = PARTS[part][0], part in SYMMETRIC
+    symbol, symmetric = PRINTED[part].symbol, part in SYMMETRIC
     return _fraction_lines(symbol, found, names, symmetric=symmetric)
 
 
@@ -272,13 +253,14 @@ def to_sympy(equations: Equations) -> SympyModel:
 
 
 def _arguments(equations: Equations) -> list[SX]:
-    return [equations.q, equations.nu, equations.u, equations.t, equations.p]
+    speeds = equations.system.tree.v if is_first_kind(equations) else equations.nu
+    return [equations.q, speeds, equations.u, equations.t, equations.p]
 
 
 def _tape(equations: Equations, parts: Iterable[str]) -> Tape:
     from axode.codegen.tape.tape import Tape
 
-    outputs = [PARTS[part][1](equations) for part in parts]
+    outputs = [PARTS[part].expression(equations) for part in parts]
     return Tape.from_casadi(ca.Function("model", _arguments(equations), outputs))
 
 
@@ -286,13 +268,26 @@ def _heading(equations: Equations, names: Typeset) -> list[str]:
     def column(entries: Iterable[str]) -> str:
         return r"\begin{bmatrix} " + r" \\ ".join(entries) + r" \end{bmatrix}"
 
-    nu = r"\boldsymbol{\nu}"
-    bias = rf"(\mathbf{{C}}{nu})" if equations.system.rheonomic else rf"\mathbf{{C}}\,{nu}"
+    first_kind, moved = is_first_kind(equations), equations.system.rheonomic
+    nu = r"\mathbf{v}" if first_kind else r"\boldsymbol{\nu}"
     forces = r"\boldsymbol{\tau} + \boldsymbol{\gamma} + \boldsymbol{\delta}"
-    lines = [rf"\mathbf{{I}}\,\dot{{{nu}}} + {bias} &= {forces}"]
+    if first_kind:
+        forces = forces.replace(r"\boldsymbol", r"\tilde{\boldsymbol").replace("}", "}}")
+        lines = [
+            r"\tilde{\mathbf{I}}\,\dot{\mathbf{v}} + \tilde{\mathbf{C}}\,\mathbf{v} &= "
+            rf"{forces} + \mathbf{{A}}^{{\mathsf{{T}}}} \boldsymbol{{\lambda}}",
+            r"\mathbf{A}\,\dot{\mathbf{v}} &= "
+            + (r"\dot{\mathbf{b}} " if moved else "")
+            + r"- \dot{\mathbf{A}}\,\mathbf{v}",
+        ]
+    else:
+        bias = rf"(\mathbf{{C}}{nu})" if moved else rf"\mathbf{{C}}\,{nu}"
+        lines = [rf"\mathbf{{I}}\,\dot{{{nu}}} + {bias} &= {forces}"]
     lines.append(rf"{nu} &= {column(names.nu)}, \qquad \mathbf{{q}} = {column(names.q)}")
     if names.u:
         lines[-1] += rf", \qquad \mathbf{{u}} = {column(names.u)}"
+    if first_kind:
+        lines[-1] += rf", \qquad \boldsymbol{{\lambda}} \text{{ of }} {column(names.rows)}"
     return lines
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from axode.printing.parts import is_first_kind
+
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
@@ -97,6 +99,7 @@ class Typeset:
     time: str
     term: str  # the letter for named terms, used by nothing else
     vertical: str  # the letter of the vertical in the axes of a body
+    rows: tuple[str, ...]
 
     @property
     def vectors(self) -> tuple[tuple[str, ...], ...]:
@@ -116,7 +119,7 @@ def typeset_names(equations: Equations, *, all_speeds: bool = False) -> Typeset:
     units = _units(equations)
     groups = (
         equations.coordinates,
-        equations.speeds if all_speeds else equations.independent,
+        equations.speeds if all_speeds or is_first_kind(equations) else equations.independent,
         equations.inputs,
         tuple(equations.parameters),
     )
@@ -137,7 +140,8 @@ def typeset_names(equations: Equations, *, all_speeds: bool = False) -> Typeset:
     )
     symbols = iter(final)
     q, nu, u, p = (tuple(next(symbols) for _ in group) for group in groups)
-    return Typeset(q, nu, u, p, r"\mathsf{t}" if "t" in final else "t", term, vertical)
+    rows = tuple(map(_verbatim, equations.rows))
+    return Typeset(q, nu, u, p, r"\mathsf{t}" if "t" in final else "t", term, vertical, rows)
 
 
 def distinct_names(groups: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

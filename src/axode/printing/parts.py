@@ -1,0 +1,298 @@
+"""Objects of the theory: what each is, how it is written, and the names of its rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import casadi as ca
+
+from axode.errors import UnknownName
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.formulations.recursive import RecursiveFormulation
+from axode.symbolic.tree.coriolis import CommonAxes
+from axode.symbolic.tree.recursions import newton_euler
+
+if TYPE_CHECKING:
+    from axode.symbolic.equations import Equations
+    from axode.symbolic.formulations.legs import LegModel
+
+TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
+Names = Sequence[str]
+Rows = Callable[["Equations"], Names]
+
+
+@dataclass(frozen=True)
+class TheoryPart:
+    """An object of the theory.
+
+    Attributes:
+        what: What it is, in words.
+        rows, columns: Names; a vector has one column, `value`.
+        matrix: Its expression, of all speeds or of the independent ones.
+        symbol: LaTeX; only parts that have one are printed in symbols.
+        text: What stands for it in text; its name unless given.
+    """
+
+    what: str
+    rows: Rows
+    columns: Rows
+    matrix: Callable[[Equations], SX]
+    symbol: str = ""
+    text: str = ""
+
+    def expression(self, equations: Equations) -> SX:
+        """Return its expression of the independent speeds, or of all for the first kind."""
+        value, system = self.matrix(equations), equations.system
+        if is_first_kind(equations):
+            value = ca.substitute(value, equations.nu, system.chosen(system.tree.v))
+        elif ca.depends_on(value, system.tree.v):
+            value = system.at_speeds(value)
+        return ca.densify(value)
+
+
+def is_first_kind(equations: Equations) -> bool:
+    """Return whether equations keep all speeds and the constraint forces."""
+    return equations.formulation == "multipliers" and not equations.system.is_tree
+
+
+def default_parts(equations: Equations) -> tuple[str, ...]:
+    """Terms of the equations of motion."""
+    if not is_first_kind(equations):
+        return "I", "bias", "tau", "gamma", "delta"
+    forces = ("I_tree", "bias_tree", "tau_tree", "gamma_tree", "delta_tree")
+    return (*forces, "A", "A_dot_v", *(("b_dot",) if equations.system.rheonomic else ()))
+
+
+def part_of(name: str, parts: dict[str, TheoryPart]) -> TheoryPart:
+    """Return a part by its name.
+
+    Raises:
+        UnknownName: listing those that exist.
+    """
+    if name not in parts:
+        raise UnknownName("the model", "part", name, parts)
+    return parts[name]
+
+
+def _one(_: Equations) -> Names:
+    return ("value",)
+
+
+def _twist(_: Equations) -> Names:
+    return TWIST
+
+
+def _six(_: Equations) -> Names:
+    return tuple(str(k) for k in range(1, 7))
+
+
+def _nu(e: Equations) -> Names:
+    return e.independent
+
+
+def _v(e: Equations) -> Names:
+    return e.speeds
+
+
+def _rows(e: Equations) -> Names:
+    return e.rows
+
+
+def _bodies(e: Equations) -> Names:
+    return [f"{body.name}.{axis}" for body, axis in product(e.system.mechanism.bodies, TWIST)]
+
+
+def _legs(e: Equations) -> Names:
+    return [f"leg {n}.{k}" for n, k in product(range(1, len(e.legs.legs) + 1), range(1, 7))]
+
+
+def _of_bodies(matrix: Callable[[Equations], SX], square: bool = False) -> Callable[..., SX]:
+    """Rows of all bodies, without those of motors' rotors."""
+
+    def part(e: Equations) -> SX:
+        size = 6 * len(e.system.mechanism.bodies)
+        return matrix(e)[:size, :size] if square else matrix(e)[:size, :]
+
+    return part
+
+
+def _of_legs(matrix: Callable[[Equations, LegModel], SX]) -> Callable[[Equations], SX]:
+    return lambda e: ca.vertcat(*[matrix(e, leg) for leg in e.legs.legs])
+
+
+def _poses(e: Equations) -> SX:
+    return ca.vertcat(*[ca.horzcat(pose.R, pose.p) for pose in e.poses.values()])
+
+
+def _tree_gravity(e: Equations) -> SX:
+    tree = e.system.still_tree
+    at_rest = tree.motion(SX.zeros(tree.v.shape[0]), None)
+    return e.system.forces.elastic - newton_euler(tree, e.system.regrouped, at_rest)
+
+
+def _rate(e: Equations, matrix: SX) -> SX:
+    return e.system.tree.time_derivative(matrix)
+
+
+PARTS: dict[str, TheoryPart] = {
+    "I": TheoryPart("generalized inertia", _nu, _nu, lambda e: e.I, r"\mathbf{I}"),
+    "C": TheoryPart("Coriolis matrix", _nu, _nu, lambda e: e.C, r"\mathbf{C}"),
+    "bias": TheoryPart(
+        "C nu", _nu, _one, lambda e: e.bias, r"(\mathbf{C}\boldsymbol{\nu})", text="C nu"
+    ),
+    "tau": TheoryPart(
+        "generalized force of the inputs", _nu, _one, lambda e: e.tau, r"\boldsymbol{\tau}"
+    ),
+    "gamma": TheoryPart(
+        "generalized force of gravity and springs",
+        _nu,
+        _one,
+        lambda e: e.gamma,
+        r"\boldsymbol{\gamma}",
+    ),
+    "delta": TheoryPart(
+        "generalized force of dissipation", _nu, _one, lambda e: e.delta, r"\boldsymbol{\delta}"
+    ),
+    "Theta": TheoryPart(
+        "joint for independent speeds", _v, _nu, lambda e: e.Theta, r"\boldsymbol{\Theta}"
+    ),
+    "Theta_dot": TheoryPart(
+        "rate of Theta", _v, _nu, lambda e: e.Theta_dot, r"\dot{\boldsymbol{\Theta}}"
+    ),
+    "T": TheoryPart(
+        "twists for unit independent speeds", _bodies, _nu, lambda e: e.twist_map, r"\mathbf{T}"
+    ),
+    "T_dot": TheoryPart("rate of T", _bodies, _nu, lambda e: e.twist_map_rate, r"\dot{\mathbf{T}}"),
+    "U": TheoryPart(
+        "twists for unit joint speeds", _bodies, _v, _of_bodies(lambda e: e.U), r"\mathbf{U}"
+    ),
+    "A": TheoryPart("constraints on joint speeds", _rows, _v, lambda e: e.A, r"\mathbf{A}"),
+    "A_dot_v": TheoryPart(
+        "rate of A times v",
+        _rows,
+        _one,
+        lambda e: _rate(e, e.A @ e.system.tree.v),
+        r"(\dot{\mathbf{A}}\mathbf{v})",
+        text="A_dot v",
+    ),
+    "b_dot": TheoryPart(
+        "rate of what time asks of the rows",
+        _rows,
+        _one,
+        lambda e: _rate(e, e.system.b),
+        r"\dot{\mathbf{b}}",
+    ),
+    "lambda": TheoryPart(
+        "constraint forces", _rows, _one, lambda e: e.multipliers, r"\boldsymbol{\lambda}"
+    ),
+    "q_dot": TheoryPart(
+        "rates of the coordinates",
+        lambda e: e.coordinates,
+        _one,
+        lambda e: e.q_dot,
+        r"\dot{\mathbf{q}}",
+    ),
+    "energy": TheoryPart(
+        "energy", lambda _: ("kinetic", "potential"), _one, lambda e: e.energy, r"\mathbf{E}"
+    ),
+    "I_tree": TheoryPart(
+        "U^T M U",
+        _v,
+        _v,
+        lambda e: RecursiveFormulation(e.system).tree_inertia,
+        r"\tilde{\mathbf{I}}",
+    ),
+    "C_tree": TheoryPart(
+        "U^T M U_dot + U^T W M U",
+        _v,
+        _v,
+        lambda e: CommonAxes(e.system.tree, e.system.inertias, e.system.spreads).coriolis(),
+        r"\tilde{\mathbf{C}}",
+    ),
+    "bias_tree": TheoryPart(
+        "C_tree v",
+        _v,
+        _one,
+        lambda e: RecursiveFormulation(e.system).tree_forces(None, gravity=False),
+        r"(\tilde{\mathbf{C}}\mathbf{v})",
+        text="C_tree v",
+    ),
+    "tau_tree": TheoryPart(
+        "forces of the inputs on all joints",
+        _v,
+        _one,
+        lambda e: e.system.forces.B @ e.u,
+        r"\tilde{\boldsymbol{\tau}}",
+    ),
+    "gamma_tree": TheoryPart(
+        "gravity and springs on all joints", _v, _one, _tree_gravity, r"\tilde{\boldsymbol{\gamma}}"
+    ),
+    "delta_tree": TheoryPart(
+        "dissipation on all joints",
+        _v,
+        _one,
+        lambda e: e.system.forces.dissipative,
+        r"\tilde{\boldsymbol{\delta}}",
+    ),
+    "v": TheoryPart("joint speeds", _v, _one, lambda e: e.v),
+    "v_dot": TheoryPart(
+        "joint accelerations under the inputs", _v, _one, lambda e: e.accelerations
+    ),
+    "nu_dot": TheoryPart("independent accelerations", _nu, _one, lambda e: e.forward_dynamics),
+    "twists": TheoryPart(
+        "twists of the bodies",
+        lambda e: tuple(e.twists),
+        _twist,
+        lambda e: ca.vertcat(*[twist.T for twist in e.twists.values()]),
+    ),
+    "poses": TheoryPart(
+        "axes and origin of every body's frame",
+        lambda e: [f"{body}.{axis}" for body, axis in product(e.poses, "xyz")],
+        lambda _: ("ex", "ey", "ez", "origin"),
+        _poses,
+    ),
+    "M": TheoryPart(
+        "inertia of all bodies", _bodies, _bodies, _of_bodies(lambda e: e.M, square=True)
+    ),
+    "W": TheoryPart(
+        "angular velocities of all bodies", _bodies, _bodies, _of_bodies(lambda e: e.W, square=True)
+    ),
+    "A_t": TheoryPart(
+        "constraints on the twists of the bodies",
+        lambda e: e.twist_constraints.rows,
+        _bodies,
+        lambda e: e.twist_constraints.A,
+    ),
+    # platforms on legs
+    "M_M": TheoryPart(
+        "inertia of the platform", _twist, _twist, lambda e: e.legs.platform_bodies.M
+    ),
+    "W_M": TheoryPart(
+        "angular velocity of the platform", _twist, _twist, lambda e: e.legs.platform_bodies.W
+    ),
+    "t_M": TheoryPart("twist of the platform", _twist, _one, lambda e: e.legs.t_M),
+    "T_M": TheoryPart("the platform's T", _twist, _nu, lambda e: e.legs.T),
+    "T_M_dot": TheoryPart("rate of T_M", _twist, _nu, lambda e: e.legs.T_dot),
+    "Y": TheoryPart("Z nu = Y t_M", _nu, _twist, lambda e: e.legs.Y),
+    "Z": TheoryPart("Z nu = Y t_M", _nu, _nu, lambda e: e.legs.Z),
+    "Lambda": TheoryPart("from motors to nu", _nu, _nu, lambda e: e.legs.Lambda),
+    "N": TheoryPart("Coriolis matrix, leg by leg", _nu, _nu, lambda e: e.legs.N),
+    "J_J": TheoryPart("Jacobians of the legs", _legs, _six, _of_legs(lambda _, leg: leg.J)),
+    "L_J": TheoryPart("rates of the legs for unit nu", _legs, _nu, _of_legs(lambda _, leg: leg.L)),
+    "L_J_dot": TheoryPart("rates of L_J", _legs, _nu, _of_legs(lambda e, leg: e.legs.L_dot(leg))),
+    "K_J": TheoryPart(
+        "inverse Jacobians of the legs", _legs, _six, _of_legs(lambda _, leg: leg.inverse.matrix)
+    ),
+    "I_J": TheoryPart("inertia of the legs", _legs, _six, _of_legs(lambda _, leg: leg.I)),
+    "C_J": TheoryPart("Coriolis matrices of the legs", _legs, _six, _of_legs(lambda _, leg: leg.C)),
+    "w_J": TheoryPart(
+        "what the legs exert on the platform",
+        lambda e: [f"leg {n}" for n in range(1, len(e.legs.legs) + 1)],
+        _twist,
+        lambda e: e.legs.wrenches(e.nu_dot),
+    ),
+}
+PRINTED = {name: part for name, part in PARTS.items() if part.symbol}
