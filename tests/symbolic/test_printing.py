@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.printing.latex import _arguments, _tape, exact_part, latex, to_sympy
+from axode.printing.exact_parts import arguments_of, exact_part, tape_of
+from axode.printing.latex import latex
 from axode.printing.latex_names import typeset_names
 from axode.printing.parts import PRINTED, default_parts
 from axode.printing.polynomials import Polynomials
+from axode.printing.sympy_model import sympy_model
 from axode.printing.text import readable
 from axode.printing.writers import latex_number_near
 
@@ -99,7 +101,7 @@ def points(equations, count=3):
     """Random arguments of the model's functions; laws of algebra need no feasible ones."""
     generator = np.random.default_rng(4)
     for _ in range(count):
-        yield [generator.uniform(0.2, 1.2, x.shape[0]) for x in _arguments(equations)]
+        yield [generator.uniform(0.2, 1.2, x.shape[0]) for x in arguments_of(equations)]
 
 
 def entries(text):
@@ -136,7 +138,7 @@ def assert_terms_defined_in_order(text):
 def test_sympy_is_the_model(mechanism):
     sympy = pytest.importorskip("sympy")
     equations = mechanism().derive()
-    model = to_sympy(equations)
+    model = sympy_model(equations)
     assert [s.name for s in model.q] == list(equations.coordinates)
     assert [s.name for s in model.nu] == list(equations.independent)
     names = ["I", "C", "bias", "tau", "gamma", "delta", "Theta", "A"]
@@ -144,8 +146,10 @@ def test_sympy_is_the_model(mechanism):
     expressions = [*(getattr(model, n) for n in names), model.kinetic, model.potential]
     ours = sympy.lambdify(symbols, expressions, "numpy", cse=True)
     outputs = [*(getattr(equations, n) for n in names), equations.energy[0], equations.energy[1]]
-    theirs = ca.Function("model", _arguments(equations), outputs)
+    theirs = ca.Function("model", arguments_of(equations), outputs)
     for point in points(equations):
+        for k in [k for k, name in enumerate(equations.coordinates) if name.endswith(".qw")]:
+            point[0][k : k + 4] /= np.linalg.norm(point[0][k : k + 4])
         for name, a, b in zip([*names, "T", "V"], ours(*point), theirs(*point), strict=True):
             b = np.array(b)
             np.testing.assert_allclose(
@@ -153,9 +157,24 @@ def test_sympy_is_the_model(mechanism):
             )
 
 
+def test_sympy_is_as_short_as_the_print():
+    """Angeles (12.79): exact numbers, and nothing that cancels is left."""
+    sympy = pytest.importorskip("sympy")
+    model = ax.gallery.build("delta_array").derive().to_sympy()
+    a, r, mp, mw = (next(s for s in model.p if s.name == name) for name in ("a", "r", "mp", "mw"))
+    rate = sum(model.nu) * 2 * sympy.sqrt(3) * a**3 * (mp + 3 * mw) / (27 * r)
+    assert (
+        (model.C - rate * sympy.Matrix([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]))
+        .expand()
+        .is_zero_matrix
+    )
+    assert not (model.I.atoms(sympy.Float) | model.C.atoms(sympy.Float))
+    assert model.C.count_ops() < 120
+
+
 def test_sympy_can_differentiate_the_energies_of_the_pendulum():
     sympy = pytest.importorskip("sympy")
-    model = to_sympy(pendulum().derive())
+    model = sympy_model(pendulum().derive())
     (theta,), (rate,) = model.q, model.nu
     m, length = (next(s for s in model.p if s.name == name) for name in "ml")
     assert sympy.simplify(sympy.diff(model.kinetic, rate, 2) - m * length**2) == 0
@@ -173,13 +192,13 @@ def test_a_missing_sympy_is_told_with_its_remedy(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ax.NotApplicable, match=r"pip install 'axode\[sym\]'"):
-        to_sympy(equations)
+        sympy_model(equations)
 
 
 @pytest.mark.parametrize("mechanism", [*SMALL, arm], ids=lambda m: m.__name__)
 def test_collecting_terms_changes_no_value(mechanism):
     equations = mechanism().derive()
-    tape = _tape(equations, PRINTED)
+    tape = tape_of(equations, PRINTED)
     collected = Polynomials(tape)
     for point in points(equations):
         shaped = [x if port.shape else x[0] for x, port in zip(point, tape.inputs, strict=True)]
@@ -365,7 +384,9 @@ def test_latex_read_back_is_the_model(name):
     groups = [names.q, names.nu, names.u, (names.time,), names.p]
     for part in ("I", "bias", "tau", "gamma", "Theta"):
         lines = entries(latex(equations, [part]))[2:]  # after the heading
-        expected = ca.Function("part", _arguments(equations), [PRINTED[part].expression(equations)])
+        expected = ca.Function(
+            "part", arguments_of(equations), [PRINTED[part].expression(equations)]
+        )
         for point in points(equations):
             values = {
                 n: x
@@ -477,7 +498,7 @@ def test_the_first_kind_is_what_the_model_computes(mechanism):
     )
     force = model.multipliers(start.q, start.nu, u, t=t)
     point = [start.q, v, u, t, list(equations.parameters.values())]
-    tape = _tape(equations, parts)
+    tape = tape_of(equations, parts)
     shaped = [
         np.asarray(x, float).reshape(p.shape) for x, p in zip(point, tape.inputs, strict=True)
     ]
@@ -526,5 +547,5 @@ def test_a_parameter_with_the_name_of_a_joint_is_another_symbol():
     bot.add_spring("spring", "n", stiffness=ax.Parameter("n", 10.0))
     equations = bot.derive()
     pytest.importorskip("sympy")
-    assert len(to_sympy(equations).gamma.free_symbols) == 2
+    assert len(sympy_model(equations).gamma.free_symbols) == 2
     assert readable(equations, ["gamma"]) == ["gamma[n.rate] = -(n' n + 9.81)"]

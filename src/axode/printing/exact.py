@@ -264,7 +264,7 @@ class ExactTape:
         """Sum or difference."""
         if a.below == b.below:
             return self._tidy(a.above + sign * b.above, a.below)
-        g, x, y = a.below.cofactors(b.below)
+        g, x, y = self.cofactors(a.below, b.below)
         return self._tidy(a.above * y + sign * b.above * x, x * y * g)
 
     def multiply(self, a: Ratio, b: Ratio) -> Ratio:
@@ -283,7 +283,7 @@ class ExactTape:
         if len(below) == 1:
             above, below = self._rationalize(above, below)
         if below != self.one:
-            _, above, below = above.cofactors(below)
+            _, above, below = self.cofactors(above, below)
             lead = below.LC
             above, below = above.quo_ground(lead), below.quo_ground(lead)
         if 1 < len(above) <= MOST_TWISTED:
@@ -313,26 +313,41 @@ class ExactTape:
 
     def factors(self, poly: Poly) -> tuple[Fraction, list[tuple[Poly, int]]]:
         """Factors of a polynomial and their powers; sought among the generators that it has."""
-        from sympy.polys.rings import ring
-
-        used = [k for k, column in enumerate(zip(*poly.itermonoms(), strict=True)) if any(column)]
+        small, used = self._small_ring(poly)
         if not used:
             return Fraction(str(poly.LC)), []
-        small = ring([f"g{k}" for k in used], self.ring.domain)[0]
-        given = small.from_dict({tuple(m[k] for k in used): x for m, x in poly.terms()})
-        number, found = given.factor_list()
-        zeros = [0] * self.ring.ngens
+        number, found = _factor(self._into(small, used, poly))
+        back = [(self._back(factor, used), power) for factor, power in found]
+        return Fraction(str(number)), back
 
-        def back(factor: Poly) -> Poly:
-            made = self.ring.zero
-            for monomial, x in factor.terms():
-                whole = zeros.copy()
-                for k, e in zip(used, monomial, strict=True):
-                    whole[k] = e
-                made[tuple(whole)] = x
-            return made
+    def cofactors(self, a: Poly, b: Poly) -> tuple[Poly, Poly, Poly]:
+        """Greatest common divisor and what is left of both, sought as `factors` are."""
+        small, used = self._small_ring(a, b)
+        if len(a) == 1 or len(b) == 1 or not used:
+            return a.cofactors(b)
+        found = self._into(small, used, a).cofactors(self._into(small, used, b))
+        g, x, y = (self._back(poly, used) for poly in found)
+        return g, x, y
 
-        return Fraction(str(number)), [(back(factor), power) for factor, power in found]
+    def _small_ring(self, *polys: Poly) -> tuple[Any, list[int]]:
+        """Return a ring of the generators that some polynomials have, and which they are."""
+        from sympy.polys.rings import ring
+
+        columns = zip(*(m for poly in polys for m in poly.itermonoms()), strict=True)
+        used = [k for k, column in enumerate(columns) if any(column)]
+        return ring([f"g{k}" for k in used], self.ring.domain)[0] if used else None, used
+
+    def _into(self, small: Any, used: Sequence[int], poly: Poly) -> Poly:
+        return small.from_dict({tuple(m[k] for k in used): x for m, x in poly.terms()})
+
+    def _back(self, poly: Poly, used: Sequence[int]) -> Poly:
+        made, zeros = {}, [0] * self.ring.ngens
+        for monomial, x in poly.terms():
+            whole = zeros.copy()
+            for k, e in zip(used, monomial, strict=True):
+                whole[k] = e
+            made[tuple(whole)] = x
+        return self.ring.from_dict(made)
 
     def _rationalize(self, above: Poly, below: Poly) -> tuple[Poly, Poly]:
         """Take roots out of a denominator of one term."""
@@ -546,6 +561,29 @@ class ExactTape:
             return own[0]
         label = atom.label.removesuffix(" of").upper()
         return float(MEANING[Kind[label]](*own))
+
+
+def _factor(poly: Poly) -> tuple[Any, list[tuple[Poly, int]]]:
+    """Number and factors; one that is linear in a generator is what its two parts share, and one.
+
+    For that the greatest common divisor is enough, and most polynomials here are.
+    """
+    ring = poly.ring
+    for k, column in enumerate(zip(*poly.itermonoms(), strict=True)):
+        if max(column) != 1 or min(column) == 1:
+            continue
+        x = ring.gens[k]
+        with_it = ring.from_dict({m: n for m, n in poly.terms() if m[k]})
+        shared = with_it.quo(x).gcd(poly - with_it)
+        number, whole = poly.quo(shared).primitive()
+        if whole.LC < 0:
+            number, whole = -number, -whole
+        if shared.is_ground:
+            return number * shared.LC, [(whole, 1)]
+        more, found = _factor(shared)
+        return number * more, [*found, (whole, 1)]
+    number, found = poly.factor_list()
+    return number, found
 
 
 def _count_atoms(tape: Tape) -> int:

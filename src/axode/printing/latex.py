@@ -1,6 +1,6 @@
-r"""Equations for readers: LaTeX, and SymPy expressions.
+r"""Equations for readers in LaTeX.
 
-Both start from the tape, where every repeated term stands once. LaTeX gives a name to what is used
+They start from the tape, where every repeated term stands once. LaTeX gives a name to what is used
 more than once or would make a line too long, and lists these names in the order in which they can
 be computed; the rest is written out in place.
 """
@@ -14,20 +14,16 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import casadi as ca
-import numpy as np
-
-from axode.printing.exact import ExactTape, TooLong
+from axode.printing.exact_parts import ExactPart, Verticals, exact_fractions, exact_part, tape_of
+from axode.printing.exact_parts import unit_quaternions as unit_quaternions
 from axode.printing.latex_names import Typeset, typeset_names
-from axode.printing.layout import FractionLayout, Product
-from axode.printing.parts import PARTS, PRINTED, default_parts, is_first_kind, part_of
+from axode.printing.layout import Product
+from axode.printing.parts import PRINTED, default_parts, is_first_kind, part_of
 from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, multiply
 from axode.printing.writers import LATEX_FUNCTIONS, LATEX_OPERATORS, LatexWriter, latex_number_near
-from axode.symbolic.algebra.spatial import SX
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
-    from axode.printing.sympy_model import SympyModel
     from axode.symbolic.equations import Equations
 
 LONGEST_TERM = 14  # symbols in a sum before it gets a name of its own
@@ -38,11 +34,7 @@ UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
 
 THIN = r" \, "  # between factors
 SYMMETRIC = ("I", "I_tree")
-MOST_OPERATIONS = 4000  # of a part whose exact form is sought
-MOST_WRITTEN = 40  # terms of an entry that can be read
-AGREED = 1e-9  # relative, of exact fractions and what was computed
 ONE = Product(Fraction(1), ())
-Verticals = list[tuple[str, tuple[int, int, int, int]]]
 
 
 def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
@@ -72,7 +64,7 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
             else:
                 verticals += _vertical_lines(found, names)
     left = [part for part in parts if part not in lines]
-    writer = _Writer(_tape(equations, left), names)
+    writer = _Writer(tape_of(equations, left), names)
     for number, part in enumerate(left):
         lines[part] = writer.part(number, PRINTED[part].symbol, symmetric=part in SYMMETRIC)
     written = _heading(equations, names)
@@ -86,76 +78,13 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
 
 def _computed(equations: Equations, parts: Sequence[str], names: Typeset) -> str:
     """Parts as they are computed, without a heading."""
-    writer = _Writer(_tape(equations, parts), names)
+    writer = _Writer(tape_of(equations, parts), names)
     lines = [
         line
         for number, part in enumerate(parts)
         for line in writer.part(number, PRINTED[part].symbol, symmetric=part in SYMMETRIC)
     ]
     return "".join([*lines, *writer.definitions()])
-
-
-@dataclass(frozen=True)
-class ExactPart:
-    """A part of the model as exact fractions, row by row."""
-
-    exact: ExactTape
-    layout: FractionLayout
-    shape: tuple[int, int]
-
-    @property
-    def places(self) -> list[tuple[int, int]]:
-        """Rows and columns of the entries."""
-        return [(i, j) for i in range(self.shape[0]) for j in range(self.shape[1])]
-
-
-def exact_part(equations: Equations, part: str) -> ExactPart | None:
-    """Find exact fractions for one part of a model; None where they are too long to be read.
-
-    They are compared with the part as it is computed, at a random state.
-    """
-    return exact_fractions(_tape(equations, [part]), unit_quaternions(equations))
-
-
-def exact_fractions(tape: Tape, verticals: Verticals) -> ExactPart | None:
-    """Find exact fractions for the first output of a tape, as `exact_part` does."""
-    if tape.n_operations > MOST_OPERATIONS:
-        return None
-    try:
-        exact = ExactTape(tape, verticals)
-    except (TooLong, ModuleNotFoundError):
-        return None
-    if any(len(value.above) + len(value.below) > MOST_WRITTEN for value in exact.results):
-        return None
-    rows, columns = (*tape.outputs[0].shape, 1, 1)[:2]
-    if not exact.exact or not _agrees(tape, exact):
-        return None
-    return ExactPart(exact, FractionLayout(exact), (rows, columns))
-
-
-def unit_quaternions(equations: Equations) -> Verticals:
-    """Quaternions of bodies that turn freely against the ground, by the name of their joint."""
-    names = equations.coordinates
-    places = [k for k, name in enumerate(names) if name.endswith(".qw")]
-    some = len(places) > 1
-    return [
-        (names[k].removesuffix(".qw") if some else "", (k, k + 1, k + 2, k + 3)) for k in places
-    ]
-
-
-def _agrees(tape: Tape, exact: ExactTape) -> bool:
-    """Evaluate both at a random state, quaternions of unit length."""
-    generator = np.random.default_rng(1)
-    point = [generator.uniform(0.2, 1.2, port.size) for port in tape.inputs]
-    for places in exact.quaternions:
-        point[0][list(places)] /= np.linalg.norm(point[0][list(places)])
-    value = exact.evaluate([x.tolist() for x in point])
-    found = np.array([value(ratio.above) / value(ratio.below) for ratio in exact.results])
-    shaped = [x if port.shape else x[0] for x, port in zip(point, tape.inputs, strict=True)]
-    expected = np.concatenate([np.ravel(x) for x in tape.evaluate(*shaped)])
-    return bool(
-        np.allclose(found, expected, rtol=AGREED, atol=AGREED * np.abs(expected).max(initial=0.0))
-    )
 
 
 def _exact_lines(part: str, found: ExactPart, names: Typeset) -> list[str]:
@@ -243,25 +172,6 @@ def write_matrix(
         if sum(map(len, lines)) <= sum(map(len, computed)):
             return WrittenMatrix(tuple(lines), found)
     return WrittenMatrix(tuple(computed), None)
-
-
-def to_sympy(equations: Equations) -> SympyModel:
-    """The model as SymPy symbols, matrices and energies; needs the `sym` extra."""
-    from axode.printing.sympy_model import PRINTED, sympy_model
-
-    return sympy_model(equations, _tape(equations, PRINTED))
-
-
-def _arguments(equations: Equations) -> list[SX]:
-    speeds = equations.system.tree.v if is_first_kind(equations) else equations.nu
-    return [equations.q, speeds, equations.u, equations.t, equations.p]
-
-
-def _tape(equations: Equations, parts: Iterable[str]) -> Tape:
-    from axode.codegen.tape.tape import Tape
-
-    outputs = [PARTS[part].expression(equations) for part in parts]
-    return Tape.from_casadi(ca.Function("model", _arguments(equations), outputs))
 
 
 def _heading(equations: Equations, names: Typeset) -> list[str]:

@@ -91,7 +91,8 @@ class FractionLayout:
             return Product(Fraction(1), ()), plain
         above, below = some[0].above, some[0].below
         for value in some[1:]:
-            above, below = above.gcd(value.above), below.lcm(value.below)
+            above = self.exact.cofactors(above, value.above)[0]
+            below = below * self.exact.cofactors(below, value.below)[2]
         content = [
             Fraction(str(v.above.content())) / Fraction(str(v.below.content())) for v in some
         ]
@@ -110,7 +111,7 @@ class FractionLayout:
                 inner.append(ZERO)
                 continue
             over, under = value.above * below, value.below * above * scale
-            _, over, under = over.cofactors(under)
+            _, over, under = self.exact.cofactors(over, under)
             inner.append(self.ratio(Ratio(over.quo_ground(under.LC), under.monic())))
         if sum(node.number < 0 for node in inner) > sum(node.number > 0 for node in inner):
             shared = Product(-shared.number, shared.factors)

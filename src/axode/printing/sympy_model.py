@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import NotApplicable
+from axode.printing.exact import Ratio, exact_number
 from axode.printing.latex_names import distinct_names
+from axode.printing.layout import Product, Sum
+from axode.printing.parts import is_first_kind
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
+    from axode.printing.exact_parts import ExactPart
     from axode.symbolic.equations import Equations
 
 
-PRINTED = ("I", "C", "bias", "tau", "gamma", "delta", "Theta", "A", "energy")
+TERMS = ("I", "C", "bias", "tau", "gamma", "delta", "Theta", "A", "energy")
 
 
 @dataclass(frozen=True)
@@ -42,27 +46,86 @@ class SympyModel:
     potential: Any
 
 
-def sympy_model(equations: Equations, tape: Tape) -> SympyModel:
-    """The outputs `PRINTED` of a tape in SymPy; a repeated term is one object."""
+def sympy_model(equations: Equations) -> SympyModel:
+    """Exact fractions of polynomials as SymPy expressions; the computed terms where they are long.
+
+    Where a body turns freely, they hold for quaternions of unit length.
+    """
     try:
         import sympy
     except ModuleNotFoundError as missing:
         raise NotApplicable(
             "to_sympy needs SymPy, which is not installed.\n  Remedy: pip install 'axode[sym]'"
         ) from missing
+    from axode.printing.exact_parts import exact_part, tape_of
+
     e = equations
-    q, nu, u, p = distinct_names([e.coordinates, e.independent, e.inputs, tuple(e.parameters)])
-    names = (q, nu, u, ("t",), p)
+    speeds = e.speeds if is_first_kind(e) else e.independent
+    q, v, u, p = distinct_names([e.coordinates, speeds, e.inputs, tuple(e.parameters)])
+    names = (q, v, u, ("t",), p)
     symbols = [tuple(sympy.Symbol(name, real=True) for name in group) for group in names]
-    values = _sympy_values(tape, symbols)
-    matrices, first = [], 0
-    for port in tape.outputs:
-        rows, columns = (*port.shape, 1, 1)[:2]
-        entries = [values[int(v)] for v in tape.results[first : first + port.size]]
+    matrices = []
+    for part in TERMS:
+        found = exact_part(e, part)
+        if found is None:
+            tape = tape_of(e, [part])
+            rows, columns = (*tape.outputs[0].shape, 1, 1)[:2]
+            values = _sympy_values(tape, symbols)
+            entries = [values[int(v)] for v in tape.results]
+        else:
+            rows, columns = found.shape
+            writer = SympyWriter(found, symbols)
+            entries = [writer.value(found.layout.ratio(x)) for x in found.exact.results]
         matrices.append(sympy.ImmutableMatrix(rows, columns, entries))
-        first += port.size
-    q, nu, u, (t,), p = symbols
+    q, v, u, (t,), p = symbols
+    nu = tuple(v[speeds.index(name)] for name in e.independent)
     return SympyModel(q, nu, u, t, p, *matrices[:-1], *matrices[-1])
+
+
+class SympyWriter:
+    """Values in SymPy of what was laid out."""
+
+    def __init__(self, found: ExactPart, symbols: Sequence[Sequence[Any]]) -> None:
+        self.found, self.symbols = found, symbols
+        self.meaning = _sympy_meaning()
+
+    def value(self, node: Product | Sum) -> Any:
+        """A sum or product."""
+        import sympy
+
+        if isinstance(node, Sum):
+            return sympy.Add(*map(self.value, node.terms))
+        number = sympy.Rational(node.number.numerator, node.number.denominator)
+        factors = [
+            (self.atom(f) if isinstance(f, int) else self.value(f)) ** e for f, e in node.factors
+        ]
+        return sympy.Mul(number, *factors)
+
+    def atom(self, k: int) -> Any:
+        """A generator."""
+        import sympy
+
+        atom = self.found.exact.atoms[k]
+        match atom.label:
+            case "input":
+                return self.symbols[atom.place[0]][atom.place[1]]
+            case "sin" | "cos":
+                terms = [self.value(Product(x, ((g, 1),))) for g, x in atom.angle]
+                return self.meaning[atom.label](sympy.Add(*terms))
+            case "root":
+                return sympy.sqrt(atom.number)
+            case "pi":
+                return sympy.pi
+        of = [self.value(self.found.layout.ratio(Ratio(a, b))) for a, b in atom.arguments]
+        if atom.label == "name":
+            return of[0]
+        return _meaning_of(atom.label.removesuffix(" of"), self.meaning)(*of)
+
+
+def _meaning_of(label: str, meaning: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+    if label not in meaning:
+        raise NotApplicable(f"to_sympy: SymPy has no counterpart of '{label}'.")
+    return meaning[label]
 
 
 def _sympy_values(tape: Tape, symbols: Sequence[Sequence[Any]]) -> list[Any]:
@@ -76,17 +139,23 @@ def _sympy_values(tape: Tape, symbols: Sequence[Sequence[Any]]) -> list[Any]:
             values.append(symbols[row[0]][row[1]])
         elif kind == Kind.CONSTANT:
             values.append(_sympy_number(float(tape.constants[row[0]])))
-        elif kind.label in meaning:
-            values.append(meaning[kind.label](*(values[v] for v in row[: ARITY[kind]])))
         else:
-            raise NotApplicable(f"to_sympy: SymPy has no counterpart of '{kind.label}'.")
+            of = (values[v] for v in row[: ARITY[kind]])
+            values.append(_meaning_of(kind.label, meaning)(*of))
     return values
 
 
 def _sympy_number(number: float) -> Any:
+    """A rounded number as what it was before, if that is simple."""
     import sympy
 
-    return sympy.Integer(int(number)) if number == int(number) else sympy.Float(number)
+    found = exact_number(number)
+    if found is None:
+        return sympy.Float(number)
+    fraction, k, power = found
+    return (
+        sympy.Rational(fraction.numerator, fraction.denominator) * sympy.sqrt(k) * sympy.pi**power
+    )
 
 
 def _sympy_meaning() -> dict[str, Callable[..., Any]]:

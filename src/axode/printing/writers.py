@@ -53,6 +53,7 @@ class FractionWriter:
     vertical: str = "n"
 
     times: ClassVar[str] = " "
+    pi: ClassVar[str] = "pi"
 
     def write(self, node: Product | Sum) -> str:
         """Text of a sum or product."""
@@ -97,6 +98,31 @@ class FractionWriter:
         """A power of a generator or sum, in brackets where it needs them."""
         raise NotImplementedError
 
+    def component(self, owner: str, axis: str) -> str:
+        """A component of the vertical in the axes of a body; the owner is empty if there is one."""
+        raise NotImplementedError
+
+    def function(self, label: str, arguments: Sequence[str], *, single: bool = False) -> str:
+        """A function, perhaps of a single symbol."""
+        raise NotImplementedError
+
+    def atom(self, k: int) -> str:
+        """A generator."""
+        atom = self.exact.atoms[k]
+        match atom.label:
+            case "input":
+                return self.names[atom.place[0]][atom.place[1]]
+            case "sin" | "cos":
+                angle, single = self.angle(atom)
+                return self.function(atom.label, [angle], single=single)
+            case "root":
+                return self.function("sqrt", [str(atom.number)])
+            case "pi":
+                return self.pi
+            case "name":
+                return self.component(*atom.name)
+        return self.function(atom.label.removesuffix(" of"), self.arguments(atom))
+
     def angle(self, atom: Generator) -> tuple[str, bool]:
         """What a sine or cosine is of, and whether that is a single symbol."""
         terms = [Product(x, ((g, 1),)) for g, x in atom.angle]
@@ -112,6 +138,7 @@ class LatexWriter(FractionWriter):
     """Writes LaTeX."""
 
     times: ClassVar[str] = r" \, "
+    pi: ClassVar[str] = r"\pi"
 
     def number(self, x: Fraction) -> str:
         """A positive number."""
@@ -134,30 +161,20 @@ class LatexWriter(FractionWriter):
             return text + exponent
         return rf"\left({text}\right){exponent}"
 
-    def atom(self, k: int) -> str:
-        """A generator."""
-        atom = self.exact.atoms[k]
-        match atom.label:
-            case "input":
-                return self.names[atom.place[0]][atom.place[1]]
-            case "sin" | "cos":
-                angle, single = self.angle(atom)
-                name = LATEX_FUNCTIONS[atom.label]
-                return f"{name} {angle}" if single else rf"{name}\left({angle}\right)"
-            case "root":
-                return rf"\sqrt{{{atom.number}}}"
-            case "pi":
-                return r"\pi"
-            case "name":
-                owner = rf"\mathrm{{{atom.name[0]}}}," if atom.name[0] else ""
-                return rf"{self.vertical}_{{{owner}{atom.name[1]}}}"
+    def component(self, owner: str, axis: str) -> str:
+        """A component of the vertical."""
+        of = rf"\mathrm{{{owner}}}," if owner else ""
+        return rf"{self.vertical}_{{{of}{axis}}}"
+
+    def function(self, label: str, arguments: Sequence[str], *, single: bool = False) -> str:
+        """A function."""
+        match label:
             case "sqrt":
-                return rf"\sqrt{{{self.arguments(atom)[0]}}}"
+                return rf"\sqrt{{{arguments[0]}}}"
             case "fabs":
-                return rf"\left|{self.arguments(atom)[0]}\right|"
-        label = atom.label.removesuffix(" of")
+                return rf"\left|{arguments[0]}\right|"
         name = (LATEX_FUNCTIONS | LATEX_OPERATORS).get(label, rf"\operatorname{{{label}}}")
-        return rf"{name}\left({', '.join(self.arguments(atom))}\right)"
+        return f"{name} {arguments[0]}" if single else rf"{name}\left({', '.join(arguments)}\right)"
 
 
 class TextWriter(FractionWriter):
@@ -180,23 +197,14 @@ class TextWriter(FractionWriter):
         text = f"({self.write(factor)})" if isinstance(factor, Sum) else self.atom(factor)
         return text if power == 1 else f"{text}^{power}"
 
-    def atom(self, k: int) -> str:
-        """A generator."""
-        atom = self.exact.atoms[k]
-        match atom.label:
-            case "input":
-                return self.names[atom.place[0]][atom.place[1]]
-            case "sin" | "cos":
-                return f"{atom.label}({self.angle(atom)[0]})"
-            case "root":
-                return f"sqrt({atom.number})"
-            case "pi":
-                return "pi"
-            case "name":
-                return ".".join(filter(None, (self.vertical, *atom.name)))
-            case "fabs":
-                return f"|{self.arguments(atom)[0]}|"
-        return f"{atom.label.removesuffix(' of')}({', '.join(self.arguments(atom))})"
+    def component(self, owner: str, axis: str) -> str:
+        """A component of the vertical."""
+        return ".".join(filter(None, (self.vertical, owner, axis)))
+
+    def function(self, label: str, arguments: Sequence[str], *, single: bool = False) -> str:
+        """A function."""
+        text = ", ".join(arguments)
+        return f"|{text}|" if label == "fabs" else f"{label}({text})"
 
 
 def _is_simple(x: Fraction) -> bool:

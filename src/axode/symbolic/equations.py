@@ -86,7 +86,7 @@ class Equations:
     def __init__(
         self, system: System, formulation: str, self_check: SelfCheck | None = None
     ) -> None:
-        self.system = system
+        self.system: System = system
         self.self_check = self_check
         self.formulation = formulation
         self._by = FORMULATIONS[formulation](system)
@@ -441,10 +441,10 @@ class Equations:
 
     @stoppable
     def to_sympy(self) -> Any:
-        """The model as SymPy expressions (needs the `sym` extra)."""
-        from axode.printing.latex import to_sympy
+        """The model as SymPy expressions, exact and short as printed (needs the `sym` extra)."""
+        from axode.printing.sympy_model import sympy_model
 
-        return to_sympy(self)
+        return sympy_model(self)
 
     @stoppable
     def casadi_function(

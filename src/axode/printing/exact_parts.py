@@ -1,0 +1,101 @@
+"""Parts of a model as tapes, and as exact fractions of polynomials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from axode.printing.exact import ExactTape, TooLong
+from axode.printing.layout import FractionLayout
+from axode.printing.parts import PARTS, is_first_kind
+from axode.symbolic.algebra.spatial import SX
+
+if TYPE_CHECKING:
+    from axode.codegen.tape.tape import Tape
+    from axode.symbolic.equations import Equations
+
+MOST_OPERATIONS = 4000  # of a part whose exact form is sought
+MOST_WRITTEN = 40  # terms of an entry that can be read
+AGREED = 1e-9  # relative, of exact fractions and what was computed
+Verticals = list[tuple[str, tuple[int, int, int, int]]]
+
+
+def arguments_of(equations: Equations) -> list[SX]:
+    """Coordinates, speeds, inputs, time and parameters."""
+    speeds = equations.system.tree.v if is_first_kind(equations) else equations.nu
+    return [equations.q, speeds, equations.u, equations.t, equations.p]
+
+
+def tape_of(equations: Equations, parts: Iterable[str]) -> Tape:
+    """Read the computation of some parts."""
+    from axode.codegen.tape.tape import Tape
+
+    outputs = [PARTS[part].expression(equations) for part in parts]
+    return Tape.from_casadi(ca.Function("model", arguments_of(equations), outputs))
+
+
+@dataclass(frozen=True)
+class ExactPart:
+    """A part of the model as exact fractions, row by row."""
+
+    exact: ExactTape
+    layout: FractionLayout
+    shape: tuple[int, int]
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Rows and columns of the entries."""
+        return [(i, j) for i in range(self.shape[0]) for j in range(self.shape[1])]
+
+
+def exact_part(equations: Equations, part: str) -> ExactPart | None:
+    """Find exact fractions for one part of a model; None where they are too long to be read.
+
+    They are compared with the part as it is computed, at a random state.
+    """
+    return exact_fractions(tape_of(equations, [part]), unit_quaternions(equations))
+
+
+def exact_fractions(tape: Tape, verticals: Verticals) -> ExactPart | None:
+    """Find exact fractions for the first output of a tape, as `exact_part` does."""
+    if tape.n_operations > MOST_OPERATIONS:
+        return None
+    try:
+        exact = ExactTape(tape, verticals)
+    except (TooLong, ModuleNotFoundError):
+        return None
+    if any(len(value.above) + len(value.below) > MOST_WRITTEN for value in exact.results):
+        return None
+    rows, columns = (*tape.outputs[0].shape, 1, 1)[:2]
+    if not exact.exact or not _agrees(tape, exact):
+        return None
+    return ExactPart(exact, FractionLayout(exact), (rows, columns))
+
+
+def unit_quaternions(equations: Equations) -> Verticals:
+    """Quaternions of bodies that turn freely against the ground, by the name of their joint."""
+    names = equations.coordinates
+    places = [k for k, name in enumerate(names) if name.endswith(".qw")]
+    some = len(places) > 1
+    return [
+        (names[k].removesuffix(".qw") if some else "", (k, k + 1, k + 2, k + 3)) for k in places
+    ]
+
+
+def _agrees(tape: Tape, exact: ExactTape) -> bool:
+    """Evaluate both at a random state, quaternions of unit length."""
+    generator = np.random.default_rng(1)
+    point = [generator.uniform(0.2, 1.2, port.size) for port in tape.inputs]
+    for places in exact.quaternions:
+        point[0][list(places)] /= np.linalg.norm(point[0][list(places)])
+    value = exact.evaluate([x.tolist() for x in point])
+    found = np.array([value(ratio.above) / value(ratio.below) for ratio in exact.results])
+    shaped = [x if port.shape else x[0] for x, port in zip(point, tape.inputs, strict=True)]
+    expected = np.concatenate([np.ravel(x) for x in tape.evaluate(*shaped)])
+    return bool(
+        np.allclose(found, expected, rtol=AGREED, atol=AGREED * np.abs(expected).max(initial=0.0))
+    )
