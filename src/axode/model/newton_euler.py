@@ -31,7 +31,7 @@ class NewtonEuler:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Joint or contact that each row of `constraints` belongs to.
+        """Joint, contact or coupling that each row of `constraints` belongs to.
 
         Raises:
             NotApplicable: for a model that was read from a file.
@@ -39,12 +39,9 @@ class NewtonEuler:
         return self._model.equations.twist_constraints.rows
 
     def constraints(self, q: Values, **options: Unpack[Options]) -> Array:
-        """Rows that joints and contacts put on twists (A of the sources): (..., rows, 6 bodies).
+        """Rows that constraints put on twists (A of the sources): (..., rows, 6 bodies).
 
-        Six dependent rows for a revolute joint, three for a wheel that rolls.
-
-        Raises:
-            NotApplicable: for couplings, which relate joints.
+        Six dependent rows for a revolute joint, three for a wheel that rolls, one for a coupling.
         """
         return self._model.evaluate("twist_constraints", {"q": q}, options)
 

@@ -11,6 +11,15 @@ a wheel j that rolls on a body i at Q gives three (their equation 24, its second
 
 .. math:: (\dot c_j + (c_j - Q) \times \omega_j) - (\dot c_i + (c_i - Q) \times \omega_i) = 0.
 
+A gear, belt, rack or any other coupling gives one row: the rates of its joints are linear in the
+relative twists of the bodies that each joins, theirs about a revolute's axis e being
+
+.. math:: e \cdot (\omega_j - \omega_i),
+
+that of a prismatic joint e . (c_j_dot + rho_j x omega_j - c_i_dot - rho_i x omega_i). Where the
+axes of two gears are on the ground, the row is about a pair; where they are on a carrier, it is
+about two pairs that share it.
+
 The bodies' twists for unit independent speeds, T, satisfy A T = 0 (their equation 13); the ground
 has no columns. A planar joint that carries a vehicle on the ground has no rows of its own where its
 wheels keep all that the joint keeps.
@@ -18,20 +27,21 @@ wheels keep all that the joint keeps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import NotApplicable
+from axode.errors import UnknownName
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.spatial import SX, cross, skew
 from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.constraints.redundant_rows import rank_of
+from axode.symbolic.constraints.rows import Row, coupling_rows, link_twist
 from axode.symbolic.tree.frames import symbolic_vector
 from axode.symbolic.wheels.contacts import contact_geometry
 
@@ -49,6 +59,7 @@ class TwistRows:
         point: Where velocities are taken, in the world.
         angular, linear: What multiplies the relative angular velocity, and the relative velocity
             of the two bodies' points there: (rows, 3) each.
+        more: Further pairs of bodies that the same rows are about: a coupling's other joints.
     """
 
     name: str
@@ -57,6 +68,7 @@ class TwistRows:
     point: SX
     angular: SX
     linear: SX
+    more: tuple[TwistRows, ...] = ()
 
 
 class TwistConstraints:
@@ -64,20 +76,12 @@ class TwistConstraints:
 
     Args:
         equations: Equations of the mechanism.
-
-    Raises:
-        NotApplicable: for couplings.
     """
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
         self._tree = equations.system.tree
         mechanism = equations.system.mechanism
-        for coupling in mechanism.couplings:
-            raise NotApplicable(
-                f"coupling '{coupling.name}' relates joints, not the twists of two bodies: its row "
-                "is in equations.A"
-            )
         self.bodies = tuple(body.name for body in mechanism.bodies)
         self._centres = {
             body.name: self._tree.body_world_pose(body.name).point(
@@ -89,13 +93,29 @@ class TwistConstraints:
 
     @property
     def A(self) -> SX:
-        """All rows: as many as the joints and contacts give, six columns per body."""
+        """All rows: as many as joints, contacts and couplings give, six columns per body."""
         return self._stack(self.blocks)
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Joint or contact that each row belongs to."""
+        """Joint, contact or coupling that each row belongs to."""
         return tuple(block.name for block in self.blocks for _ in range(block.linear.shape[0]))
+
+    def of(self, name: str) -> dict[str, SX]:
+        """What a joint, contact or coupling multiplies each body's twist by, A_i by body.
+
+        The sum of A_i t_i over these bodies vanishes; the ground has no twist.
+
+        Raises:
+            UnknownName: listing the joints, contacts and couplings that have rows.
+        """
+        blocks = tuple(block for block in self.blocks if block.name == name)
+        if not blocks:
+            known = dict.fromkeys(block.name for block in self.blocks)
+            raise UnknownName(self.equations.name, "joint, contact or coupling", name, known)
+        A = self._stack(blocks)
+        columns = {body: A[:, 6 * k : 6 * k + 6] for k, body in enumerate(self.bodies)}
+        return {body: own for body, own in columns.items() if not own.is_zero()}
 
     def _stack(self, blocks: tuple[TwistRows, ...]) -> SX:
         rows = [self._matrix(block) for block in blocks]
@@ -119,7 +139,8 @@ class TwistConstraints:
         mechanism = self.equations.system.mechanism
         joints = [c for c in (*mechanism.connections, *mechanism.loops) if not c.joint.is_free]
         contacts = [self._contact(contact) for contact in mechanism.contacts]
-        all_rows = (*(self._joint(c) for c in joints), *contacts)
+        couplings = [self._coupling(row) for row in coupling_rows(self._tree)]
+        all_rows = (*(self._joint(c) for c in joints), *contacts, *couplings)
         carrying = {
             c.name for c in joints if c.joint.carries_base and GROUND.name in (c.parent, c.child)
         }
@@ -155,9 +176,37 @@ class TwistConstraints:
         angular = SX(linear.shape[0], 3)
         return TwistRows(contact.name, contact.plane.on, contact.body, point, angular, linear)
 
+    def _coupling(self, row: Row) -> TwistRows:
+        """One row: coefficients times the rates of joints, as the twists of their bodies show."""
+        pairs = []
+        for c in self.equations.system.mechanism.connections:
+            places = [self._tree.speed_names.index(speed) for speed in c.speeds]
+            if row.entries.keys() & set(places):
+                weights = ca.horzcat(*(row.entries.get(j, SX(0)) for j in places))
+                pairs.append(self._rates(row.owner.removesuffix(".coupling"), c, places, weights))
+        return replace(pairs[0], more=tuple(pairs[1:]))
+
+    def _rates(self, name: str, c: Connection, places: list[int], weights: SX) -> TwistRows:
+        """Weights times a joint's speeds, each from the relative twist of the two bodies.
+
+        Turning speeds follow from the angular velocity alone, sliding ones from the velocity that
+        turning does not explain.
+        """
+        tree = self._tree
+        link = tree.body_link[c.child]
+        unit = link_twist(tree, link, tree.body_link[c.parent])[:, places]
+        turning = [k for k in range(len(places)) if not unit[:3, k].is_zero()]
+        sliding = [k for k in range(len(places)) if k not in turning]
+        w, carried, v = unit[:3, turning], unit[3:, turning], unit[3:, sliding]
+        turn, slide = _left_inverse(w), _left_inverse(v)
+        linear = weights[:, sliding] @ slide
+        angular = weights[:, turning] @ turn - linear @ carried @ turn
+        pose = tree.pose(link)
+        return TwistRows(name, c.parent, c.child, pose.p, angular @ pose.R.T, linear @ pose.R.T)
+
     def _matrix(self, rows: TwistRows) -> SX:
         """A block of A: the velocity of a body's point is c_dot + (c - Q) x omega."""
-        A = SX(rows.linear.shape[0], 6 * len(self.bodies))
+        A = sum(map(self._matrix, rows.more), SX(rows.linear.shape[0], 6 * len(self.bodies)))
         for name, sign in ((rows.i, -1.0), (rows.j, 1.0)):
             if name == GROUND.name:
                 continue
@@ -166,6 +215,13 @@ class TwistConstraints:
             A[:, k : k + 3] += sign * (rows.angular + rows.linear @ arm)
             A[:, k + 3 : k + 6] += sign * rows.linear
         return A
+
+
+def _left_inverse(directions: SX) -> SX:
+    """Coefficients of a vector along some directions, of which it is a combination."""
+    if not directions.shape[1]:
+        return SX(0, 3)
+    return ca.solve(ca.densify(directions.T @ directions), ca.densify(directions.T))
 
 
 def _annihilator(directions: list[SX]) -> SX:
