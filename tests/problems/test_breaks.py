@@ -414,6 +414,37 @@ def test_a_prescribed_position_cannot_jump():
     assert ax.simulate(model, 0.2).final["theta"] == 0
 
 
+@pytest.mark.parametrize("t0", [0.0, 1e9])
+def test_small_jumps_of_positions_are_told_from_rounding(t0):
+    at = t0 + 0.25
+    for jump in (1e-15, 1e-9):
+        with pytest.raises(ax.InvalidArgument, match=f"jumps by {jump:g} at t = {at:.15g} s"):
+            ax.simulate(driven(lambda t, jump=jump: np.where(t < at, 0.0, jump)), 1.0, t0=t0)
+    for motion in (
+        lambda t: 0.7 * np.maximum(0.0, t - at),  # moves within the resolution of time
+        lambda t: np.where(t < at, 0.1 * np.sin(t - at + 1), 0.1 * np.sin(1.0) + 0 * t),
+        lambda t: np.where(t < at, 0.1 * np.sin(t - at + 1), 0.0841470984808 + 0 * t),
+    ):
+        run = ax.simulate(driven(motion), 1.0, t0=t0)
+        assert len(run.info["impulses"]) == 1 and abs(run.energy_error) < 1e-6
+
+
+def test_times_that_are_too_far_apart_for_a_run():
+    model = driven(lambda t: 0.1 * np.sin(t - 1e12))
+    with pytest.raises(ax.InvalidArgument, match=r"times are 0.12 s apart; make it longer, or t0"):
+        ax.simulate(model, 0.5, t0=1e15)
+    with pytest.raises(ax.SimulationFailed, match=r"they are 0.00012 s apart; make t0 smaller"):
+        ax.simulate(model, 0.5, t0=1e12)
+
+
+@pytest.mark.parametrize("law", ["t % 0", "1 / 0.0", "t / (1 - 1)", "1 - t % (0 * 3)"])
+def test_what_divides_by_zero_is_no_formula(law):
+    with pytest.raises(ax.InvalidArgument, match=r"divides by zero|no value"):
+        ax.simulate(machines.slider(), 1.0, input={"rail": law})
+    with pytest.raises(ax.InvalidArgument, match="divides by zero"):
+        driven(lambda t: t % 0)
+
+
 def test_a_file_without_the_momentum_refuses_jumps(tmp_path):
     model = driven(starts_to_move)
     model.save(tmp_path / "without.axm", functions=model.functions)

@@ -225,3 +225,18 @@ def test_each_run_of_a_batch_has_its_own_crossings_inside_a_step():
         expected = [1 - away, 1 + away] if height < 0.5 else []
         found = [event.time for event in run.events if event.index_of_run == k]
         assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["t > 0.3", "not (rail > 0.5)", "where(rail > 0.5, 1, 0)", "abs(rail)", "rail**2", "1 + 0*t"],
+)
+def test_functions_that_never_change_their_sign_are_refused(function: str):
+    """A comparison is 0 or 1: it would fire never, or where it ceases to hold."""
+    with pytest.raises(ax.InvalidArgument, match="event 'far' never changes its sign"):
+        ramp(ax.Event("far", function))
+    with pytest.raises(ax.InvalidArgument, match="event 'far' never"):
+        ax.Cost(machines.slider(), 1.0, final="rail", events=ax.Event("far", function)).value()
+    outputs = {"far": ("rising", function)}
+    with pytest.raises(ax.InvalidArgument, match="output 'far' never changes its sign"):
+        ax.sweep(machines.slider(), 1.0, start={"rail": [0.0, 0.1]}, outputs=outputs)

@@ -250,3 +250,27 @@ def test_rows_that_contradict_each_other(monkeypatch):
     cost = ax.Cost(machines.four_bar("rocker"), 0.3, start={"crank.rate": 20.0}, final="crank")
     text = "left out constraint rows that contradict others by rounding errors, and a run changed"
     refused(text, ax.gradient, cost, "start.crank.rate", error=ax.errors.NotApplicable)
+
+
+@pytest.mark.parametrize("part", ["running", "final"])
+@pytest.mark.parametrize("start", [-1.0, [1.0, -1.0]])
+def test_costs_without_a_value_are_reported(part, start):
+    """The logarithm of a negative number: NaN, with derivatives that looked like numbers."""
+    cost = ax.Cost(machines.slider(), 0.1, start={"rail": start}, **{part: "log(rail)"})
+    lost = np.array(start) < 0
+    told = pytest.warns(ax.errors.RunsFailed, match=f"costs of 1 of {lost.size} runs .* nan")
+    with told:
+        assert (np.isnan(cost.value()) == lost).all()
+    with told:
+        found = ax.gradient(cost, ["start.rail"])
+    assert (np.isnan(found["start.rail"]) == lost).all()
+    assert (np.isnan(found.value) == lost).all()
+    assert (np.isnan(found.by_tangents[..., 0]) == lost).all()
+
+
+def test_derivatives_without_a_value_are_reported():
+    cost = ax.Cost(
+        machines.slider(), 0.1, start={"rail": 0.0}, input={"rail": 0.0}, final="asin(1 + rail)"
+    )
+    with pytest.warns(ax.errors.RunsFailed, match="not finite, those by the start, rail"):
+        assert not np.isfinite(ax.gradient(cost, ["rail"])["rail"])

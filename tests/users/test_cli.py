@@ -106,4 +106,4 @@ def test_a_check_waits_for_nothing_that_it_does_not_need():
     ).stdout
     loaded = set(shown.splitlines()[-1].split())
     assert "casadi" in loaded
-    assert not loaded & {"rich", "llvmlite", "matplotlib", "pandas", "sympy", "viser"}
+    assert not loaded & {"scipy", "rich", "llvmlite", "matplotlib", "pandas", "sympy", "viser"}

@@ -315,7 +315,9 @@ def test_a_reader_that_leaves_is_no_fault():
         assert shown.stderr == "FileError: No space left on device\n"
 
 
-def test_main_leaves_with_the_exit_code(capsys):
+def test_main_leaves_with_the_exit_code(capsys, monkeypatch):
+    # else Ctrl-C ends this process from now on, and other tests press it
+    monkeypatch.setattr("axode.cli.interruption.listen", lambda: None)
     with pytest.raises(SystemExit) as left:
         main(["--version"])
     assert left.value.code == 0

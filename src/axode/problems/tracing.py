@@ -13,6 +13,7 @@ import numpy.typing as npt
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.lifting import lift_numbers
+from axode.codegen.tape.switching import bounds_everywhere
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import InvalidArgument, NotApplicable, shortened
@@ -111,6 +112,28 @@ def traced_tape(
     if model.has_equations:
         return _casadi_tape(model, name, function, speeds, bounds, inputs, gains)
     return _formula_tape(model, name, function, bounds, inputs, gains)
+
+
+def require_sign_changes(tape: Tape, results: Mapping[str, int]) -> None:
+    """Check that functions whose zero crossings count may change their sign.
+
+    Args:
+        tape: The functions.
+        results: Their numbers among its results, by what they are called.
+
+    Raises:
+        InvalidArgument: for comparisons, squares and others that never do.
+    """
+    bounds = bounds_everywhere(tape)
+    for what, number in results.items():
+        low, high = bounds[number]
+        if low >= 0 or high <= 0:
+            side = "above" if high <= 0 else "below"
+            always = f"{low:g} everywhere" if low == high else f"never {side} zero"
+            raise InvalidArgument(
+                f"{what} never changes its sign: the function is {always}. Give one that does, "
+                "such as 'pitch - 1' for 'pitch > 1', and the larger of two for 'or'"
+            )
 
 
 # models that have their equations ----------------------------------------------------------------

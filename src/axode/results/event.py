@@ -18,8 +18,9 @@ class Event:
     `simulate(events=[Event("fallen", lambda s: s["pitch"] - 1.0)])` takes what to look for;
     `run.events` holds an `Event` of the same name for every crossing, with its time and state.
 
-    A crossing is noticed if the sign of the function differs at the two ends of a step; a function
-    that is zero at the start crosses only later. Two crossings within one step go unnoticed.
+    Crossings are looked for inside every step, at five nodes and the extremes between them; a
+    function that is zero at the start crosses only later. One that never changes its sign, such as
+    a comparison or a square, is refused: give "pitch - 1" for "pitch > 1".
 
     Args:
         name: What the event is called.

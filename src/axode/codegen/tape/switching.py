@@ -12,7 +12,7 @@ refused beyond a number of evaluations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -300,7 +300,8 @@ def _apply(kind: Kind, *x: Range) -> Range:
         case Kind.POW:
             return _power(a, b)
         case Kind.FABS:
-            return _extreme(Kind.FMAX, a, _neg(a))
+            made = _extreme(Kind.FMAX, a, _neg(a))
+            return replace(made, low=np.maximum(made.low, 0.0))
         case Kind.FMIN | Kind.FMAX:
             return _extreme(kind, a, b)
         case Kind.FLOOR | Kind.CEIL | Kind.SIGN:
@@ -336,6 +337,14 @@ _RISING = {
     *(Kind.SQRT, Kind.ASIN, Kind.ATAN, Kind.EXP, Kind.EXPM1, Kind.LOG, Kind.LOG1P, Kind.SINH),
     *(Kind.TANH, Kind.ASINH, Kind.ACOSH, Kind.ATANH, Kind.ERF),
 }
+
+
+@lru_cache(maxsize=KEPT_TAPES)
+def bounds_everywhere(tape: Tape) -> tuple[tuple[float, float], ...]:
+    """Return bounds of all results of a tape, whatever its arguments are."""
+    with np.errstate(all="ignore"):
+        made = tape.fold(lambda *_: _unknown(), lambda x: _constant(np.asarray(x)), _apply)
+    return tuple((float(x.low), float(x.high)) for x in made)
 
 
 # search -------------------------------------------------------------------------------------------

@@ -141,6 +141,11 @@ class Operation(Expression):
     kind: str
     operands: tuple[Scalar, ...]
 
+    def __post_init__(self) -> None:
+        first, *others = self.operands
+        if self.kind in ("/", "%") and isinstance(first, Expression) and others == [0.0]:
+            raise InvalidArgument(f"'{self}' divides by zero")
+
     def __repr__(self) -> str:
         return f"Expression('{format_scalar(self)}')"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, RunsFailed, UnknownName, shortened
+from axode.errors import InvalidArgument, RunsFailed, UnknownName, level_outside, shortened
 from axode.model.conditions import Conditions
 from axode.problems.gradients.backward import Backward, Totals
 from axode.problems.gradients.cost import Cost
@@ -100,7 +100,7 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
     with Session(cost.model.name, settings, 0, progress) as session:
         run = _run(cost, _buffers(variables), session)
         totals = run.totals
-        by_start = StartDerivatives(
+        of_starts = StartDerivatives(
             cost.model,
             cost.state.named if cost.state.q is None else None,
             run.starts,
@@ -113,12 +113,13 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
     for name, variable in variables.items():
         derivative = _derivative(variable, totals, order, run)
         key = f"start.{variable.name}" if variable.kind == "start" else variable.name
-        derivative = derivative + by_start.get(key, 0.0)
+        derivative = derivative + of_starts.get(key, 0.0)
         derivative[~run.ended] = np.nan
         found[name] = derivative.reshape((*batch, *derivative.shape[1:]))
     lost = np.where(run.ended, 0.0, np.nan)[:, np.newaxis]
     by_q, by_speeds = (totals.start[name] + lost for name in ("q", "nu"))
-    _warn_of_overflow(run, by_q + 0.0 * by_speeds.sum(axis=1, keepdims=True))
+    by_start = np.concatenate([by_q, by_speeds], axis=1)
+    _warn_of_overflow(run, {"the start": by_start, **found})
 
     def displace() -> Array:
         there = Conditions(settings.t0, run.starts.p)
@@ -129,15 +130,21 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
     return Gradient(totals.value.reshape(batch), found, by_speeds, displace)
 
 
-def _warn_of_overflow(run: _Whole, by_start: Array) -> None:
-    """Warn of runs along which changes grow until numbers cannot hold them."""
-    lost = run.ended & ~np.isfinite(by_start).all(axis=1)
-    if lost.any():
+def _warn_of_overflow(run: _Whole, derivatives: Mapping[str, Array]) -> None:
+    """Warn of runs whose cost is known and whose derivatives are not finite numbers."""
+    count = len(run.ended)
+    lost = {
+        name: run.ended & ~np.isfinite(array.reshape(count, -1)).all(axis=1)
+        for name, array in derivatives.items()
+    }
+    names = [name for name, runs in lost.items() if runs.any()]
+    if names:
         warnings.warn(
-            f"derivatives of {int(lost.sum())} of {len(lost)} runs are not finite: small changes "
-            "of their start grow beyond all numbers; make the duration shorter",
+            f"derivatives of {int(np.any([*lost.values()], axis=0).sum())} of {count} runs are not "
+            f"finite, those by {', '.join(names)}: small changes grow beyond all numbers (make the "
+            "duration shorter), or the cost has none at the end, as asin(x) at 1",
             RunsFailed,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 
@@ -191,15 +198,30 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
         totals.append(Backward(run, cost.ends, of, session).compute())
         ended.append(run.ended)
         off.append(run.runs.outcomes.inaccuracies)
-    whole = _Whole(runs, Totals.joined(totals), np.concatenate(ended))
-    if runs.starts.batch and not whole.ended.all():
+    joined, came = Totals.joined(totals), np.concatenate(ended)
+    if runs.starts.batch and not came.all():
         warnings.warn(
-            f"{(~whole.ended).sum()} of {count} runs failed; their values and derivatives are NaN",
+            f"{(~came).sum()} of {count} runs failed; their values and derivatives are NaN",
             RunsFailed,
             stacklevel=4,
         )
+    _warn_of_no_value(joined.value, came)
     warn_of_inaccuracy(np.concatenate(off))
-    return whole
+    return _Whole(runs, joined, came & np.isfinite(joined.value))
+
+
+def _warn_of_no_value(value: Array, ended: npt.NDArray[np.bool_]) -> None:
+    """Warn of runs that came to their end with a cost that is no finite number."""
+    lost = np.flatnonzero(ended & ~np.isfinite(value))
+    if lost.size:
+        warnings.warn(
+            f"costs of {lost.size} of {len(value)} runs are not finite, the first that of run "
+            f"{lost[0]}: {value[lost[0]]:g}. The runs have ended, but `running`, `final` or a "
+            "column of `match` has no value there, as the logarithm of a negative number has none; "
+            "their derivatives are NaN",
+            RunsFailed,
+            stacklevel=level_outside(),
+        )
 
 
 def _buffers(variables: Mapping[str, Variable]) -> dict[str, tuple[int, ...]]:

@@ -13,19 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.rounding_bounds import rounding_bounds
 from axode.codegen.tape.switching import switching_times
 from axode.codegen.targets.compiler_process import check_interrupts
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.motion_switches import MOMENTUM
+from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.switch_search import NEVER
 from axode.results.sweep_arrays import as_host
 
 Array = npt.NDArray[np.float64]
-JUMP_OF_VALUE = 1e-9  # relative to one and to the value: what is smaller is rounding of a formula
-JUMP_OF_RATE = 1e-12  # the same
+ROUNDINGS = 64.0  # of a formula that pieces of one motion may differ by
+DIGITS = 1e-12  # relative to its value: its numbers may be written with so many digits
+FURTHER = 1e3  # distances from a break, within which its slope is measured
+JUMP_OF_RATE = 1e-12  # relative to one and to the rate: what is smaller is rounding of a formula
 
 MAX_BREAKS = 1 << 27  # of all runs of a batch
 
@@ -134,12 +138,17 @@ def _jumps(model: Model, d: Dynamics, times: Array, kept: dict[str, Array]) -> A
 
     before, after = both("residual")
     step: Array = np.abs(after - before)
-    bad = step > JUMP_OF_VALUE * np.maximum(1.0, np.abs(after))
+    bad = step > 0
+    some = np.flatnonzero(bad.any(axis=1))
+    if some.size:
+        p = kept.get("p")
+        given = {"q": home, "p": p if p is None or p.ndim == 1 else p[some]}
+        bad[some] &= step[some] > _continuous_change(model, times[some], off[some], given)
     if bad.any():
         k, row = (int(i[0]) for i in np.nonzero(bad))
         name = model.facts.residual_rows[row].removesuffix(".prescribed")
         raise InvalidArgument(
-            f"prescribe '{name}': the motion jumps by {step[k, row]:.3g} at t = {times[k]:.6g} s, "
+            f"prescribe '{name}': the motion jumps by {step[k, row]:.3g} at t = {times[k]:.15g} s, "
             "and no finite force moves a body like that; let it move there within some time, such "
             "as by ax.motions"
         )
@@ -148,12 +157,39 @@ def _jumps(model: Model, d: Dynamics, times: Array, kept: dict[str, Array]) -> A
     jumps[np.abs(jumps) <= JUMP_OF_RATE * np.maximum(1.0, np.abs(after))] = 0.0
     if jumps.any() and d.jump is None:
         raise NotApplicable(
-            f"'{model.name}': prescribed rates jump at t = {times[jumps.any(axis=1)][0]:.6g} s, "
+            f"'{model.name}': prescribed rates jump at t = {times[jumps.any(axis=1)][0]:.15g} s, "
             f"which needs the function '{MOMENTUM}', and the model's file has none.\n"
             "  Save it with the model: model.save(path, functions=[*model.functions, "
             f"'{MOMENTUM}'])"
         )
     return jumps
+
+
+def _continuous_change(
+    model: Model, times: Array, off: Array, given: Mapping[str, Array | None]
+) -> Array:
+    """Bound what residuals change by across breaks if they do not jump, (breaks, residuals).
+
+    That is their slope on both sides, and the rounding of the formulas.
+    """
+    tape, count = tape_of(model, "residual"), len(times)
+
+    def sample(t: Array) -> tuple[Array, Array]:
+        known = {**given, "t": t[:, np.newaxis]}
+        arrays = [
+            np.broadcast_to(np.asarray(known[port.name]), (count, port.size)).reshape(
+                (count, *port.shape)
+            )
+            for port in tape.inputs
+        ]
+        made = rounding_bounds(tape, arrays, "float64")
+        return made.results[0], ROUNDINGS * made.bounds[0] + DIGITS * np.abs(made.results[0])
+
+    change = np.zeros((count, tape.outputs[0].size))
+    for side in (-off, off):
+        (near, rounding), (far, _) = sample(times + side), sample(times + FURTHER * side)
+        change += rounding + 2 * np.abs(far - near) / (FURTHER - 1)
+    return change
 
 
 def refuse_switching_times(

@@ -10,7 +10,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
 from axode.problems.state_formulas import name_or_function
-from axode.problems.tracing import traced_tape
+from axode.problems.tracing import require_sign_changes, traced_tape
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -50,8 +50,14 @@ def check_events(model: Model, events: Event | Sequence[Event]) -> tuple[Event, 
 def event_tape(
     model: Model, events: Sequence[Event], speeds: Sequence[str] | None = None
 ) -> Tape | None:
-    """All functions of events as one tape; `speeds` names what they call nu."""
+    """All functions of events as one tape; `speeds` names what they call nu.
+
+    Raises:
+        InvalidArgument: for functions that never change their sign.
+    """
     if not events:
         return None
     expressions = lambda s: [event.expression(s) for event in events]  # noqa: E731
-    return traced_tape(model, "events", expressions, speeds)
+    tape = traced_tape(model, "events", expressions, speeds)
+    require_sign_changes(tape, {f"event '{e.name}'": k for k, e in enumerate(events)})
+    return tape

@@ -20,7 +20,8 @@ Array = npt.NDArray[np.float64]
 SINGULAR_CHOICES = ("stop", "pass")
 DEFAULT_SAMPLES = 500  # saved unless `save_every` is given
 DEFAULT_STEP = 1e-3  # [s] of rk4 unless given
-MIN_TIMES = 4  # neighbouring floating-point times that an interval has to span
+# neighbouring floating-point times that an interval has to span
+MIN_TIMES = {"duration": 1024, "save_every": 4, "step": 4}
 MAX_SAMPLES = 1e8  # that are kept: a gigabyte per column
 LATEST = 1e100  # times the duration: the first sample after the start may lie beyond the end
 MAX_STEPS = 1e12  # of rk4: a day of a fast machine
@@ -93,10 +94,11 @@ class Settings:
 
     def _check_possible(self) -> None:
         """Check that times of steps differ as numbers, and that the samples fit into memory."""
-        asked = {"duration": abs(self.duration), "save_every": self.save_every, "step": self.step}
+        step = self.step if self.adaptive else self.step_size
+        asked = {"duration": abs(self.duration), "save_every": self.save_every, "step": step}
         latest = max(abs(self.t0), abs(self.t_end))
         for name, value in asked.items():
-            if value is not None and value < MIN_TIMES * math.ulp(latest):
+            if value is not None and value < MIN_TIMES[name] * math.ulp(latest):
                 raise InvalidArgument(
                     f"{name}: {value:g} s is too short at t = {latest:g} s, where times are "
                     f"{math.ulp(latest):.2g} s apart; make it longer, or t0 smaller"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ REMEDIES = {
     "small v0, or a dead zone in which it is zero, or hold inputs for a while, by a Callback.",
 }
 FAILED = tuple(REMEDIES)
+COARSE_TIME = 1e-9  # of the duration: distance of floating-point times that keeps steps long
 
 
 def simulate(
@@ -193,6 +195,11 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
             t,
         )
     if status in FAILED:
+        apart = math.ulp(t)
+        if status == UNDERFLOW and apart > COARSE_TIME * abs(runs.settings.duration):
+            step += (
+                f"\n  Or times are too coarse: there they are {apart:.2g} s apart; make t0 smaller."
+            )
         raise SimulationFailed(
             f"'{name}' failed at t = {t:.6g} s: {cause}.\n  {REMEDIES[status]}{step}", trajectory, t
         )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, RunsFailed, UnknownName, level_outside, shortened
 from axode.model.model import Model
 from axode.problems.state_formulas import name_or_function
+from axode.problems.steps.step_acceptance import FINISHED, INACCURATE
 from axode.problems.sweep.ground_quantities import resolve_quantity
 from axode.problems.sweep.state_columns import BALANCE, RESIDUAL, Quantity
-from axode.problems.tracing import traced_tape
+from axode.problems.tracing import require_sign_changes, traced_tape
+
+if TYPE_CHECKING:
+    from axode.problems.sweep.chunk import ChunkResult
 
 AT_ENDS = (BALANCE, RESIDUAL)  # errors of the steps: inside one, an interpolant has its own
 EXTREMES = ("min", "max", "largest")
@@ -59,7 +66,14 @@ class Outputs:
         """
         if not self.functions:
             return None
-        return traced_tape(model, "outputs", self._expressions, speeds, inputs=True)
+        tape = traced_tape(model, "outputs", self._expressions, speeds, inputs=True)
+        crossings = {
+            f"output '{name}'": output.what
+            for name, output in self.named.items()
+            if output.how in CROSSINGS and isinstance(output.what, int)
+        }
+        require_sign_changes(tape, crossings)
+        return tape
 
     def _expressions(self, state: Any) -> list[Any]:
         made = []
@@ -117,3 +131,39 @@ def check_outputs(
     if not made:
         raise InvalidArgument("outputs: give at least one")
     return Outputs(made, tuple(functions))
+
+
+class Gaps:
+    """Finished rows in which functions of the user have no value.
+
+    Args:
+        outputs: Numbers of every run by name.
+    """
+
+    def __init__(self, outputs: Mapping[str, Output]) -> None:
+        self._columns = {
+            name: k
+            for k, (name, output) in enumerate(outputs.items())
+            if isinstance(output.what, int) and output.how not in CROSSINGS
+        }
+        self._found: dict[str, list[int]] = {}  # how many rows, and the first of them
+
+    def look(self, part: ChunkResult) -> None:
+        """Count those of a chunk; of numbers that stay on a GPU none."""
+        if isinstance(part.values, np.ndarray):
+            ended = np.isin(part.status, (FINISHED, INACCURATE))
+            for name, column in self._columns.items():
+                rows = np.flatnonzero(ended & np.isnan(part.values[:, column]))
+                if rows.size:
+                    known = self._found.setdefault(name, [0, part.first + int(rows[0])])
+                    known[0] += rows.size
+
+    def warn(self) -> None:
+        """Warn of each output of which there were some."""
+        for name, (count, first) in self._found.items():
+            warnings.warn(
+                f"output '{name}' is not a number in {count} finished rows, such as row {first}: "
+                "its function has no value there, as the logarithm of a negative number has none",
+                RunsFailed,
+                stacklevel=level_outside(),
+            )

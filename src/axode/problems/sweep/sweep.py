@@ -18,7 +18,7 @@ from axode.problems.simulate.settings import Settings
 from axode.problems.steps.audit import warn_of_inaccurate
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC
-from axode.problems.sweep.accumulate import check_outputs
+from axode.problems.sweep.accumulate import Gaps, check_outputs
 from axode.problems.sweep.chunk import Sources, SweepJob, default_chunk
 from axode.problems.sweep.collecting import (
     AbstractCollector,
@@ -170,6 +170,8 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> S
     missing = (number for number in range(study.chunks) if number not in done)
     tally = Tally(session, study.job.model.name, study.rows.count, rows)
 
+    gaps = Gaps(study.job.outputs)
+
     def result() -> Sweep:
         return collector.result({"seconds": session.seconds, "computed": tally.computed})
 
@@ -182,12 +184,14 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> S
         try:
             for number, part in made:
                 collector.add(number, part)
+                gaps.look(part)
                 if part.notices and not noticed:
                     noticed = part.notices
                     warnings.warn("\n  ".join(noticed), NotAsAsked, stacklevel=3)
         except SweepFailed as error:
             error.result = result()
             raise
+    gaps.warn()
     return result()
 
 
