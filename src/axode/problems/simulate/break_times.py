@@ -20,7 +20,6 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.motion_switches import MOMENTUM
-from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.switch_search import NEVER
 from axode.results.sweep_arrays import as_host
@@ -172,7 +171,7 @@ def _continuous_change(
 
     That is their slope on both sides, and the rounding of the formulas.
     """
-    tape, count = tape_of(model, "residual"), len(times)
+    tape, count = model.tape("residual"), len(times)
 
     def sample(t: Array) -> tuple[Array, Array]:
         known = {**given, "t": t[:, np.newaxis]}
