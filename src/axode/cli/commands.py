@@ -91,7 +91,7 @@ def run(arguments: list[str] | None = None) -> int:
             return int(code or 0)
         except (KeyboardInterrupt, typer.Abort):
             return _interrupted()
-        except SystemExit as left:  # the parser's way when nobody reads any more
+        except SystemExit as left:  # the parser's way when the reader of a pipe has gone
             return _reader_gone() if isinstance(left.__context__, BrokenPipeError) else WRONG_DATA
         except Exception as error:
             if interruption.pressed():  # what a library made of it

@@ -101,7 +101,7 @@ def keep_results() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def close_by_it() -> Iterator[None]:
+def close_on_interrupt() -> Iterator[None]:
     """Let Ctrl-C be the way to end the body of a `with`, which is no failure."""
     if _watch is None:
         yield

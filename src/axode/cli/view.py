@@ -98,7 +98,7 @@ def view(
     else:
         mode = "torque" if torque else "speed"
         looks |= {"drive": mode if drive else False, "start": begin or None, "parameters": values}
-    with interruption.close_by_it():
+    with interruption.close_on_interrupt():
         show(shown, **looks)
 
 

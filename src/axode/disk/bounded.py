@@ -35,7 +35,7 @@ def read_bounded(path: str | PathLike[str], limit: int, kind: str, start: bytes 
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     handle = os.open(
         system_path(path), flags
-    )  # without O_NONBLOCK a pipe that nobody fills is waited for
+    )  # without O_NONBLOCK opening waits for the writer of a pipe
     try:
         status = os.fstat(handle)
         if stat.S_ISDIR(status.st_mode):

@@ -137,7 +137,7 @@ def read_state(model: Model, given: Any, argument: str) -> GivenState:
         if given.interpolated:
             raise InvalidArgument(
                 f"{argument}: these values are interpolated between samples and are no state, by "
-                "an error that nobody knows.\n  Remedy: a sample of the run; run.at(t) of the "
+                "an unknown error.\n  Remedy: a sample of the run; run.at(t) of the "
                 "trajectory that simulate returned; or dict(values), which are a guess"
             )
         return replace(_from_arrays(model, _picked(model, given), argument), time=given.time)

@@ -184,7 +184,7 @@ class Trajectory(TrajectoryExports):
 
         Raises:
             InvalidArgument: if it was simulated without sensitivities.
-            UnknownName: for names that there are not.
+            UnknownName: for unknown names.
         """
         if self._sensitivities is None:
             raise InvalidArgument(

@@ -2,8 +2,8 @@
 
 Runs that do not fit into the GPU's memory together go one piece after the other; several GPUs take
 one piece each at a time. Where all fit, tables and read-only arrays stay there from call to call,
-and so does the state of runs that nobody reads or changes in between. Arrays that are on the GPU
-from the start stay there in any case.
+and so does the state of runs between two calls that neither read nor change it. Arrays that are on
+the GPU from the start stay there in any case.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Piece:
         whole: Arrays of all runs.
         number: Number of the GPU.
         part: Which runs.
-        stays: Whether arrays that nobody changes, and the table that is written, stay there.
+        stays: Whether arrays without changes, and the table that is written, stay there.
         resident: Whether all of the state stays there.
     """
 

@@ -206,7 +206,7 @@ class System:
 
 @dataclass(frozen=True)
 class OpenSystem:
-    """Symbols of a mechanism whose rows nobody has analysed: nothing is closed yet."""
+    """Return the symbols of a mechanism before its rows are analysed and its loops closed."""
 
     tree: Tree
     rows: list[Row]

@@ -90,7 +90,7 @@ class PackedLowering(ChunkLowering):
 
 
 def _total(w: Writer, terms: Sequence[tuple[int, str]]) -> str:
-    """A sum of terms with signs; it begins with a positive one if there is any."""
+    """Write a sum of terms with signs, a positive term first where one exists."""
     start = next((k for k, (sign, _) in enumerate(terms) if sign > 0), None)
     if start is None:
         return w.neg(_total(w, [(1, name) for _, name in terms]))

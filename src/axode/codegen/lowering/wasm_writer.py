@@ -309,7 +309,7 @@ class _Steps:
                 out += bytes([code]) + unsigned(places[name])
                 if last[name] == k:
                     if code == _TEE:
-                        del out[before_size:]  # nobody reads it again
+                        del out[before_size:]  # it is not read again
                     free[self._kept[name]].append(places[name])
             before, before_size = step, size
         return bytes(out), _declare(types)

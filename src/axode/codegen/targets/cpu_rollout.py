@@ -99,7 +99,7 @@ class Rollout:
         Args:
             runs: How many there are.
             start: State to start with, (runs, size) or one number for all; zero unless given.
-            resident: Whether nobody reads or changes them between calls of a bound program.
+            resident: Whether they are neither read nor changed between calls of a bound program.
         """
         return new_state(self.program, runs, start)
 

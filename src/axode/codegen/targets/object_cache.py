@@ -1,6 +1,6 @@
 """Compiled objects on disk, one directory per user.
 
-The directory holds machine code that will be run, so nobody else may be able to put anything
+The directory holds machine code that will be run, so no other user may be able to put anything
 there: it must belong to the user, must not be open to writers, and must not be a link; the same
 holds for each file, which is judged after it was opened. Whatever fails here only costs a
 recompilation: it is reported as a warning and never stops a computation.
@@ -25,7 +25,7 @@ from axode.disk.atomic import replace_private_file
 
 MAGIC = b"axode-object 2\n"
 LIMIT_BYTES = 256 * 2**20
-ABANDONED = 3600.0  # [s] after which an unfinished file is nobody's any more
+ABANDONED = 3600.0  # [s] after which an unfinished file is taken for abandoned
 _START = len(MAGIC) + hashlib.sha256().digest_size
 _SUFFIX = ".o"
 _OWN = re.compile(r"[0-9a-f]{64}\.o")  # only such files are ever read, written or removed

@@ -1,6 +1,6 @@
 """Speeds to start with: those that were named, and as few others as the constraints allow.
 
-Rolling wheels move their robot, so a start that names the wheels' speeds says something of others.
+Rolling wheels move their robot, so a start that names the wheels' speeds determines others.
 Where several motions would do, speeds that were not named stay at zero as far as they can: joints
 first, then how a base rolls, pitches and turns, last how it moves ahead.
 """

@@ -207,7 +207,7 @@ class Cost:
         """Return the same cost with other values of some of its variables.
 
         Raises:
-            UnknownName: for names that there are not.
+            UnknownName: for unknown names.
             InvalidArgument: for values that are not finite numbers.
         """
         changed: dict[str, dict[str, Array]] = {}

@@ -86,7 +86,7 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
         progress: Show a bar; unless given, after a second on a terminal.
 
     Raises:
-        UnknownName: for names that there are not.
+        UnknownName: for unknown names.
         SimulationFailed, SingularConfiguration: for a single run that fails; of a batch, values and
             derivatives of such runs are NaN, with a `RunsFailed` warning.
         Interrupted: after Ctrl-C.

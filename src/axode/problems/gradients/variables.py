@@ -141,7 +141,7 @@ def read_variables(variables: Variables, by: Any, what: str = "by") -> dict[str,
 
     Raises:
         InvalidArgument: if one is given twice.
-        UnknownName: for names that there are not.
+        UnknownName: for unknown names.
     """
     if isinstance(by, str):
         by = [by]

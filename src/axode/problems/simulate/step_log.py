@@ -53,7 +53,7 @@ class _Memory:
         return _aligned(np.empty(-(-size // coarse) * coarse), shape)
 
     def give(self, array: Array) -> None:
-        """Keep the memory of an array that nobody reads any more."""
+        """Keep the memory of an array for the next one."""
         flat = array.base if array.base is not None else array
         with self._lock:
             if flat.nbytes + sum(a.nbytes for a in self._free) <= KEPT_BYTES:

@@ -303,7 +303,7 @@ def _evaluated(
 ) -> list[Operation]:
     """Evaluate quantities at a part of the step; its buffers, and y of theirs, have an ending.
 
-    Where nobody else reads them, what is not needed of the state is not computed.
+    What only the outputs read of the state is computed as far as they need it.
     """
 
     def split(x: Vector, t: Vector, h: Vector, part: Vector) -> dict[str, Vector]:

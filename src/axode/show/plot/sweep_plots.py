@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 KINDS = ("histogram", "scatter", "heatmap", "bands")
 MAX_PANELS = 12
 MAX_MATRIX = 7  # columns of a scatter matrix
-MATRIX_OUTPUTS = 4  # of a sweep whose outputs nobody named
+MATRIX_OUTPUTS = 4  # of a sweep whose outputs are not named
 FRAME = 0.7  # [in] that axis and title take besides the panels, with text of 10 points
 
 Draw = Callable[[Any, str, Size], list[LegendEntry]]

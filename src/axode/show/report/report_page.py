@@ -181,7 +181,7 @@ def _equations(equations: Equations) -> str:
     tex, more = equations.latex(), ""
     if len(tex) > LONG:
         more = (
-            f"<p>Written out they fill {len(tex):,} characters of TeX, which nobody would read "
+            f"<p>Written out they fill {len(tex):,} characters of TeX, which is too long to read "
             "here; <code>equations.latex()</code> gives them.</p>"
         )
         tex = r"I\,\dot{\nu} + C\,\nu = \tau + \gamma + \delta"

@@ -1,4 +1,4 @@
-"""Triangles from the bytes of STL, OBJ, COLLADA, glTF and PLY files, which nobody has checked."""
+"""Triangles from the bytes of STL, OBJ, COLLADA, glTF and PLY files, unchecked."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ ASPECT = 1.5  # of a chart
 HIDDEN = {"show": False}
 # Charts lay out their axes anew only if a range changes. They forget to do so if their size changes
 # together with their data, as it does when they first appear while a recording plays. Every other
-# time, their range ends this share of it later, which nobody sees.
+# time, their range ends this share of it later, which is too small to see.
 RANGE_CHANGE = 1e-7
 
 

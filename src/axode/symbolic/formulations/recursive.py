@@ -16,7 +16,7 @@ from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.recursions import composite_inertia, coriolis_matrix, newton_euler
 
-ALWAYS_COMPOSITE = 7  # speeds; up to here nobody need count
+ALWAYS_COMPOSITE = 7  # speeds; up to here it is the cheaper one without counting
 # speeds from the ground outwards: the composite way grows with their cube, and loses from ten on
 ALWAYS_ARTICULATED = 15
 

@@ -18,7 +18,7 @@ from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.files.mesh_folders import with_mesh_addresses
 from axode.mechanism.files.mjcf.mjcf_inertia import moving_inertias
-from axode.mechanism.files.written.frame_poses import HERE, ROUNDING, FramePose, numbers_of
+from axode.mechanism.files.written.frame_poses import NO_OFFSET, ROUNDING, FramePose, numbers_of
 from axode.mechanism.files.written.joint_steps import kind_of
 from axode.mechanism.files.written.mechanism_text import (
     MechanismText,
@@ -275,7 +275,7 @@ class MjcfWriter:
         order = (0, 1, 5) if planar else (3, 4, 5, 0, 1, 2)
         gears = [gear if k == order[speed] else 0.0 for k in range(6)]
         link, _ = self.tree.frames[connection.child]
-        site = self._add_site(link, HERE, f"{name}.site")
+        site = self._add_site(link, NO_OFFSET, f"{name}.site")
         return add(section, "motor", name=name, site=site, gear=row(gears))
 
     def _speed_number(self, connection: Connection, name: str) -> int:

@@ -114,7 +114,7 @@ class WorldReader:
         self.frames = FrameResolver(findings)
 
     def build(self, base: str | None, stem: str) -> Mechanism:
-        """The mechanism; `findings` says whether it is worth anything."""
+        """Return the mechanism; `findings` holds the faults of the file."""
         count = sum(1 + len(scope.frames) for scope in self.world.all_scopes())
         if count > MAX_FRAMES:
             raise FileError(

@@ -204,7 +204,7 @@ class Reader:
         }
 
     def build(self, base: Base | None, source: str) -> Mechanism:
-        """The mechanism; `findings` says whether it is worth anything."""
+        """Return the mechanism; `findings` holds the faults of the file."""
         known = ("link", "joint", "transmission")
         self.owner.look_for_slips(self.robot, known)
         note_unread(self.robot, self.owner, known)

@@ -138,7 +138,7 @@ class Owner:
             reader.report(element, f"{element.tag} {attribute}", f"must be >= 0, got {value:g}")
         return max(value, 0.0)
 
-    # words that nobody reads ---------------------------------------------------------------------
+    # words that are not read ---------------------------------------------------------------------
 
     def look_for_slips(self, element: Element, known: tuple[str, ...]) -> None:
         """Note elements that look like a known one misspelt; all others may be extensions."""

@@ -63,7 +63,7 @@ class FramePose(RigidPose):
     def inverse(self) -> FramePose:
         """Return the pose of the outer frame in the inner one."""
         if (np.eye(3) == self.R).all():
-            return FramePose(self.R, 0.0 - self.p, HERE.given)
+            return FramePose(self.R, 0.0 - self.p, NO_OFFSET.given)
         return FramePose(self.R.T, cleaned_numbers(-self.R.T @ self.p))
 
     @property
@@ -88,7 +88,7 @@ class FramePose(RigidPose):
         return tuple((cleaned_numbers(to_quaternions(self.R)) + 0.0).tolist())
 
 
-HERE = FramePose(np.eye(3), np.zeros(3), (0.0, 0.0, 0.0))
+NO_OFFSET = FramePose(np.eye(3), np.zeros(3), (0.0, 0.0, 0.0))
 
 
 def turn(axis: Array, angle: float) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from axode.mechanism.elements.bodies import GROUND, Body
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.files.written.frame_poses import (
-    HERE,
+    NO_OFFSET,
     Array,
     FramePose,
     Z,
@@ -54,7 +54,7 @@ class WrittenLink:
 
     name: str
     body: Body | None = None
-    place: FramePose = HERE
+    place: FramePose = NO_OFFSET
     mass: float = 0.0
     com: Array = field(default_factory=lambda: np.zeros(3))
     tensor: Array = field(default_factory=lambda: np.zeros((3, 3)))
@@ -153,7 +153,7 @@ class WrittenTree:
         self.joints: list[WrittenJoint] = []
         self.loops: list[WrittenLoop] = []
         self.couplings: list[WrittenCoupling] = []
-        self.frames: dict[str, tuple[str, FramePose]] = {GROUND.name: (GROUND.name, HERE)}
+        self.frames: dict[str, tuple[str, FramePose]] = {GROUND.name: (GROUND.name, NO_OFFSET)}
         links = {"world", GROUND.name}
         self._taken = {"link": links, "joint": links if one_namespace else {"world"}}
         self._speeds = speed_meanings(mechanism)
@@ -240,7 +240,7 @@ class WrittenTree:
                     step.kind,
                     parent,
                     child.name,
-                    HERE if made else place,
+                    NO_OFFSET if made else place,
                     cleaned_numbers(step.axis),
                     coordinates=tuple(connection.coordinates[k] for k in step.coordinates),
                     speeds=tuple("" if k is None else connection.speeds[k] for k in step.speeds),
@@ -305,11 +305,11 @@ class WrittenTree:
         for joint in self._chain(loop, steps, first, place, carried, values):
             joint.coordinates, joint.speeds = (), ()
         weld = self.free_name("joint", f"{name}.weld")
-        self.loops.append(WrittenLoop(weld, "fixed", carried.name, second, HERE, weld_at))
+        self.loops.append(WrittenLoop(weld, "fixed", carried.name, second, NO_OFFSET, weld_at))
 
     def pose(self, link: str) -> FramePose:
         """Return the pose of a link at home."""
-        found = HERE
+        found = NO_OFFSET
         holding = {joint.child: joint for joint in self.joints}
         while link != GROUND.name:
             joint = holding[link]
