@@ -1,7 +1,10 @@
 """Reports of known mechanisms: rows, rank, what is dropped and what is left free."""
 
+import casadi as ca
+import numpy as np
 import pytest
 
+import axode as ax
 from laws.cases import case_of
 
 # speeds, rows, rank, dof of configuration, mobility, what motion reaches
@@ -64,3 +67,34 @@ def test_loops_by_the_formula_of_euler():
 def test_kinds_of_constraints_are_told_apart(name, rheonomic, holonomic):
     m = case_of(name).equations.mobility
     assert (m.rheonomic, m.holonomic, m.catastatic) == (rheonomic, holonomic, not rheonomic)
+    assert ("acatastatic (time alone gives" in str(m)) == rheonomic
+    e = case_of(name).equations  # Angeles' words: kinetic energy while all these speeds are zero
+    known = [e.system.home, np.zeros(len(e.independent)), 0.3, e.system.defaults]
+    energy = ca.Function("T", [e.q, e.nu, e.t, e.p], [e.energy])(*known)
+    assert (float(energy[0]) > 0.0) == rheonomic
+
+
+def test_a_joint_that_time_holds_still_is_catastatic():
+    bot = case_of("four_bar").mechanism.copy()
+    bot.prescribe("a", -1.0)
+    m = bot.derive().mobility
+    assert m.catastatic and not m.driven
+
+
+def test_rows_on_twists_of_a_guided_vehicle():
+    """Saha and Angeles: 24 rows of rank 20 and 9 of rank 9, together 28: one wheel slides less."""
+    found = ax.gallery.build("caster_robot").derive().twist_redundancy
+    assert (found.rows, found.columns, found.own, found.rank) == (33, 30, 29, 28)
+    assert found.redundant == ("wheel2.lateral = wheel1.lateral",)
+
+
+def test_three_wheels_keep_a_plane_and_the_fourth_follows():
+    found = ax.gallery.build("mecanum_rover").derive().twist_redundancy
+    assert found.own - found.rank == 1
+    assert found.redundant == ("wheel4.touch = -wheel1.touch + wheel2.touch + wheel3.touch",)
+
+
+def test_a_planar_four_bar_has_three_rows_too_many():
+    found = case_of("four_bar").equations.twist_redundancy
+    assert (found.own, found.rank) == (20, 17)
+    assert len(found.redundant) == 1 and "3 of 5 follow" in found.redundant[0]

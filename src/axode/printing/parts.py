@@ -178,6 +178,9 @@ PARTS: dict[str, TheoryPart] = {
         r"(\dot{\mathbf{A}}\mathbf{v})",
         text="A_dot v",
     ),
+    "b": TheoryPart(
+        "A v = b: acatastatic unless zero", _rows, _one, lambda e: e.system.b, r"\mathbf{b}"
+    ),
     "b_dot": TheoryPart(
         "rate of what time asks of the rows",
         _rows,

@@ -35,6 +35,7 @@ from axode.symbolic.tree.frames import ROOT, Pose, symbolic_vector
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.symbolic.analysis.mobility import Mobility
+    from axode.symbolic.analysis.twist_redundancy import TwistRedundancy
     from axode.symbolic.constraints.twist_constraints import TwistConstraints
     from axode.symbolic.formulations.platform_maps import PlatformMaps
     from axode.symbolic.tree.measure_symbols import SymbolicMeasure
@@ -221,6 +222,13 @@ class Equations:
         from axode.symbolic.constraints.twist_constraints import TwistConstraints
 
         return TwistConstraints(self)
+
+    @derived_property
+    def twist_redundancy(self) -> TwistRedundancy:
+        """How many constraints on twists are independent, and what the others follow from."""
+        from axode.symbolic.analysis.twist_redundancy import twist_redundancy
+
+        return twist_redundancy(self)
 
     @derived_property
     def platform(self) -> PlatformMaps:

@@ -50,6 +50,7 @@ class Mobility:
     conflicts: tuple[str, ...]
     couplings: tuple[str, ...] = ()  # as equations between coordinates
     weak: tuple[str, ...] = ()  # rows kept though they nearly follow from others
+    driven: tuple[str, ...] = ()  # what rows are about that ask for speeds at given times
 
     @property
     def integrable(self) -> int:
@@ -63,8 +64,12 @@ class Mobility:
 
     @property
     def catastatic(self) -> bool:
-        """Return whether rest is possible: no speed is forced by time alone."""
-        return not self.rheonomic
+        """Return whether nothing moves while the independent speeds are zero.
+
+        Otherwise the constraints A v = b have a term b without speeds: the mechanism is
+        acatastatic, and its kinetic energy does not vanish with these speeds.
+        """
+        return not self.driven
 
     def __str__(self) -> str:
         lines = [f"{self.name}: mobility {self.mobility}, {self.actuation}"]
@@ -74,7 +79,10 @@ class Mobility:
     def entries(self) -> list[tuple[str, str]]:
         """What it says, by label; texts may be empty."""
         kind = "holonomic" if self.holonomic else "nonholonomic"
-        time = "rheonomic, not catastatic" if self.rheonomic else "scleronomic, catastatic"
+        time = "rheonomic" if self.rheonomic else "scleronomic"
+        rest = "catastatic"
+        if self.driven:
+            rest = f"acatastatic (time alone gives a speed to {_listed(self.driven)})"
         reach = f"{self.configuration_dof} dof"
         if self.mobility != self.configuration_dof:
             at_least = "" if self.reachable_is_certain else "at least "
@@ -92,7 +100,7 @@ class Mobility:
             ("nearly follow", _listed(self.weak)),
             ("indeterminate", _listed(self.indeterminate, "forces of ")),
             ("configuration", reach),
-            ("kind", f"{kind}, {time}"),
+            ("kind", f"{kind}, {time}, {rest}"),
             ("independent", _listed(self.independent)),
             ("actuation", f"{self.actuation}, {self.motors} motor{'s' * (self.motors != 1)}"),
             ("never move", _listed(self.locked)),
@@ -136,6 +144,7 @@ def mobility_of(equations: Equations) -> Mobility:
         locked=_locked(system),
         conflicts=tuple(turning_conflicts(system)),
         couplings=tuple(map(str, mechanism.couplings)),
+        driven=tuple(row.owner for row in system.kept if not row.rate.is_zero()),
         weak=tuple(f"{name} (but for {part:.1g})" for name, part in report.weak),
     )
 

@@ -59,6 +59,7 @@ class TwistRows:
         point: Where velocities are taken, in the world.
         angular, linear: What multiplies the relative angular velocity, and the relative velocity
             of the two bodies' points there: (rows, 3) each.
+        of_contact: Whether they are a wheel's.
         more: Further pairs of bodies that the same rows are about: a coupling's other joints.
     """
 
@@ -68,6 +69,7 @@ class TwistRows:
     point: SX
     angular: SX
     linear: SX
+    of_contact: bool = False
     more: tuple[TwistRows, ...] = ()
 
 
@@ -118,7 +120,7 @@ class TwistConstraints:
         return {body: own for body, own in columns.items() if not own.is_zero()}
 
     def _stack(self, blocks: tuple[TwistRows, ...]) -> SX:
-        rows = [self._matrix(block) for block in blocks]
+        rows = [self.matrix(block) for block in blocks]
         return ca.densify(ca.vertcat(SX(0, 6 * len(self.bodies)), *rows))
 
     def at(self, q: npt.ArrayLike, t: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -174,7 +176,7 @@ class TwistConstraints:
         if len(rows) == 3:
             linear = SX.eye(3)
         angular = SX(linear.shape[0], 3)
-        return TwistRows(contact.name, contact.plane.on, contact.body, point, angular, linear)
+        return TwistRows(contact.name, contact.plane.on, contact.body, point, angular, linear, True)
 
     def _coupling(self, row: Row) -> TwistRows:
         """One row: coefficients times the rates of joints, as the twists of their bodies show."""
@@ -204,9 +206,9 @@ class TwistConstraints:
         pose = tree.pose(link)
         return TwistRows(name, c.parent, c.child, pose.p, angular @ pose.R.T, linear @ pose.R.T)
 
-    def _matrix(self, rows: TwistRows) -> SX:
+    def matrix(self, rows: TwistRows) -> SX:
         """A block of A: the velocity of a body's point is c_dot + (c - Q) x omega."""
-        A = sum(map(self._matrix, rows.more), SX(rows.linear.shape[0], 6 * len(self.bodies)))
+        A = sum(map(self.matrix, rows.more), SX(rows.linear.shape[0], 6 * len(self.bodies)))
         for name, sign in ((rows.i, -1.0), (rows.j, 1.0)):
             if name == GROUND.name:
                 continue
