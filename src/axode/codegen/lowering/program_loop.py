@@ -34,6 +34,8 @@ from axode.codegen.lowering.program import (
 from axode.codegen.lowering.row_copies import row_copies
 from axode.codegen.targets import jit
 
+INLINE = 3  # numbers of a row that are copied without a call
+
 
 def program_module(program: Program, lanes: int) -> str:
     """IR of ``void rollout(ptr table, i64 begin, i64 end)``.
@@ -228,7 +230,18 @@ class ProgramWriter:
         return self.emit(f"getelementptr i8, ptr {address}, i64 {offset}")
 
     def _copy(self, function: str, row: str, buffer: str, lane: int, size: int) -> None:
-        self.line(f"call void @{function}(ptr {row}, ptr {buffer}, i64 {lane}, i64 {size})")
+        if size > INLINE or self.format is not DOUBLE:
+            self.line(f"call void @{function}(ptr {row}, ptr {buffer}, i64 {lane}, i64 {size})")
+            return
+        for e in range(size):
+            pair = [
+                self.emit(f"getelementptr double, ptr {row}, i64 {e}"),
+                self.emit(f"getelementptr double, ptr {buffer}, i64 {e * self.lanes + lane}"),
+            ]
+            if function == "put":
+                pair.reverse()
+            number = self.emit(f"load double, ptr {pair[0]}, align 8")
+            self.line(f"store double {number}, ptr {pair[1]}, align 8")
 
     def _operation(self, operation: Operation) -> None:
         match operation:

@@ -52,7 +52,6 @@ KEPT_BUFFERS = (
     "steps",
     "rejected",
     "audit",
-    "audit_next",
 )  # where a run changes its model or method
 
 
@@ -323,8 +322,8 @@ class Runs:
         begun = np.isin(members, list(self._begun)) if batch is self._first else None
         if begun is not None and begun.any():
             nu[begun] = old[begun]
-            for name in {"audit", "audit_next"} & start.keys():
-                start[name][begun] = 0.0  # energies in speeds that do not describe the start
+            if "audit" in start:
+                start["audit"][begun] = 0.0  # energies in speeds that do not describe the start
             self.out[members[begun], 0, self.n_q : -2] = nu[begun]
             self.made_by[members[begun], 0] = self.models.index(model)
         self.outcomes.status[members] = RUNNING
