@@ -1,6 +1,7 @@
 """Pages of the gallery describe every parameter and show the source."""
 
 import importlib.util
+import pickle
 import re
 import sys
 
@@ -88,3 +89,10 @@ def test_pictures_are_taken_of_what_there_is(hook):
             assert hook.caption(name).startswith("At 0, ")
     six = gallery.build("six_wheel_platform", **shown["six_wheel_platform"].options)
     assert len(six.contacts) == 6
+
+
+@pytest.mark.parametrize("name", gallery.NAMES)
+def test_mechanisms_travel_to_other_processes(name):
+    """Pools that start their processes anew pickle what they are given."""
+    made = gallery.build(name)
+    assert pickle.loads(pickle.dumps(made)) == made

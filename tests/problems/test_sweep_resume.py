@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -160,3 +164,28 @@ def test_a_full_disk_keeps_what_was_written(tmp_path, monkeypatch):
         sweep(store=tmp_path / "s")
     assert_same(sweep(store=tmp_path / "s"), sweep())
     assert len(parts) == 4 + (-(-ROWS // CHUNK) - 2)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_process_of_a_pool_is_killed_amid_a_chunk(tmp_path, method):
+    """The pool is broken; the same call with another computes the rest, to the same bits."""
+    folder, long = tmp_path / "s", OPTIONS | {"step": 1e-6, "chunk": 20}
+
+    def pool():
+        return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(method))
+
+    def kill(own) -> None:
+        while not list(folder.glob("part-*.parquet")):
+            time.sleep(1e-3)
+        os.kill(next(iter(own._processes)), signal.SIGKILL)
+
+    with pool() as own, pytest.raises(ax.SweepFailed, match="the same call computes only"):
+        killer = threading.Thread(target=kill, args=(own,))
+        killer.start()
+        try:
+            sweep(store=folder, executor=own, **long)
+        finally:
+            killer.join()
+    assert 1 <= len(list(folder.glob("part-*.parquet"))) < 3
+    with pool() as own:
+        assert_same(sweep(store=folder, executor=own, **long), sweep(**long))

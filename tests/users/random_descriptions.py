@@ -83,7 +83,8 @@ class Dice:
             return Operation(self.among(["neg", *unary]), (inner,))
         pair = [inner, self.among([self.number(), self.formula(depth - 1, leaves)])]
         self.random.shuffle(pair)
-        return Operation(self.among(["+", "-", "*", "/", "%", "**", "min", "atan2"]), tuple(pair))
+        divides = ["/", "%"] if pair[1] != 0.0 else []  # by zero is refused
+        return Operation(self.among(["+", "-", "*", *divides, "**", "min", "atan2"]), tuple(pair))
 
     def scalar(self):
         """A number or a formula with a finite value."""

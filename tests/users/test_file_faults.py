@@ -127,10 +127,9 @@ CASES = {
     "unknown table": (
         "[whel.right]\nradius = 1\n",
         "line  18  whel: unknown table 'whel'. Tables: extends, name, gravity, loop_tolerance, "
-        "parameters, "
-        "body, joint, loop, wheel, caster, contact, coupling, mimic, gear, belt, differential, "
-        "rack, screw, motor, damper, spring, wrench, measure, repeat, prescribe, home.   "
-        "Did you mean 'wheel'?",
+        "parameters, body, joint, loop, wheel, caster, contact, coupling, cam, mimic, gear, belt, "
+        "differential, rack, screw, motor, damper, spring, wrench, measure, repeat, prescribe, "
+        "home.   Did you mean 'wheel'?",
     ),
     "name with a dot": (
         "[body.front.arm]\nmass = 1\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import axode as ax
-from axode.gallery.values import difference, parameters
+from axode.gallery.values import Difference, parameters
 from axode.mechanism.values.expressions import Scalar
 
 DEFAULTS = {
@@ -88,7 +88,7 @@ def two_wheeled_cart(arms: bool = False, pseudo: bool = False, **values: float) 
             shape=ax.Cylinder(p.r, p.r / 5, "y"),
         )
         bot.add_motor(f"motor{k}", f"wheel{k}", input=f"tau{k}")
-        bot.measure(f"wheel{k}_rate", difference("pitch_rate", f"q{k}_dot"), unit="rad/s")
+        bot.measure(f"wheel{k}_rate", Difference("pitch_rate", f"q{k}_dot"), unit="rad/s")
     return bot
 
 

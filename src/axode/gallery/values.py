@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,12 @@ def parameters(
     return SimpleNamespace(**{name: Parameter(name, value) for name, value in merged.items()})
 
 
-def difference(first: str, second: str) -> Callable[[Any], Any]:
+@dataclass(frozen=True)
+class Difference:
     """A measure: one signal of the state less another."""
-    return lambda s: s[first] - s[second]
+
+    first: str
+    second: str
+
+    def __call__(self, state: Any) -> Any:
+        return state[self.first] - state[self.second]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import axode as ax
-from axode.gallery.values import difference, parameters
+from axode.gallery.values import Difference, parameters
 
 DEFAULTS = {
     "m": 0.5,
@@ -86,6 +86,6 @@ def wheeled_pendulum(**values: float) -> ax.Mechanism:
             shape=ax.Cylinder(p.r, p.r / 10, "y"),
         )
         bot.add_motor(f"motor{k}", f"wheel{k}", input=f"M{k}")
-        bot.measure(f"theta{k}", difference(f"phi{k}", "theta3"), unit="rad")
-        bot.measure(f"theta{k}_dot", difference(f"phi{k}_dot", "theta3_dot"), unit="rad/s")
+        bot.measure(f"theta{k}", Difference(f"phi{k}", "theta3"), unit="rad")
+        bot.measure(f"theta{k}_dot", Difference(f"phi{k}_dot", "theta3_dot"), unit="rad/s")
     return bot
