@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from axode.errors import InvalidArgument, UnknownName, plural, shortened
 
 T = TypeVar("T")
+# a name in a formula, with dots, and not the exponent of a number such as 1e5
+SIGNAL_NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 
 class Names:

@@ -36,7 +36,9 @@ def derive(
     independent: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME,NAME", help="Independent speeds; chosen automatically by default."
+            metavar="NAME,NAME",
+            help="Independent speeds; chosen automatically by default. Combinations of speeds by "
+            "formula: 'v [m/s] = r/2*(theta1_dot + theta2_dot)'.",
         ),
     ] = None,
     part: Annotated[
@@ -76,6 +78,8 @@ def derive(
     axode derive four_bar --formulation lagrange --out four_bar.tex
 
     axode derive caster_robot --part T,Theta --state psi=1,theta1_dot=3
+
+    axode derive wheeled_pendulum --independent theta1_dot,theta2_dot,theta3_dot --part I
     """
     check_writable(out, (".tex",))
     if latex and as_json:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from axode.cli.shared import words
+
 if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions
     from axode.mechanism.mechanism import Mechanism
@@ -27,8 +29,8 @@ Options = Annotated[
         metavar="NAME=VALUE",
         help="How to build the mechanism: base=floating for a URDF file, wheels=proposed for "
         "links that look like wheels, hold=arm_* for joints that do not move, or an argument of a "
-        "mechanism in the gallery. How to derive its equations: independent=NAME,NAME, "
-        "formulation, self_check.",
+        "mechanism in the gallery. How to derive its equations: independent=NAME,NAME (or "
+        "'independent=NAME = FORMULA, ...'), formulation, self_check.",
     ),
 ]
 FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold")
@@ -140,7 +142,7 @@ def equations_from(source: str, options: Iterable[str] | None = None) -> Equatio
     derive = {name: value for name, value in values.items() if name in DERIVE_OPTIONS}
     if "independent" in derive:
         names = derive["independent"]
-        derive["independent"] = names.split(",") if isinstance(names, str) else names
+        derive["independent"] = words([names]) if isinstance(names, str) else names
     return _build(source, _without_derive(values)).derive(**derive)
 
 
@@ -173,7 +175,7 @@ def _from_gallery(name: str, values: dict[str, Any]) -> Mechanism:
 def _values(given: Iterable[str] | None) -> dict[str, Any]:
     """Read options by name; a comma separates them only before NAME=, as lists have commas too."""
     found: dict[str, Any] = {}
-    for part in (part for item in given or () for part in re.split(r",(?=\s*\w+\s*=)", item)):
+    for part in (part for item in given or () for part in _parts(item)):
         name, _, text = (piece.strip() for piece in part.partition("="))
         if not name or not text:
             raise typer.BadParameter(
@@ -184,6 +186,13 @@ def _values(given: Iterable[str] | None) -> dict[str, Any]:
             raise typer.BadParameter(f"'{name}' is given twice", param_hint="--option")
         found[name] = _value(text)
     return found
+
+
+def _parts(item: str) -> list[str]:
+    """Split options; what follows the formula of a quasi-velocity belongs to `independent`."""
+    if re.match(r"\s*independent\s*=[^,=]*=", item):
+        return [item]
+    return re.split(r",(?=\s*\w+\s*=)", item)
 
 
 def _without_derive(values: dict[str, Any]) -> dict[str, Any]:

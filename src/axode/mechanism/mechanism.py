@@ -36,6 +36,7 @@ from axode.mechanism.elements.parts import (
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.export_methods import ExportMethods
 from axode.mechanism.force_methods import ForceMethods
+from axode.mechanism.quasi_velocities import Definition, QuasiVelocity
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector
 from axode.mechanism.wheel_methods import WheelMethods
 
@@ -78,6 +79,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
     measures: list[Measure] = field(default_factory=list)
     home_coordinates: dict[str, float] = field(default_factory=dict)
     loop_tolerance: float = LOOP_TOLERANCE
+    quasi_velocities: list[QuasiVelocity] = field(default_factory=list)  # see `derive`
 
     def __post_init__(self) -> None:
         owner = f"mechanism '{as_name('mechanism', self.name)}'"
@@ -262,7 +264,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
     def derive(
         self,
         formulation: str = "recursive",
-        independent: Sequence[str] | None = None,
+        independent: Sequence[str] | Mapping[str, Definition] | None = None,
         self_check: bool = True,
     ) -> Equations:
         """Derive the equations of motion.
@@ -271,7 +273,9 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
             formulation: "recursive", "complement", "multipliers", "lagrange", "virtual_work",
                 "spatial_operators", "pseudo_joints" or "reduced_order" (loops), or "legs"
                 (platforms); all give the same motion.
-            independent: Names of the speeds to keep; chosen for you when left out.
+            independent: Names of the speeds to keep; chosen for you when left out. Combinations of
+                speeds may be among them, by formula: `{"v [m/s]": "r / 2 * (left + right)", ...}`
+                or `["v [m/s] = ...", ...]`, or the name of a measure that is such a function.
             self_check: Compare the equations with Newton's and Euler's laws of the bodies at two
                 states, and each main function when it is built; takes milliseconds.
 

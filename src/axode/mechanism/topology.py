@@ -40,10 +40,11 @@ def speed_names(mechanism: Mechanism) -> list[str]:
 
 
 def speed_units(mechanism: Mechanism) -> dict[str, str]:
-    """Units of all speeds by name, in tree order."""
+    """Units of all speeds by name, in tree order, quasi-velocities last."""
     joints = tree_order(mechanism)
     units = [unit for connection in joints for unit in connection.joint.speed_units]
-    return dict(zip(speed_names(mechanism), units, strict=True))
+    quasi = {quasi.name: quasi.unit for quasi in mechanism.quasi_velocities}
+    return dict(zip(speed_names(mechanism), units, strict=True)) | quasi
 
 
 def speed_meanings(mechanism: Mechanism) -> dict[str, str]:
@@ -52,7 +53,7 @@ def speed_meanings(mechanism: Mechanism) -> dict[str, str]:
     for connection in mechanism.connections:
         for name, speed in _meanings(connection):
             meanings.setdefault(name, speed)
-    return meanings
+    return meanings | {quasi.name: quasi.name for quasi in mechanism.quasi_velocities}
 
 
 def _meanings(connection: Connection) -> Iterator[tuple[str, str]]:

@@ -221,5 +221,6 @@ def force_rows(facts: Any) -> list[int]:
     return [
         k
         for k, (name, _, kind) in enumerate(parts)
-        if kind in ("coupling", "prescribed") or name not in facts.contacts
+        if kind in ("coupling", "prescribed")
+        or (name not in facts.contacts and (kind != "definition" or name not in facts.speeds))
     ]

@@ -11,7 +11,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.oracle.body_wrenches import armature, body_loads, joint_forces, motor_map, wrench_loads
 from axode.oracle.joint_motions import moving_directions
 from axode.oracle.machine import BodyFrames, Machine, Twists, real
-from axode.oracle.numbers import Array, cross, dot, matvec, rate
+from axode.oracle.numbers import STEP, Array, cross, dot, matvec, rate
 from axode.oracle.twist_rows import (
     apply,
     changed,
@@ -117,8 +117,24 @@ class Oracle(Machine):
         names = tuple(row.name for row in moving)
         A_size = (_lengths(G.real) @ _lengths(J.T).T).max(axis=1, initial=0.0)
         bias_size = [changed(row.form, twists.w, twists.u) + abs(row.motion.dd) for row in moving]
-        return ConstraintRows(
+        found = ConstraintRows(
             names, G.real @ J, rates, np.array(bias, dtype=float), A_size, np.array(bias_size)
+        )
+        return self._with_definitions(found, q, v) if self.mechanism.quasi_velocities else found
+
+    def _with_definitions(self, rows: ConstraintRows, q: Array, v: Array) -> ConstraintRows:
+        """Add w - W v = 0 for quasi-velocities w, which have no row on twists."""
+        W, W_dot = self.definitions(q, v)
+        moved, v = np.abs(W_dot) @ np.abs(v[: self.joint_speeds]), v[: self.joint_speeds]
+        own = np.hstack([-W, np.eye(len(W))])
+        names = [f"{quasi.name}.definition" for quasi in self.mechanism.quasi_velocities]
+        return ConstraintRows(
+            (*rows.names, *names),
+            np.vstack([rows.A, own]),
+            np.append(rows.b, np.zeros(len(W))),
+            np.append(rows.bias, -W_dot @ v),
+            np.append(rows.A_size, np.abs(own).max(axis=1)),
+            np.append(rows.bias_size, moved + np.abs(W).max(axis=1, initial=1.0)),
         )
 
     def mass_matrix(self, q: Array) -> Array:
@@ -163,6 +179,8 @@ class Oracle(Machine):
         V = V[6:].real
         g = rate(G) @ V - np.array([row.motion.dd for row in rows])
         speeds = matrix_of(speed_forms(self, frames), bodies)
+        W, W_dot = self.definitions(q, v)
+        speeds = np.vstack([speeds, (W + 1j * STEP * W_dot) @ speeds])
         S, drift = speeds.real, rate(speeds) @ V
         M = self._mass(real(frames)) + S.T @ (self.armature[:, np.newaxis] * S)
         F = self._loads(q, v, u, real(frames), _real(twists))

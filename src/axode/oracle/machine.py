@@ -11,6 +11,7 @@ import numpy as np
 
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.quasi_velocities import NamedState, QuasiVelocity
 from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
 from axode.mechanism.values.expressions import evaluate
 from axode.oracle.joint_motions import (
@@ -21,7 +22,7 @@ from axode.oracle.joint_motions import (
     place,
     rate_matrix,
 )
-from axode.oracle.numbers import STEP, Array, cross, matvec, numbers
+from axode.oracle.numbers import JET_FUNCTIONS, STEP, Array, Jet, as_jet, cross, matvec, numbers
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Machine:
             self.joints.append(place(connection, self.number, self.parameters, q, v))
             self.coordinates += connection.coordinates
             self.speeds += connection.speeds
+        self.joint_speeds = len(self.speeds)  # the others are quasi-velocities, by their formulas
+        self.speeds += [quasi.name for quasi in mechanism.quasi_velocities]
         self.meanings = speed_meanings(mechanism)
         self.loops = [place(loop, self.number, self.parameters) for loop in mechanism.loops]
         self.gravity = numbers(mechanism.gravity, self.parameters)
@@ -157,6 +160,23 @@ class Machine:
         v_h = v if v_dot is None else v + 1j * STEP * v_dot
         frames = self.frames(self.step(q, v))
         return frames, self.twists(frames, v_h)
+
+    def definitions(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Weights of the joints' speeds in quasi-velocities at one state, and their rates."""
+        moving = [Jet(*pair) for pair in zip(q, self.rates(q, v), strict=True)]
+        coordinates = dict(zip(self.coordinates, moving, strict=True))
+
+        def value(quasi: QuasiVelocity, unit: Array) -> Jet:
+            speeds = dict(zip(self.speeds, map(Jet, unit), strict=False))
+            values = {**self.parameters, **coordinates, **speeds}
+            return as_jet(quasi.value(NamedState(self.mechanism, values, JET_FUNCTIONS)))
+
+        none, units = np.zeros(self.joint_speeds), np.eye(self.joint_speeds)
+        every = self.mechanism.quasi_velocities
+        found = [[value(quasi, e) - value(quasi, none) for e in units] for quasi in every]
+        shape = (len(every), self.joint_speeds)
+        weights, rates = ([getattr(x, n) for row in found for x in row] for n in ("x", "d"))
+        return np.reshape(weights, shape), np.reshape(rates, shape)
 
     def step(self, q: Array, v: Array) -> Array:
         """Return coordinates whose imaginary parts are their rates."""

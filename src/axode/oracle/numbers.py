@@ -140,20 +140,20 @@ class Jet:
         return Jet(f, slope * self.d, slope * self.dd + bend * self.d * self.d)
 
     def __add__(self, other: Any) -> Jet:
-        o = _jet(other)
+        o = as_jet(other)
         return Jet(self.x + o.x, self.d + o.d, self.dd + o.dd)
 
     def __neg__(self) -> Jet:
         return Jet(-self.x, -self.d, -self.dd)
 
     def __sub__(self, other: Any) -> Jet:
-        return self + (-_jet(other))
+        return self + (-as_jet(other))
 
     def __rsub__(self, other: Any) -> Jet:
-        return _jet(other) - self
+        return as_jet(other) - self
 
     def __mul__(self, other: Any) -> Jet:
-        o = _jet(other)
+        o = as_jet(other)
         return Jet(
             self.x * o.x,
             self.d * o.x + self.x * o.d,
@@ -161,14 +161,14 @@ class Jet:
         )
 
     def __truediv__(self, other: Any) -> Jet:
-        o = _jet(other)
+        o = as_jet(other)
         return self * o._through(1 / o.x, -1 / o.x**2, 2 / o.x**3)
 
     def __rtruediv__(self, other: Any) -> Jet:
-        return _jet(other) / self
+        return as_jet(other) / self
 
     def __pow__(self, other: Any) -> Jet:
-        n = _jet(other)
+        n = as_jet(other)
         if n.d == 0.0 and n.dd == 0.0:
             power, slope = n.x, n.x - 1
             bend = power * slope * self.x ** (n.x - 2) if power * slope else 0.0
@@ -182,16 +182,16 @@ class Jet:
     __rmul__ = __mul__
 
     def __lt__(self, other: Any) -> bool:
-        return self.x < _jet(other).x
+        return self.x < as_jet(other).x
 
     def __le__(self, other: Any) -> bool:
-        return self.x <= _jet(other).x
+        return self.x <= as_jet(other).x
 
     def __gt__(self, other: Any) -> bool:
-        return self.x > _jet(other).x
+        return self.x > as_jet(other).x
 
     def __ge__(self, other: Any) -> bool:
-        return self.x >= _jet(other).x
+        return self.x >= as_jet(other).x
 
     def __bool__(self) -> bool:
         return self.x != 0.0
@@ -254,22 +254,23 @@ class Jet:
         return self._through(f, 1 - f * f, -2 * f * (1 - f * f))
 
 
-def _jet(x: Any) -> Jet:
+def as_jet(x: Any) -> Jet:
+    """A number that stays, or what carries its derivatives already."""
     return x if isinstance(x, Jet) else Jet(float(x))
 
 
 def _middle(a: Any, b: Any) -> Jet:
     """Return the mean of two that meet, for the rate at a corner."""
-    return (_jet(a) + b) / 2
+    return (as_jet(a) + b) / 2
 
 
 def _atan2(y: Any, x: Any) -> Jet:
-    y, x = _jet(y), _jet(x)
+    y, x = as_jet(y), as_jet(x)
     slope = y / x if abs(x.x) >= abs(y.x) else -(x / y)  # differs by a constant
     return replace(slope.arctan(), x=math.atan2(y.x, x.x))
 
 
-_JET_FUNCTIONS: dict[str, Callable[..., Any]] = {
+JET_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sin": Jet.sin,
     "cos": Jet.cos,
     "tan": Jet.tan,
@@ -286,7 +287,7 @@ _JET_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sign": lambda x: float(np.sign(x.x)),
     "floor": lambda x: float(np.floor(x.x)),
     "atan2": _atan2,
-    "hypot": lambda x, y: (_jet(x) ** 2 + _jet(y) ** 2).sqrt(),
+    "hypot": lambda x, y: (as_jet(x) ** 2 + as_jet(y) ** 2).sqrt(),
     "min": lambda a, b: a if a < b else b if b < a else _middle(a, b),
     "max": lambda a, b: a if a > b else b if b > a else _middle(a, b),
     "where": lambda condition, a, b: a if condition else b,
@@ -303,4 +304,4 @@ def motion_at(motion: Expression | float, parameters: Mapping[str, Any], t: floa
 
 def jet_of(formula: Expression | float, values: Mapping[str, Any]) -> Jet:
     """A formula and its two derivatives, given those of what it depends on."""
-    return _jet(evaluate(formula, values, _JET_FUNCTIONS))
+    return as_jet(evaluate(formula, values, JET_FUNCTIONS))

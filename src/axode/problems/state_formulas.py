@@ -7,7 +7,6 @@ mechanism files use, and the result is traced as a Python function of the state 
 from __future__ import annotations
 
 import keyword
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +14,7 @@ from axode.errors import InvalidArgument, UnknownName, suggest
 from axode.mechanism.values.expressions import CONSTANTS, TIME, Expression, Parameter, parse_scalar
 from axode.mechanism.values.formula_functions import NAMES
 from axode.model.model import Model
-
-# a name with dots, and not the exponent of a number such as 1e5
-NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+from axode.names import SIGNAL_NAME as NAME
 
 
 def parse_formula(

@@ -5,15 +5,17 @@ Matrices are derived when they are asked for and kept; asking for I never builds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
 import numpy as np
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, MechanismError, UnknownName, shortened
+from axode.errors import MechanismError, UnknownName
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.quasi_velocities import Definition, read_independent
+from axode.mechanism.topology import speed_meanings
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.analysis.actuation import (
     actuation_ranks,
@@ -45,23 +47,16 @@ if TYPE_CHECKING:
 def derive(
     mechanism: Mechanism,
     formulation: str = "recursive",
-    independent: Sequence[str] | None = None,
+    independent: Sequence[str] | Mapping[str, Definition] | None = None,
     self_check: bool = True,
 ) -> Equations:
     """Check a mechanism and derive its equations; see `Mechanism.derive`."""
     if not isinstance(formulation, str) or formulation not in FORMULATIONS:
         raise UnknownName("axode", "formulation", formulation, FORMULATIONS)
-    if isinstance(independent, str):
-        raise InvalidArgument(f"independent takes a list of names, got the text '{independent}'")
     if independent is not None:
-        try:
-            sound = all(isinstance(name, str) for name in independent)
-        except TypeError:
-            sound = False
-        if not sound:
-            raise InvalidArgument(
-                f"independent takes a list of names of speeds, got {shortened(independent)}"
-            )
+        known = speed_meanings(mechanism)
+        names, quasi = read_independent(mechanism, independent, known)
+        independent, mechanism.quasi_velocities = names, quasi
     mechanism.check()
     system = build_system(mechanism, independent)
     check_inertia(system)

@@ -76,8 +76,10 @@ class RateDerivatives(ForwardDerivatives):
 def displacements(system: System) -> SX:
     """N^+: displacements of all joints for unit changes of the coordinates."""
     N = ca.sparsify(system.tree.N)
-    gram = ca.Function("gram", [system.tree.q], [ca.densify(N.T @ N)])
+    joints = system.W.shape[1]
+    square = N.T @ N + ca.diag(SX([float(j >= joints) for j in range(N.shape[1])]))
+    gram = ca.Function("gram", [system.tree.q], [ca.densify(square)])
     first, *others = (np.array(gram(q)) for q in (system.home, *system.samples))
     if all(np.abs(other - first).max(initial=0.0) < SAME for other in others):
         return ca.sparsify(ca.DM(np.linalg.inv(np.round(first, 8)))) @ N.T
-    return Factor.of(N.T @ N).solve(N.T)
+    return Factor.of(square).solve(N.T)

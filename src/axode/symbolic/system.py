@@ -23,8 +23,10 @@ from axode.symbolic.constraints.closing import close_loops
 from axode.symbolic.constraints.complement import Complement
 from axode.symbolic.constraints.held_loops import held_loops
 from axode.symbolic.constraints.loops import loop_rows
+from axode.symbolic.constraints.quasi_velocities import with_quasi_velocities
 from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
 from axode.symbolic.constraints.rows import (
+    DEFINITION,
     Row,
     column_of,
     coupling_rows,
@@ -91,6 +93,17 @@ class System:
     def A(self) -> SX:
         """Constraint matrix of the kept rows: A v = b."""
         return matrix_of(self.kept, self.tree.v.shape[0])
+
+    @cached_property
+    def definitions(self) -> list[Row]:
+        """Rows that define quasi-velocities, in their order, the last of the speeds."""
+        return [row for row in self.kept if row.kind == DEFINITION]
+
+    @cached_property
+    def W(self) -> SX:
+        """Quasi-velocities from the joints' speeds: w = W v.  (N11)"""
+        size = self.tree.v.shape[0] - len(self.definitions)
+        return -matrix_of(self.definitions, self.tree.v.shape[0])[:, :size]
 
     @cached_property
     def all_rows_function(self) -> ca.Function:
@@ -252,6 +265,10 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     driven = any(row.kind == "prescribed" for row in rows)
     if report.null_bases[0].shape[1] == 0 and not driven:
         raise _immobile(mechanism, tree, rows, report)
+    forces = opened.forces
+    if mechanism.quasi_velocities:
+        tree, rows, report = with_quasi_velocities(tree, rows, report, samples, home, defaults)
+        mechanism, forces = tree.mechanism, applied_forces(tree)
     chosen = _choose(mechanism, tree, report, independent)
     return System(
         mechanism,
@@ -261,7 +278,7 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         tuple(samples),
         home,
         closed.assembly,
-        opened.forces,
+        forces,
         tuple(chosen),
         defaults,
         opened.parameter_names,
@@ -395,14 +412,18 @@ def preference(mechanism: Mechanism, tree: Tree) -> list[int]:
         if c.child in wheels
         for s in c.speeds
     ]
-    rest = [j for j in range(len(tree.speed_names)) if j not in spins]
-    return list(dict.fromkeys([*bases, *(j for j in driven if j not in spins), *rest, *spins]))
+    size = len(tree.speed_names)
+    quasi = range(size - len(mechanism.quasi_velocities), size)
+    rest = [j for j in range(size) if j not in spins and j not in quasi]
+    inner = [j for j in driven if j not in spins]
+    return list(dict.fromkeys([*bases, *inner, *rest, *spins, *quasi]))
 
 
 def _users_choice(
     mechanism: Mechanism, tree: Tree, report: RankReport, asked: Sequence[str], preferred: list[int]
 ) -> list[int]:
     n = report.null_bases[0].shape[1]
+    quasi = {one.name: one for one in mechanism.quasi_velocities}
     meanings = speed_meanings(mechanism)
     chosen: list[int] = []
     for name in asked:
@@ -412,9 +433,8 @@ def _users_choice(
     if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > VALID:
         return chosen
     names = [tree.speed_names[j] for j in chosen]
-    alternative = ", ".join(
-        tree.speed_names[j] for j in choose_speeds(report, [*chosen, *preferred])
-    )
+    others = [tree.speed_names[j] for j in choose_speeds(report, [*chosen, *preferred])]
+    alternative = ", ".join(repr(str(quasi.get(name, name))) for name in others)
     if len(set(chosen)) != len(chosen):
         reason = "a speed is named twice"
     elif len(chosen) != n:
@@ -423,7 +443,7 @@ def _users_choice(
         reason = _relation(tree, report, chosen)
     raise InvalidIndependent(
         f"{', '.join(names)} cannot be the independent speeds: {reason}.\n"
-        f"  Valid instead: independent=[{', '.join(repr(s) for s in alternative.split(', '))}]"
+        f"  Valid instead: independent=[{alternative}]"
     )
 
 

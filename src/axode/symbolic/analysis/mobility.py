@@ -51,6 +51,7 @@ class Mobility:
     couplings: tuple[str, ...] = ()  # as equations between coordinates
     weak: tuple[str, ...] = ()  # rows kept though they nearly follow from others
     driven: tuple[str, ...] = ()  # what rows are about that ask for speeds at given times
+    quasi_velocities: tuple[str, ...] = ()  # each with its formula
 
     @property
     def integrable(self) -> int:
@@ -102,6 +103,7 @@ class Mobility:
             ("configuration", reach),
             ("kind", f"{kind}, {time}, {rest}"),
             ("independent", _listed(self.independent)),
+            *(("quasi-velocity", text) for text in self.quasi_velocities),
             ("actuation", f"{self.actuation}, {self.motors} motor{'s' * (self.motors != 1)}"),
             ("never move", _listed(self.locked)),
             *(("conflict", conflict) for conflict in self.conflicts),
@@ -128,9 +130,9 @@ def mobility_of(equations: Equations) -> Mobility:
         bodies=len(mechanism.bodies),
         joints=len(mechanism.connections) + len(mechanism.loops),
         loops=euler_loops(mechanism),
-        speeds=equations.speeds,
-        rows=len(system.rows),
-        rank=len(report.kept),
+        speeds=equations.speeds[: system.W.shape[1]],
+        rows=len(system.rows) - len(system.definitions),
+        rank=len(report.kept) - len(system.definitions),
         dropped=tuple(map(str, report.dropped)),
         indeterminate=report.indeterminate,
         configuration_dof=configuration,
@@ -146,15 +148,24 @@ def mobility_of(equations: Equations) -> Mobility:
         couplings=tuple(map(str, mechanism.couplings)),
         driven=tuple(row.owner for row in system.kept if not row.rate.is_zero()),
         weak=tuple(f"{name} (but for {part:.1g})" for name, part in report.weak),
+        quasi_velocities=tuple(_definition(system, k) for k in range(len(system.definitions))),
     )
+
+
+def _definition(system: System, k: int) -> str:
+    """A quasi-velocity by its formula; that of a measure as symbols have it."""
+    quasi, text = system.mechanism.quasi_velocities[k], ""
+    if not isinstance(quasi.definition, str):
+        text = str(system.W[k, :] @ system.tree.v[: system.W.shape[1]]).strip("[]()")
+    return str(quasi) + f" = {text}" * bool(text)
 
 
 def configuration_dof(system: System) -> int:
     """Number of coordinates that the constraints on positions leave free."""
     loose = set(system.report.loose)  # they contradict others a little and do not count
-    holonomic = [r for r, row in enumerate(system.rows) if row.holonomic and r not in loose]
+    holonomic = [r for r, row in enumerate(system.rows) if row.places and r not in loose]
     ranks = (rank_of(A[holonomic]) for A in system.report.all_matrices)
-    kept = sum(row.holonomic for row in system.kept)  # weak ones among them
+    kept = sum(row.places for row in system.kept)  # weak ones among them
     return len(system.tree.speed_names) - max(*ranks, kept, 0)
 
 

@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.mechanism.topology import tree_order
+from axode.mechanism.topology import speed_units
 from axode.numerics.rank import singular_values
 from axode.symbolic.system import System
 
@@ -60,7 +60,7 @@ def reachable_dimension(system: System, most: int) -> tuple[int, bool]:
     generator = np.random.default_rng(0)
     start = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
     length = 1.0 if system.report.units is None else float(system.report.units.speeds.min())
-    units = [unit for c in tree_order(system.mechanism) for unit in c.joint.speed_units]
+    units = [*speed_units(system.mechanism).values()]
     speeds = np.array([length if units[j] == "m/s" else 1.0 for j in system.independent])
     found, directions = 0, flow(start, 0.0 * speeds)[0]
     for count in range(1, AT_MOST + 1):

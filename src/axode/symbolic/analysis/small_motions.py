@@ -79,7 +79,7 @@ def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, li
     order = [*system.independent, *preference(system.mechanism, system.tree)]
     joint_of = {e.speeds.index(s): c for c in tree_order(system.mechanism) for s in c.speeds}
     names: dict[str, list[str]] = {}
-    for connection in (joint_of[j] for j in order):
+    for connection in (joint_of[j] for j in order if j in joint_of):
         joint = connection.name
         if joint in names:
             continue

@@ -193,6 +193,9 @@ class Symmetries:
         for symmetry in self.found:
             eta = symmetry.eta
             lifted = inverse @ (ca.jtimes(eta, tree.q, q_dot) - ca.jtimes(q_dot, tree.q, eta))
+            W, joints = e.system.W, e.system.W.shape[1]
+            turned = ca.jtimes(W @ tree.v[:joints], tree.q, eta)
+            lifted[joints:] = W @ lifted[:joints] + turned
             columns.append(ca.vertcat(eta, e.system.chosen(e.system.at_speeds(lifted))))  # (D15)
         return ca.horzcat(SX(e.q.shape[0] + e.nu.shape[0], 0), *columns)
 
@@ -209,7 +212,8 @@ def _left_inverse(e: Equations) -> SX:
     N = e.system.tree.N
     q = e.system.home
     values = np.array(ca.DM(ca.Function("N", [e.q], [N])(q)).full())
-    return ca.diag(SX((1 / (values**2).sum(axis=0)).tolist())) @ N.T
+    lengths = (values**2).sum(axis=0)
+    return ca.diag(SX((1 / np.where(lengths > 0, lengths, 1.0)).tolist())) @ N.T
 
 
 def _matrix(rotation: object) -> np.ndarray:

@@ -221,7 +221,7 @@ def analyse(
     named = tuple((rows[r].name, part) for r, part in sorted(nearly.items()))
     regularity = max(map(_regularity, kept_matrices)) if named else 1.0
     weakest = min(RANK_TOLERANCE, 0.1 * regularity)
-    free_bases = [_null_basis(A, size - len(kept), weakest) for A in kept_matrices]
+    free_bases = [null_basis(A, size - len(kept), weakest) for A in kept_matrices]
     regular = tuple(basis for basis in free_bases if basis is not None)
     return RankReport(
         tuple(kept),
@@ -409,7 +409,7 @@ def rank_of(A: np.ndarray) -> int:
     return int(rank(scaled, RANK_TOLERANCE, floor=1.0))
 
 
-def _null_basis(
+def null_basis(
     A: np.ndarray, dimension: int, tolerance: float = RANK_TOLERANCE
 ) -> np.ndarray | None:
     """Orthonormal basis of what the rows leave free, or None where rank is lost."""
@@ -454,7 +454,7 @@ def choose_speeds(report: RankReport, preferred: list[int]) -> list[int]:
     """Choose independent speeds, preferred ones in order where they are well conditioned."""
     n = report.null_bases[0].shape[1]
     bases = [_unit_rows(Z) for Z in report.null_bases]
-    homes = [_null_basis(A, n, report.weakest) for A in report.home_matrix]
+    homes = [null_basis(A, n, report.weakest) for A in report.home_matrix]
     at_home = [_unit_rows(Z) for Z in homes if Z is not None]
     free = _free_speeds(report.null_bases)
     for threshold in (WELL_CONDITIONED, 1e-3, VALID):

@@ -25,6 +25,8 @@ from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.tree.frames import ROOT, symbolic_scalar
 from axode.symbolic.tree.kinematics import Motion, Tree
 
+DEFINITION = "definition"  # kind of the rows that define quasi-velocities
+
 
 @dataclass(frozen=True)
 class LinkPoint:
@@ -61,7 +63,7 @@ class Row:
 
     name: str  # "tip.x", "left.lateral"
     owner: str  # the joint, contact or coordinate that it belongs to: "tip", "left"
-    kind: str  # "loop", "touch", "rolling", "prescribed" or "coupling"
+    kind: str  # "loop", "touch", "rolling", "prescribed", "coupling" or DEFINITION
     unit: str  # of its residual or of its force's direction: "m" or "rad"
     entries: dict[int, SX]  # of A, by speed
     bias: SX
@@ -79,8 +81,15 @@ class Row:
         return self.residual is not None
 
     @property
+    def places(self) -> bool:
+        """Return whether displacements obey it: those of a quasi-velocity obey its definition."""
+        return self.holonomic or self.kind == DEFINITION
+
+    @property
     def drift(self) -> SX:
         """Its residual next to where it vanishes: the sine of an angle is shorter."""
+        if self.kind == DEFINITION:
+            return SX(0)  # no place of its own
         found = self.residual if self.sine is None else self.sine
         assert found is not None
         return found
@@ -88,7 +97,7 @@ class Row:
     @property
     def on_joints(self) -> bool:
         """Return whether it is about joint speeds themselves, not about two links that meet."""
-        return self.kind in ("prescribed", "coupling")
+        return self.kind in ("prescribed", "coupling", DEFINITION)
 
 
 @dataclass(frozen=True)

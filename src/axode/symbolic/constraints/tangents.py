@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 def find_tangents(system: System) -> Complement:
     """Complement of the rows that come from positions; of all rows if none is a rolling one."""
-    if all(row.holonomic for row in system.kept):
+    if all(row.places for row in system.kept):
         return system.complement
     from axode.symbolic.system import preference
 
     rows, report = _on_positions(system)
     kept = [rows[r] for r in report.kept]
-    preferred = [*system.independent, *preference(system.mechanism, system.tree)]
+    own = [j for j in system.independent if j < system.W.shape[1]]  # others have no place
+    preferred = [*own, *preference(system.mechanism, system.tree)]
     chosen = choose_speeds(report, list(dict.fromkeys(preferred)))
     A, b = matrix_of(kept, system.tree.v.shape[0]), column_of([row.rate for row in kept])
     return Complement.of(A, b, column_of([row.bias for row in kept]), report, chosen)
@@ -40,7 +41,7 @@ def find_tangents(system: System) -> Complement:
 
 def position_rows(system: System) -> list[Row]:
     """Rows that `System.tangents` is the complement of."""
-    if all(row.holonomic for row in system.kept):
+    if all(row.places for row in system.kept):
         return system.kept
     rows, report = _on_positions(system)
     return [rows[r] for r in report.kept]
@@ -49,7 +50,7 @@ def position_rows(system: System) -> list[Row]:
 def _on_positions(system: System) -> tuple[list[Row], RankReport]:
     """Rows that come from positions, but for those that contradict others a little."""
     whole = system.report
-    places = [r for r, row in enumerate(system.rows) if row.holonomic and r not in set(whole.loose)]
+    places = [r for r, row in enumerate(system.rows) if row.places and r not in set(whole.loose)]
     rows = [system.rows[r] for r in places]
     units = whole.units and whole.units.of_rows(places)
     matrices = [A[places] for A in whole.all_matrices]

@@ -9,6 +9,7 @@ import casadi as ca
 
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, symmetric
+from axode.symbolic.constraints.rows import column_of, matrix_of
 from axode.symbolic.system import System
 
 
@@ -110,6 +111,20 @@ class AbstractFormulation(ABC):
 
 def _dense(x: SX) -> SX:
     return ca.densify(x)
+
+
+def with_definitions(system: System, inertia: SX, force: SX) -> tuple[SX, SX]:
+    r"""Make the inertia of all speeds regular on quasi-velocities, which nothing resists.
+
+    With the rows that define them, :math:`D \dot v = -\beta`, motion and multipliers stay:
+
+    .. math:: (\tilde I + D^T D)\, \dot v = f - D^T \beta + A^T \lambda.            \tag{F38}
+    """
+    if not system.definitions:
+        return inertia, force
+    D = matrix_of(system.definitions, system.tree.v.shape[0])
+    beta = column_of([row.bias for row in system.definitions])
+    return inertia + _dense(D.T @ D), force - _dense(D.T @ beta)
 
 
 def projected(Theta: SX, matrix: SX) -> SX:

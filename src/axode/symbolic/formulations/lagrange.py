@@ -35,7 +35,7 @@ class LagrangeFormulation(AbstractFormulation):
         q, v, N = tree.q, tree.v, tree.N
         q_dot = SX.sym("q_dot", q.shape[0])
         energy = kinetic_energy(self.system)
-        energy = ca.substitute(energy, v, rate_inverse(tree) @ q_dot)
+        energy = ca.substitute(energy, v, ca.densify(rate_inverse(tree) @ q_dot))
         momentum = ca.gradient(energy, q_dot)
         mass = ca.hessian(energy, q_dot)[0]
         N_dot_v = tree.time_derivative(N @ v)

@@ -87,7 +87,7 @@ def require_six_freedoms(system: System, platform: Platform) -> None:
     """Refuse platforms whose legs, or which themselves, have not six freedoms.
 
     Raises:
-        NotApplicable: naming the first leg with more or fewer.
+        NotApplicable: naming the first leg with more or fewer, or the quasi-velocities.
     """
     for leg in platform.legs:
         if len(leg.joints) != FREEDOMS:
@@ -96,6 +96,12 @@ def require_six_freedoms(system: System, platform: Platform) -> None:
                 f"'{leg.name}' has {len(leg.joints)} freedoms from the ground to the platform.\n"
                 "  Other formulations take it; model.legs has its Jacobian and its wrench."
             )
+    if system.definitions:
+        names = ", ".join(row.owner for row in system.definitions)
+        raise NotApplicable(
+            "formulation 'legs' and the matrices Y and Z take speeds of joints as independent "
+            f"ones, and no quasi-velocities: {names}.\n  Use another formulation."
+        )
     if len(system.independent) != FREEDOMS:
         raise NotApplicable(
             f"formulation 'legs' takes platforms with six freedoms; '{system.mechanism.name}' "

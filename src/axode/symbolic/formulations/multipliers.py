@@ -11,7 +11,7 @@ import numpy as np
 from axode.errors import NotApplicable
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.formulations.base import projected
+from axode.symbolic.formulations.base import projected, with_definitions
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.system import System
@@ -56,7 +56,8 @@ class MultiplierFormulation(ComplementFormulation):
         system, tree = self.system, self.system.tree
         size = tree.v.shape[0]
         force = ca.densify(system.forces.B @ system.u) - self.tree_forces(SX.zeros(size))
-        factor = Factor.of(self.tree_inertia)
+        inertia, force = with_definitions(system, self.tree_inertia, force)
+        factor = Factor.of(inertia)
         free = factor.solve(force)
         if system.is_tree:
             return free, SX.zeros(0)
@@ -78,7 +79,8 @@ class MultiplierFormulation(ComplementFormulation):
 def regular_inertia(system: System) -> bool:
     """Return whether the tree has inertia in every direction, somewhere."""
     tree = system.tree
-    inertia = RecursiveFormulation(system).tree_inertia
+    joints = list(range(system.W.shape[1]))
+    inertia = RecursiveFormulation(system).tree_inertia[joints, joints]
     function = ca.Function("I", [tree.q, tree.t, tree.parameters], [inertia])
     for q in system.samples:
         matrix = np.array(function(q, 0.0, system.defaults))

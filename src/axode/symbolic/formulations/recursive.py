@@ -100,7 +100,7 @@ class RecursiveFormulation(AbstractFormulation):
         """Solve Theta_0^T (I~ a - force) = 0 for accelerations a = Theta_0 nu_0_dot."""
         if self.system.is_tree:
             return self._tree_forward(force)
-        if all(row.on_joints for row in self.system.kept):
+        if all(row.on_joints for row in self.system.kept) and not self.system.definitions:
             return self._coupled_forward(force)
         return self._projected_forward(force)
 
@@ -173,7 +173,7 @@ class RecursiveFormulation(AbstractFormulation):
     def _coupled_hold(self, held: list[int], force: SX) -> SX:
         """Return the same where rows on joints alone constrain a tree, by clusters.  (D18)"""
         system, c = self.system, self.system.complement
-        on_joints = all(row.on_joints for row in system.kept)
+        on_joints = all(row.on_joints for row in system.kept) and not system.definitions
         if not on_joints or system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
             return super().hold(held, force)
         free = [k for k in range(force.shape[0]) if k not in set(held)]

@@ -14,7 +14,7 @@ from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, Rotation, cross, dot
 from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.constraints.rows import Row
-from axode.symbolic.formulations.base import AbstractFormulation, projected
+from axode.symbolic.formulations.base import AbstractFormulation, projected, with_definitions
 from axode.symbolic.formulations.multipliers import regular_inertia
 from axode.symbolic.formulations.operators import Base, OperatorLink, Operators, Tip
 from axode.symbolic.system import System
@@ -91,6 +91,9 @@ class SpatialOperatorFormulation(AbstractFormulation):
             turned = own.moved(Rotation.from_matrix(pose.R), SX.zeros(3))
             H = ca.vertcat(pose.R @ link.S_w, pose.R @ link.S_v)
             rates = tree.v[link.speeds.start : link.speeds.stop]
+            if link is tree.links[-1]:  # quasi-velocities come last, and move nothing
+                others = ca.vertsplit(tree.v)[self.system.W.shape[1] :]
+                H, rates = ca.horzcat(H, SX(6, len(others))), ca.vertcat(rates, *others)
             links.append(OperatorLink(link.parent, pose.p, H, rates, turned))
         return Operators(links, base)
 
@@ -200,20 +203,24 @@ class SpatialOperatorFormulation(AbstractFormulation):
 
     @cached_property
     def _factor(self) -> Factor:
-        return Factor.of(self.mass_matrix)
+        return Factor.of(with_definitions(self.system, self.mass_matrix, self._no_force)[0])
+
+    @property
+    def _no_force(self) -> SX:
+        return SX.zeros(self.system.tree.v.shape[0])
 
     @cached_property
     def six_steps(self) -> SixSteps:
         """Accelerations and closure forces for the inputs u.  (F25)"""
         forces = self.system.forces
         T = ca.densify(forces.B @ self.system.u) + forces.dissipative + forces.elastic
+        T = with_definitions(self.system, self.mass_matrix, T)[1]
         free = self._factor.solve(T - self.operators.required)
         J = ca.densify(self.J)
         tips = self.operators.tip_accelerations(self.tips, free) if self.tips else SX.zeros(0)
         compliance = J @ self._factor.solve(J.T) if self.tips else SX(0, 0)
         if self.system.is_tree:
-            none = SX.zeros(self.system.tree.v.shape[0])
-            return SixSteps(free, tips, compliance, SX.zeros(0), none, free)
+            return SixSteps(free, tips, compliance, SX.zeros(0), self._no_force, free)
         F_c, error = self._close(free)
         return SixSteps(free, tips, compliance, F_c, error, free + error)
 

@@ -50,7 +50,8 @@ class _Measures(Mapping[str, SymbolicMeasure]):
         self._equations = equations
         taken = {*equations.coordinates, *equations.speeds, *equations.inputs}
         mechanism = equations.system.mechanism
-        hidden = [name for measure in mechanism.measures for name in measure.names if name in taken]
+        own = taken - {quasi.name for quasi in mechanism.quasi_velocities}
+        hidden = [name for measure in mechanism.measures for name in measure.names if name in own]
         if hidden:
             raise InvalidArgument(
                 f"mechanism '{equations.name}': a measure and a coordinate, speed or input are "
