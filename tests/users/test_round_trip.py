@@ -95,7 +95,7 @@ def test_random_descriptions_use_everything():
         *(shape.__name__ for shape in SHAPES.values()),
         "tuple",
         *(f.name for f in dataclasses.fields(ax.Mechanism)),
-    }
+    } - {"quasi_velocities"}  # an argument of derive, which files do not hold
     assert expected - seen == set()
 
 
