@@ -179,11 +179,11 @@ CHECKS = {  # by the row's number, what the source says of the robot
     "12.33": "fully actuated, 6 motors",
     "12.35": r"independent +theta1_dot, theta2_dot\n",
     "12.56": r"independent +theta1_dot, theta2_dot, theta3_dot\n",
-    "12.59": "1 velocity constraint integrable",
+    "12.59": r"integral +3 r sigma \+ a \(theta1 \+ theta2 \+ theta3\) = const\.",
     "Fig. 12.3": "independent loops 5\n",
     "after 25": r"rows +33 on .*\n.* 29 independent.*\n.*rank +28: .*\n.*2.lateral = wheel1.lat",
     "after 12.1": "nonholonomic, scleronomic, catastatic\n",
-    "11": "1 velocity constraint integrable",
+    "11": r"integral +rho phi1 - rho phi2 \+ psi = const\.",
 }
 ROBOTS = {  # bodies, and what the source calls the parameters or inputs
     "six_legged_platform": (31, ("L1", "Rp")),

@@ -46,8 +46,8 @@ def derive(
         typer.Option(
             metavar="NAME,NAME",
             help="Parts to print: I, C, bias, tau, gamma, delta, Theta, Theta_dot, T, T_dot, U, A, "
-            "lambda, q_dot, energy, I_tree and others; the terms of the equations by default. "
-            "With --state also v, v_dot, nu_dot, twists, poses, M, W, A_t and others.",
+            "lambda, q_dot, energy, integrals, I_tree and others; the terms of the equations by "
+            "default. With --state also v, v_dot, nu_dot, twists, poses, M, W, A_t and others.",
         ),
     ] = None,
     state: Annotated[

@@ -240,6 +240,13 @@ PARTS: dict[str, TheoryPart] = {
         lambda e: e.system.forces.dissipative,
         r"\tilde{\boldsymbol{\delta}}",
     ),
+    "integrals": TheoryPart(
+        "sums of coordinates that motion keeps as they are",
+        lambda e: [str(k + 1) for k in range(e.integrals.shape[0])],
+        _one,
+        lambda e: e.integrals,
+        r"\mathrm{const.}",
+    ),
     "v": TheoryPart("joint speeds", _v, _one, lambda e: e.v),
     "v_dot": TheoryPart(
         "joint accelerations under the inputs", _v, _one, lambda e: e.accelerations

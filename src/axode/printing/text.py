@@ -52,8 +52,11 @@ def readable(equations: Equations, parts: Sequence[str] | None = None) -> list[s
             if value.is_zero or (name in SYMMETRIC and j < i):
                 continue
             where = ", ".join([rows[i], *columns[j : j + 1]])
-            written.append(f"{word}[{where}] = {writer.write(found.layout.ratio(value))}")
-        lines += written or [f"{word} = 0"]
+            right = writer.write(found.layout.ratio(value))
+            written.append(
+                f"{right} = const." if name == "integrals" else f"{word}[{where}] = {right}"
+            )
+        lines += written or [f"{word} = {0 if found.exact.results else 'none'}"]
         if len(lines) > MOST_LINES or any(len(line) > WIDEST for line in written):
             return []
     return lines

@@ -6,6 +6,7 @@ Matrices are derived when they are asked for and kept; asking for I never builds
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
@@ -423,11 +424,26 @@ class Equations:
         return [np.array(function(q, 0.0, system.defaults)) for q in system.samples]
 
     @derived_property
+    def integrals(self) -> SX:
+        """Sums of coordinates that motion keeps as they are, though rows ask for speeds alone.
+
+        Their factors are constant: integrals of other forms are not among them (needs SymPy).
+        """
+        from axode.printing.integrals import integrals_of
+
+        return integrals_of(self)
+
+    @derived_property
     def mobility(self) -> Mobility:
         """The mobility report."""
         from axode.symbolic.analysis.mobility import mobility_of
 
-        return mobility_of(self)
+        found = mobility_of(self)
+        if not (found.integrable and found.reachable_is_certain and self.integrals.numel()):
+            return found
+        from axode.printing.text import readable
+
+        return replace(found, integrals=tuple(readable(self, ["integrals"])))
 
     @stoppable
     def latex(self, parts: Sequence[str] | None = None) -> str:

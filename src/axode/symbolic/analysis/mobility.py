@@ -52,6 +52,7 @@ class Mobility:
     weak: tuple[str, ...] = ()  # rows kept though they nearly follow from others
     driven: tuple[str, ...] = ()  # what rows are about that ask for speeds at given times
     quasi_velocities: tuple[str, ...] = ()  # each with its formula
+    integrals: tuple[str, ...] = ()  # velocity constraints that integrate to sums of coordinates
 
     @property
     def integrable(self) -> int:
@@ -101,6 +102,7 @@ class Mobility:
             ("nearly follow", _listed(self.weak)),
             ("indeterminate", _listed(self.indeterminate, "forces of ")),
             ("configuration", reach),
+            *(("integral", text) for text in self.integrals),
             ("kind", f"{kind}, {time}, {rest}"),
             ("independent", _listed(self.independent)),
             *(("quasi-velocity", text) for text in self.quasi_velocities),
