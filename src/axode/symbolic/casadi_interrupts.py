@@ -8,7 +8,6 @@ compares arrays with members of an enumeration.
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,42 +16,37 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
+SOON = 2e-3  # [s] after which a press is sent again
 CALLED_BY_LIBRARIES = ("casadi", "enum")  # modules of functions whose errors are ignored
 
 
 class CasadiInterrupt:
     """Handler of Ctrl-C that raises `KeyboardInterrupt`, but not inside of CasADi's functions.
 
-    A press that comes there is raised in the function that called CasADi, as soon as Python is back
-    in it.
+    A press that comes there is sent again a little later, until Python is back in other functions.
 
     Attributes:
-        waiting: Whether there was a press that has not been raised yet.
+        pressed: Whether there was a press.
     """
 
     def __init__(self) -> None:
-        self.waiting = False
-        self._tracer = sys.gettrace()  # of a debugger
+        self.pressed = False
+        self._again = threading.Timer(0.0, signal.raise_signal)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Raise, or have it raised soon."""
-        caller = _caller_of_casadi(frame)
-        if caller is None:
+        """Raise, or have the press sent again."""
+        self.pressed = True
+        if not _is_called_by_casadi(frame):
             raise KeyboardInterrupt
-        self.waiting = True
-        caller.f_trace = self._raise
-        sys.settrace(lambda *event: None)  # Python then calls what the frame has
-
-    def _raise(self, frame: FrameType, event: str, argument: Any) -> None:
-        frame.f_trace = None
-        self.end()
-        raise KeyboardInterrupt
+        self._again = threading.Timer(SOON, signal.raise_signal, [signal.SIGINT])
+        self._again.daemon = True
+        self._again.start()
 
     def end(self) -> None:
-        """Forget a press that waits, and let the debugger have its way."""
-        if self.waiting:
-            self.waiting = False
-            sys.settrace(self._tracer)
+        """Raise a press, in case that what it raised was ignored."""
+        self._again.cancel()
+        if self.pressed:
+            raise KeyboardInterrupt
 
 
 @contextmanager
@@ -72,9 +66,7 @@ def raise_outside_casadi() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if handler.waiting:
-            handler.end()
-            raise KeyboardInterrupt
+        handler.end()
 
 
 def stoppable(function: F) -> F:
@@ -101,13 +93,11 @@ else:
                 return super().__get__(instance, owner)
 
 
-def _caller_of_casadi(frame: FrameType | None) -> FrameType | None:
-    """Return the function that called CasADi, None if what runs was not called by CasADi."""
-    inside = False
+def _is_called_by_casadi(frame: FrameType | None) -> bool:
+    """Return whether a library that ignores errors is between a frame and the function of Axode."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if package == "axode":
-            return frame if inside else None
-        inside = inside or package in CALLED_BY_LIBRARIES
+        if package in (*CALLED_BY_LIBRARIES, "axode"):
+            return package != "axode"
         frame = frame.f_back
-    return None
+    return False
