@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -133,6 +134,19 @@ def test_the_smaller_task_space_has_the_whole_jacobian(name):
         assert R_c.shape == (len(case.system.kept), len(by.closing_rows))
         if name != "stretched":  # no state of the closed loop
             agree(R_c.T @ B_r, B, ROUNDING, "B")
+
+
+def test_the_smaller_task_space_does_not_jump():
+    """Along a turn of an arm in a tilted plane: singular vectors do."""
+    case = Case(four_bar(TILTED))
+    by, tree = ReducedOrderFormulation(case.system), case.tree
+    function = ca.Function("R", [tree.q, tree.parameters], [ca.densify(by.R), ca.densify(by.J)])
+    step = 0.01
+    found = [function(s * np.array([1.0, 0.5, 2.0]) + 0.3, []) for s in np.arange(0, 6, step)]
+    R, J = (np.array(list(map(np.array, values))) for values in zip(*found, strict=True))
+    singular = np.linalg.svd(J)[0]
+    assert np.abs(np.diff(R, axis=0)).max() < 3 * step
+    assert np.abs(np.diff(singular[:, :, :3], axis=0)).max() > 0.5
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

@@ -13,6 +13,7 @@ import pytest
 
 from axode.literature.reproduce import (
     angeles,
+    arms_operations,
     arms_with_load,
     catalogue,
     disk_motions,
@@ -41,6 +42,7 @@ SHORTER = {
     quasimoro_locked: {"SPACING": 0.05},
     valencia: {"PERIODS": 3, "SPACING": 0.05},
     manipulator_coupling: {"CONTROL": 0.005},
+    arms_operations: {"DURATION": 0.6},
     arms_with_load: {"PERIOD": 0.002, "FEW": 100, "STRAYS": 4e-3},
     yesiloglu: {"DURATION": 0.8, "FEW": 20},
 }

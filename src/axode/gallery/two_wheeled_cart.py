@@ -23,7 +23,7 @@ DEFAULTS = {
 }
 
 
-def two_wheeled_cart(arms: bool = False, pseudo: bool = False, **values: float) -> ax.Mechanism:
+def two_wheeled_cart(arms: bool = False, **values: float) -> ax.Mechanism:
     """Two wheels, a rod between them, and a motor at each wheel's centre.
 
     After S. M. Yesiloglu, H. Temeltas and O. Kaynak, "Dynamical modeling of two-wheeled cart:
@@ -35,8 +35,6 @@ def two_wheeled_cart(arms: bool = False, pseudo: bool = False, **values: float) 
     Args:
         arms: Build it as the source sees it: each wheel is an arm with three freedoms at the ground
             and one at its centre, and each arm carries half of the load until the grip joins them.
-        pseudo: With `arms`, unlock the two further joints that give each arm six freedoms: a lean
-            about the forward direction and a vertical slide, at the wheel's centre.
 
     Keyword Args:
         r: Wheel radius [m].
@@ -52,7 +50,7 @@ def two_wheeled_cart(arms: bool = False, pseudo: bool = False, **values: float) 
     p = parameters("two_wheeled_cart", DEFAULTS, values)
     bot = ax.Mechanism("two_wheeled_cart", gravity=(0, 0, -p.g))
     if arms:
-        return _with_arms(bot, p, pseudo)
+        return _with_arms(bot, p)
     axle = bot.add_body(
         "axle", mass=0.0, inertia=ax.Inertia.point(), shape=ax.Cylinder(p.r / 10, p.l, "y")
     )
@@ -98,7 +96,7 @@ def _at_mass_centre(p: SimpleNamespace) -> tuple[Scalar, Scalar, Scalar]:
     return (p.Jx - moved, p.Jy - moved, p.Jz)
 
 
-def _with_arms(bot: ax.Mechanism, p: SimpleNamespace, pseudo: bool) -> ax.Mechanism:
+def _with_arms(bot: ax.Mechanism, p: SimpleNamespace) -> ax.Mechanism:
     halves = tuple(moment / 2 for moment in _at_mass_centre(p))
     for k, side in ((1, p.l / 2), (2, -p.l / 2)):
         wheel = bot.add_body(
@@ -109,20 +107,14 @@ def _with_arms(bot: ax.Mechanism, p: SimpleNamespace, pseudo: bool) -> ax.Mechan
         )
         bot.add_joint(f"ground{k}", ax.Floating(), parent=bot.ground, child=wheel)
         bot.add_contact(f"contact{k}", ax.Rolling(radius=p.r), body=wheel)
-        tip = wheel
         box = ax.Box((p.r, 0.4 * p.l, p.r / 2), (0, -side / 2, -p.d))
         half = bot.add_body(
             f"half{k}", mass=p.Mc / 2, com=(0, -side, -p.d), inertia=halves, shape=box
         )
-        if pseudo:
-            for name, joint in (("slide", ax.Prismatic("z")), ("lean", ax.Revolute("x"))):
-                link = bot.add_body(f"{name}{k}", mass=0.0, inertia=ax.Inertia.point())
-                bot.add_joint(f"{name}{k}", joint, parent=tip, child=link)
-                tip = link
         bot.add_joint(
             f"arm{k}",
             ax.Revolute("y"),
-            parent=tip,
+            parent=wheel,
             child=half,
             coordinates=(f"q{k}",),
             speeds=(f"q{k}_dot",),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from axode.gallery import build
@@ -15,7 +16,7 @@ from axode.model.model import Model
 from axode.model.state import State
 from axode.problems.assemble.assemble import assemble
 from axode.symbolic.constraints.redundant_rows import rank_of
-from axode.symbolic.equations import Equations
+from axode.symbolic.formulations.deficient_arms import PseudoJointFormulation
 
 ARMS = (1, 2)
 
@@ -220,30 +221,30 @@ class TwoWheeledCart(Adapter):
 
     # closure of the two arms ----------------------------------------------------------------------
 
-    def _arms(self, pseudo: bool) -> Equations:
-        cart = build("two_wheeled_cart", arms=True, pseudo=pseudo, **self.case.parameters)
-        return cart.derive()
+    @cached_property
+    def _pseudo(self) -> PseudoJointFormulation:
+        robot = build("two_wheeled_cart", arms=True, **self.case.parameters)
+        return PseudoJointFormulation(robot.derive().system)
 
     @quantity
     def mobility(self, _: Instant) -> Any:
-        return self._arms(pseudo=False).mobility.mobility
+        return len(self._pseudo.system.independent)
 
     @quantity
     def rank_closure_real(self, _: Instant) -> Any:
         """Rank of the grip, on the motions that the wheels' contacts leave to the arms."""
-        found = self._arms(pseudo=False).mobility
-        contacts = [row for row in self._arms(pseudo=True).rows if row.startswith("contact")]
-        return found.rank - len(contacts)
+        contacts = [row for row in self._pseudo.closing_rows if row.owner.startswith("contact")]
+        return len(self._pseudo.system.kept) - len(contacts)
 
     @quantity
     def rank_d4(self, _: Instant) -> Any:
-        """Rank of the map to the accelerations of the pseudo joints for torques on them."""
-        equations = self._arms(pseudo=True)
-        model = equations.compile("interpreter")
-        names = [f"{name}{arm}.rate" for arm in ARMS for name in ("slide", "lean")]
-        rows = [model.speed_names.index(name) for name in names]
-        Theta = model.speed_map(model.home)[rows]
-        return rank_of(Theta @ np.linalg.solve(model.mass_matrix(model.home), Theta.T))
+        """Rank of the map to the accelerations of the pseudo joints for forces on them."""
+        system = self._pseudo.system
+        given = [system.tree.q, system.tree.t, system.tree.parameters]
+        function = ca.Function("D", given, [self._pseudo.D])
+        D = np.array(function(system.home, 0.0, system.defaults))
+        real = len(system.tree.speed_names)
+        return rank_of(D[real:, real:])
 
 
 def _coordinate_rates(now: Instant, names: tuple[str, ...]) -> list[float]:

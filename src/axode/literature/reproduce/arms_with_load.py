@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import NotApplicable
 from axode.gallery import build
-from axode.literature.cooperating_arms import Arm, ArmLink, ArmsOfSource, Lump
+from axode.literature.reproduce.every_method import at_states, by_formulations
 from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
-from axode.model.model import Model
+from axode.mechanism.elements.joints import Fixed
+from axode.mechanism.mechanism import Mechanism
 from axode.problems.inverse.inverse import inverse
 from axode.problems.simulate.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
-from axode.symbolic.formulations import FORMULATIONS
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
 
 Array = npt.NDArray[np.float64]
 DATA = {  # the source has no numbers
@@ -45,13 +45,32 @@ REFERENCE = "recursive"
 STRAYS = 1e-3  # [m, rad] in 1 s, under torques joined by lines and nothing else
 PRINT_OFF = 1e3  # [rad/s²] that (9) may be off by
 AGREE = 1e-9  # of the largest acceleration or force
-PLANE = [2, 3, 4]  # of a spatial vector: about z, along x, along y
 TIME = "t [s]"
+
+
+class UnbiasedFormulation(SpatialOperatorFormulation):
+    """The six steps as (9) sums them up: without the closure's own accelerations."""
+
+    @property
+    def closure(self) -> tuple[SX, SX]:
+        """B alone."""
+        B, beta = super().closure
+        return B, SX.zeros(beta.shape)
+
+
+def arms_in_grip(**values: float) -> Mechanism:
+    """The arms alone, each gripping the other where the load's centre would be."""
+    p = DATA | values
+    bot = build("cooperating_arms", load=False, **p)
+    ends = {"at": (p["L3"] + p["lc"], 0, 0), "child_at": (p["L3"] - p["lc"], 0, 0)}
+    bot.add_loop("grip", Fixed(), parent="link13", child="link23", **ends)
+    return bot
 
 
 def arms() -> ItemResult:
     """Torques that carry the load, the motion for them, and accelerations by every method."""
-    model = _equations(REFERENCE).compile("interpreter")
+    robot = build("cooperating_arms", **DATA)
+    model = robot.derive(independent=INDEPENDENT).compile("interpreter")
     asked = inverse(model, MOTION, times=DURATION, save_every=PERIOD)
     torques = {f"tau{joint}": asked[f"tau{joint}"] for joint in JOINTS}
     start = tuple(
@@ -67,12 +86,16 @@ def arms() -> ItemResult:
         input=Sampled(torques, PERIOD, between="linear"),
     )
     few = asked.resample(asked.time[::FEW])
-    ours = _by_formulations(model, few)
-    theirs, tips = _by_the_source(few)
-    by_9 = theirs.pop("(9) as printed")
-    known = ours.pop(REFERENCE)
-    off = {name: np.abs(values - known).max(axis=1) for name, values in (ours | theirs).items()}
-    held = _tip_forces(few)
+    speeds = [f"theta{joint}_dot" for joint in JOINTS]
+    by = by_formulations(robot, INDEPENDENT, few, speeds)
+    known = by.pop(REFERENCE)
+    off = {name: np.abs(values - known).max(axis=1) for name, values in by.items()}
+    grip = arms_in_grip().derive()
+    by_9 = at_states(grip, few, UnbiasedFormulation(grip.system).six_steps.total)[0][..., 0]
+    forces = _tip_forces(few, {row: few[f"{row}.force"] for row in model.rows})
+    together = robot.derive("multipliers", INDEPENDENT)
+    values = at_states(together, few, together.multipliers)[0][..., 0]
+    tips = _tip_forces(few, dict(zip(together.rows, values.T, strict=True)))
     strayed = max(apart(asked[name], found[name]) for name in MOTION)
     checks = [
         *(
@@ -97,7 +120,7 @@ def arms() -> ItemResult:
         ),
         Check(
             "forces of the arms on the load off those by all equations at once by",
-            apart(held, tips),
+            apart(forces, tips),
             0.0,
             AGREE * largest(tips),
             "N, N m",
@@ -110,7 +133,9 @@ def arms() -> ItemResult:
             "m or rad",
         ),
     ]
-    return ItemResult(_table(asked, found), _panels(asked, found, few, held, off), CAPTION, checks)
+    return ItemResult(
+        _table(asked, found), _panels(asked, found, few, forces, off), CAPTION, checks
+    )
 
 
 CAPTION = (
@@ -118,90 +143,21 @@ CAPTION = (
     "that do so; direct dynamics under these torques, applied at 1000 Hz, strays a little. "
     "The source derives its six steps and has neither numbers nor results; the data are the "
     "gallery's. The last panel has the joint accelerations by all formulations that take the arms, "
-    "by the six steps that (9) and (10) sum up and by the reduced order with half of the load on "
-    "either arm, and by all equations at once, each less the formulation 'recursive'. Velocities, "
+    "among them the six steps that (9) and (10) sum up ('spatial_operators') and all equations at "
+    "once ('multipliers'), each less the formulation 'recursive'. Velocities, "
     "accelerations and forces of the links are those of (1) to (4), (28) and (29); closure bias "
     "and load inertia, which the printed steps lack, are put in (errata D-1 and D-2)."
 )
 
 
-def _equations(formulation: str) -> Any:
-    return build("cooperating_arms", **DATA).derive(formulation, INDEPENDENT)
-
-
-def _by_formulations(model: Model, run: Trajectory) -> dict[str, Array]:
-    """Accelerations of the six joints, (samples, 6), by formulation."""
-    q, nu, u = (
-        np.stack([run[name] for name in names], axis=-1)
-        for names in (model.coordinates, model.independent, model.inputs)
-    )
-    columns = [model.speed_names.index(f"theta{joint}_dot") for joint in JOINTS]
-    found = {}
-    for name in FORMULATIONS:
-        try:
-            own = _equations(name).compile("interpreter")
-            found[name] = own.accelerations(q, nu, own.forward_dynamics(q, nu, u))[:, columns]
-        except NotApplicable:  # made for other mechanisms
-            continue
-    return found
-
-
-def _by_the_source(run: Trajectory) -> tuple[dict[str, Array], Array]:
-    """Accelerations by the source's methods, and what the arms exert on the load, (samples, 6)."""
-    rows, forces = [], []
-    for k in range(len(run.time)):
-        state = {name: float(run[name][k]) for name in run.names}
-        torques = [state[f"tau{joint}"] for joint in JOINTS]
-        whole, shared = cooperation(DATA, state, shared=False), cooperation(DATA, state)
-        accelerations, _, tips = whole.with_load(torques)
-        rows.append(
-            {
-                "six steps": shared.six_steps(torques).total,
-                "reduced order": shared.by_reduced_order(torques),
-                "all at once": accelerations,
-                "(9) as printed": whole.equation_9(torques),
-            }
-        )
-        forces.append(tips.reshape(2, 6)[:, PLANE].ravel())
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}, np.array(forces)
-
-
-def cooperation(
-    p: Mapping[str, float], state: Mapping[str, float], *, shared: bool = True
-) -> ArmsOfSource:
-    """Both arms at a state as spatial operators; the load on their last links, or by itself."""
-    meet = (state["X"], state["Y"], 0.0)
-    arms = []
-    for arm in (1, 2):
-        at, angle, links = np.array([(arm - 1) * p["base"], 0.0, 0.0]), 0.0, []
-        for k in (1, 2, 3):
-            length, mass = p[f"L{k}"], p[f"m{k}"]
-            angle += state[f"theta{arm}{k}"]
-            rod = length * np.array([np.cos(angle), np.sin(angle), 0.0])
-            lumps = [_lump(mass, at + rod / 2, mass * length**2 / 12)]
-            if shared and k == 3:
-                lumps.append(_lump(p["mc"] / 2, meet, p["Jc"] / 2))
-            links.append(
-                ArmLink(tuple(at), np.eye(6)[:, 2:3], [state[f"theta{arm}{k}_dot"]], lumps)
-            )
-            at = at + rod
-        arms.append(Arm(links, tuple(at)))
-    load = None if shared else _lump(p["mc"], meet, p["Jc"])
-    return ArmsOfSource(arms, meet, (0.0, -p["g"], 0.0), load)
-
-
-def _lump(mass: float, centre: Sequence[float] | Array, moment: float) -> Lump:
-    return Lump(mass, tuple(centre), moment * np.eye(3))
-
-
-def _tip_forces(run: Trajectory) -> Array:
+def _tip_forces(run: Trajectory, rows: Mapping[str, Array]) -> Array:
     """What the grips of the mechanism exert on the load: moment, x, y of either arm."""
     c, s = np.cos(run["F"]), np.sin(run["F"])
-    rows = []
+    found = []
     for arm in (1, 2):  # the grip's own rows are what the arm feels, in the load's axes
-        moment, along, across = (-run[f"grip{arm}.{row}.force"] for row in ("rz", "x", "y"))
-        rows += [moment, c * along - s * across, s * along + c * across]
-    return np.array(rows).T
+        moment, along, across = (-rows[f"grip{arm}.{row}"] for row in ("rz", "x", "y"))
+        found += [moment, c * along - s * across, s * along + c * across]
+    return np.array(found).T
 
 
 def _panels(

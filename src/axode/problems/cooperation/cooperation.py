@@ -129,7 +129,9 @@ def moved(wrench: Array, arm: Array) -> Array:
 
 
 def grasp_matrix(reaches: Array) -> Array:
-    """Resultant of wrenches at several points: [G_1 G_2 ...], (..., 6, 6 points).
+    r"""Resultant of wrenches at several points: [G_1 G_2 ...], (..., 6, 6 points).
+
+    .. math:: V_t = A V_c, \qquad A^\top F_t = F_c, \qquad A^\top = [G_1\; G_2 \ldots]  \tag{F28}
 
     Args:
         reaches: From the reference point to each of the points, (..., points, 3) [m].

@@ -305,14 +305,16 @@ def householder(matrix: SX, least: float = 0.0) -> tuple[tuple[Reflection, ...],
 def orthonormal_columns(matrix: SX) -> tuple[SX, SX]:
     """Q with orthonormal columns and an upper triangle R, matrix = Q R, of a tall matrix.
 
-    Also where it loses rank: Q then spans more than its columns do.
+    The diagonal of R is positive, so that Q is smooth. Where the matrix loses rank Q spans more
+    than its columns do.
     """
     m, n = matrix.shape
     reflections, R = householder(ca.horzcat(matrix, SX(m, m - n)), least=1e-300)
     Q = SX.eye(m)[:, :n]
     for reflection in reversed(reflections):
         reflection.apply(Q)
-    return ca.sparsify(Q), ca.sparsify(R[:n, :n])
+    signs = ca.diag(ca.vertcat(*[ca.copysign(1.0, R[k, k]) for k in range(n)]))
+    return ca.sparsify(Q @ signs), ca.sparsify(signs @ R[:n, :n])
 
 
 def _back_substitute(R: SX, b: SX) -> SX:

@@ -258,8 +258,8 @@ class ReducedOrderFormulation(DeficientArmsFormulation):
 
     .. math:: J = R^T J_r, \qquad J_r = R J, \qquad A_r = \tilde A R^T            \tag{F26}
 
-    R are orthonormal rows by Householder reflections, smooth and without any decision on rank:
-    they span what the columns of J may span at all. The closure is reduced likewise.
+    R are orthonormal rows by Householder reflections, without singular vectors or decisions on
+    rank: they span what the columns of J may span at all. The closure is reduced likewise.
     """
 
     name: ClassVar[str] = "reduced_order"

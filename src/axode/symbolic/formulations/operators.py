@@ -1,8 +1,7 @@
 r"""Spatial operators of a tree of arms: phi, H, sigma, and what they give.
 
 Vectors are in world axes, spatial pairs (angular, linear) are taken at link origins. Nothing here
-knows where the links come from: :class:`SpatialOperatorFormulation` makes them of a mechanism,
-`cooperation` of numbers.
+knows where the links come from: :class:`SpatialOperatorFormulation` makes them of a mechanism.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ class OperatorLink:
     H: SX  # 6 x k
     rates: SX  # k
     inertia: RigidInertia
-    # acceleration of the joint's own point, besides that of a pivot: see `contact_acceleration`
-    push: SX = field(default_factory=lambda: SX.zeros(6))
 
 
 @dataclass(frozen=True)
@@ -55,15 +52,6 @@ class Tip:
 
     link: int
     point: SX
-
-
-def contact_acceleration(w: SX, q_dot: SX) -> SX:
-    r"""What a rolling contact adds where a pivot has nothing: (0, -w x q_dot).
-
-    The point of the wheel that touches the ground stands still and yet accelerates, because the
-    contact moves on at :math:`\dot q`.                                           (F24)
-    """
-    return ca.vertcat(SX.zeros(3), -cross(w, q_dot))  # (F24)
 
 
 class Operators:
@@ -148,7 +136,7 @@ class Operators:
             before = self.base if link.parent == ROOT else self.links[link.parent]
             l = link.origin - before.origin
             linear = cross(w_p, cross(w_p, l)) + cross(w_p + w_k, relative[3:6])
-            found.append(ca.vertcat(cross(w_p, relative[0:3]), linear) + link.push)  # (F22)
+            found.append(ca.vertcat(cross(w_p, relative[0:3]), linear))  # (F22)
         return ca.densify(ca.vertcat(*found))
 
     @cached_property

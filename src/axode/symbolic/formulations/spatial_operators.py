@@ -169,7 +169,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
             A = self.annihilator
             B[held, :] = self.tip_closure
             rate = tree.time_derivative(ca.densify(A))
-            beta[held] = A @ alpha_t + rate @ V_t + self._wandering(V_t)  # (F24)
+            beta[held] = A @ alpha_t + rate @ V_t + self.wandering(V_t)  # (F24)
         for r, row in enumerate(rows):
             if row.on_joints:
                 beta[r] = row.bias
@@ -182,8 +182,8 @@ class SpatialOperatorFormulation(AbstractFormulation):
         """A~ J."""
         return self.annihilator @ self.J
 
-    def _wandering(self, V_t: SX) -> SX:
-        """What the place where two links meet adds as it wanders on them."""
+    def wandering(self, V_t: SX) -> SX:
+        """What the place where two links meet adds as it wanders on them.  (F24)"""
         found = []
         for row in self._tip_rows:
             q_dot = self.system.tree.time_derivative(self._meetings[row.owner].point)
