@@ -269,7 +269,9 @@ static int get_values(Instance *c, const unsigned int *references, size_t count,
             compute_outputs(c);
         } else if (place >= DER && place < Y && !c->n.fresh_der) {
             const double t = time_inside(c);
-            model_rate(&t, v + X, v + U, v + P, v + DER);
+            double rates[N_X + 1];
+            model_flow(&t, v + X, v + U, v + P, rates);
+            memcpy(v + DER, rates, N_X * sizeof *rates);
             c->n.fresh_der = 1;
         }
         values[k] = v[place];

@@ -63,7 +63,7 @@ class FmuFunctions:
     momentum: Tape
 
     def tapes(self, *, adjoint: bool) -> list[Tape]:
-        """All tapes that are not empty, with the derivatives of rate and outputs.
+        """All tapes that are called and not empty, with the derivatives of rate and outputs.
 
         Args:
             adjoint: Whether derivatives in reverse are among them.
@@ -76,7 +76,6 @@ class FmuFunctions:
         optional = [self.projection, self.residual, self.pivots, self.places, self.momentum]
         optional += [] if self.indicators is self.pivots else [self.indicators]
         return [
-            self.rate,
             self.flow,
             self.outputs,
             *derivatives,
