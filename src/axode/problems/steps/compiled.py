@@ -100,7 +100,7 @@ class Place:
         if method != "rk4":
             raise InvalidArgument(
                 f"precision: {method} needs float64 for its tolerances; use method='rk4' with a "
-                "step, or precision='float64'"
+                "step, such as step=1e-3, or precision='float64'"
             )
         if steps > MAX_STEPS_IN_SINGLE:
             raise InvalidArgument(
