@@ -17,6 +17,7 @@ from axode.literature.reproduce import (
     arms_with_load,
     catalogue,
     disk_motions,
+    legs_recursion,
     manipulator_coupling,
     more_wheels,
     printed,
@@ -27,6 +28,7 @@ from axode.literature.reproduce import (
     yesiloglu,
 )
 from axode.literature.reproduce.item import ItemResult
+from axode.literature.reproduce.legs_by_lagrange import forces, hinged_leg
 from axode.literature.reproduce.making import comma_separated
 from tests.literature.test_concordance import ALL, NUMBERS, covered
 from variants import some
@@ -63,10 +65,15 @@ ITEMS = catalogue()
 LONG = (
     "six-legs",
     "flight-simulator",
+    "legs-recursion",
     "agv-circle",
     "arms-methods",
     "quasimoro-operations",
 )  # for `make soak`
+
+
+SIX_LEGS = ("m1", "j1", "m2", "j2", "m3", "Jx3", "Jt3", "m4", "Jx4", "Jt4", "m5", "j5", "mM")
+SIX_LEGS += ("IMx", "IMy", "IMz")
 
 
 class Computed(dict[str, ItemResult]):
@@ -225,6 +232,22 @@ def test_a_wrong_leg_is_seen(monkeypatch):
     statuses = {check.what: check.status for check in angeles.flight_simulator().checks}
     by_pose = "our forces and those of Lagrange's equations of the pose apart by"
     assert statuses[by_pose] == "fails"
+
+
+def test_legs_side_by_side_give_the_forces_of_lagrange():
+    """The recursion shares nothing with the equations of the pose but the data."""
+    data = dict(zip(SIX_LEGS, np.linspace(0.7, 1.3, len(SIX_LEGS)), strict=True))
+    data |= {"zp": -0.05, "Rb": 1.0, "Rp": 0.5, "L1": 0.7, "L2": 0.8, "g": 9.81}
+    times = np.array([0.13, 0.4, 0.77])
+    pose = legs_recursion._pose()
+    by_leg = legs_recursion.recursion(data)
+    found = np.array([by_leg.forces(*pose(t)) for t in times]).T
+    wanted = forces(
+        hinged_leg, data, (legs_recursion.BETA, legs_recursion.PI), angeles._poses(times)
+    )
+    assert found == pytest.approx(wanted, rel=1e-10)
+    own, shared = by_leg.operations
+    assert own < 1000 and shared < 600
 
 
 def test_equation_36_holds_at_any_speed():

@@ -13,6 +13,7 @@ from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, PI
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.legs_by_lagrange import Legs, forces, hinged_leg, sliding_leg
+from axode.literature.reproduce.legs_recursion import legs_recursion
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.more_wheels import mecanum, two_casters
 from axode.literature.reproduce.verdict import Check
@@ -383,6 +384,12 @@ ITEMS = (
         "angeles",
         "platform on sliding legs, inverse and direct dynamics, section 12.4",
         flight_simulator,
+    ),
+    Item(
+        "legs-recursion",
+        "angeles",
+        "inverse dynamics by recursion, legs side by side, after (12.31)",
+        legs_recursion,
     ),
     Item(
         "caster-torques",

@@ -89,7 +89,9 @@ def twist_redundancy(e: Equations) -> TwistRedundancy:
             [_Group(name, x, touch) for (name, touch), x in zip(names, values, strict=True)]
         )
     stack = np.vstack([group.rows for group in found[0]])
-    return TwistRedundancy(*stack.shape, _own(found[0]), rank_of(stack), tuple(_redundant(found)))
+    return TwistRedundancy(
+        len(stack), stack.shape[1], _own(found[0]), rank_of(stack), tuple(_redundant(found))
+    )
 
 
 def _own(groups: list[_Group]) -> int:
