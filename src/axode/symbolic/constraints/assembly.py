@@ -29,7 +29,7 @@ from axode.symbolic.constraints.rows import Row, column_of
 from axode.symbolic.tree.kinematics import Tree
 
 ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
-LOST = 1e-13  # of the largest singular value: what rounding leaves of rows that follow
+LOST = 1e-13  # of the largest singular value, or of one unit: what rounding leaves of rows that follow
 TINY = 1e-12  # [m]: what rounding leaves of levers that vanish
 NEGLIGIBLE_STEP = 3e-5  # [rad or of the length]: where rows are closed as nearly as they allow
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
@@ -210,7 +210,7 @@ class Assembly:
             J = self.jacobian(q) * self.coordinate_lengths / self.row_lengths[:, np.newaxis]
             touched = np.flatnonzero(J.any(axis=0))
             U, s, Vt = singular_vectors(J[:, touched], full=False)
-            held = s > least * s.max(initial=0.0)
+            held = s > least * s.max(initial=1.0)
             both = np.array([(U.T @ r)[held], np.full(held.sum(), ROUNDING)]) / s[held]
             changes[:, touched] = both @ Vt[held]
         along, rounding = self.coordinate_lengths * changes
