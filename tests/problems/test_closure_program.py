@@ -99,12 +99,20 @@ def test_the_same_runs_fail(monkeypatch):
 def test_a_run_has_the_same_bits_whatever_others_are_closed_with_it():
     m, guess = model("four_bar"), near_home("four_bar", 0.1)
 
-    def close(rows):
-        return ClosureSystem(m, {}, [], Conditions(), alike=True).close(guess[rows], [0])
+    def close(rows, many=True):
+        return ClosureSystem(m, {}, [], Conditions(), many=many).close(guess[rows], [0])
 
     every = close(slice(None))
     for part in (slice(0, 1), slice(3, 5), slice(10, 58)):
-        assert (close(part) == every[part]).all()
+        assert (close(part) == every[part]).all() and (close(part, False) == every[part]).all()
+
+
+@pytest.mark.parametrize("name", ["gripper", "ballbot", "delta_robot"])
+def test_both_ways_have_the_same_bits(monkeypatch, name):
+    """Couplings, quaternions, redundant rows: whether compiling pays decides nothing else."""
+    system = ClosureSystem(model(name), {}, [], Conditions())
+    (q, error), (q_c, error_c) = both(monkeypatch, system, near_home(name, 0.1), [0])
+    assert (q == q_c).all() and (error == error_c).all()
 
 
 @pytest.mark.parametrize("name", ["four_bar", "ballbot"])
@@ -115,7 +123,7 @@ def test_on_a_gpu(monkeypatch, name):
     p, named = m.parameter_vector(), [0] if name == "four_bar" else []
     system = ClosureSystem(m, {}, [], Conditions(0.0, p if p.size else None))
     before = guess.copy()
-    on_gpu = ClosureSystem(m, {}, [], system.conditions, alike=True, target="cuda")
+    on_gpu = ClosureSystem(m, {}, [], system.conditions, many=True, target="cuda")
     q, error = on_gpu.find(guess, named)
     assert len(gpu.launches) == 1 and (guess == before).all()
     assert (error <= CLOSED).all()

@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.model.conditions import Conditions
+from axode.problems.arguments import read_state
+from axode.problems.assemble.assemble import assemble_many
+from axode.problems.simulate.starts import find_starts
 from axode.problems.singular import switching
 from tests.problems import machines
 
@@ -63,6 +67,32 @@ def test_runs_of_a_batch(name: str):
         np.testing.assert_array_equal(simulated(model, every[::-1], **options), wanted[:, ::-1])
         rows = every[2:4]
         np.testing.assert_array_equal(simulated(made_anew(name), rows, **options), wanted[:, rows])
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_starts(name: str):
+    """Alone, among a few, where compiling pays, and of a run: coordinates and dependent speeds."""
+    model = made_anew(name)
+    first = model.coordinates[0]
+    speed = next(s for s in model.speed_names if s not in model.independent)
+    rng = np.random.default_rng(3)
+    near = {first: model.home[0] + rng.uniform(-0.1, 0.1, 3000), speed: rng.uniform(0.1, 1, 3000)}
+
+    def started(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        some = {key: values[rows] for key, values in near.items()}
+        return assemble_many(model, some, len(some[first]), Conditions())
+
+    q, nu = started(slice(None))
+    for rows in (slice(1), slice(2, 10), slice(300)):
+        for found, wanted in zip(started(rows), (q[rows], nu[rows]), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    for k in range(2):
+        start = {key: float(values[k]) for key, values in near.items()}
+        state = ax.assemble(model, start)
+        begun = find_starts(model, read_state(model, start, "start"), 0.0, None, ())
+        for found in (state, begun):  # `simulate` begins there
+            np.testing.assert_array_equal(found.q.ravel(), q[k])
+            np.testing.assert_array_equal(found.nu.ravel(), nu[k])
 
 
 def test_models_that_are_kept_decide_nothing(monkeypatch: pytest.MonkeyPatch):

@@ -80,8 +80,9 @@ def find_roots(
     """
     x = np.array(x, dtype=float) if retract is None else retract(np.array(x, dtype=float))
     units = np.asarray(rows, dtype=float)
+    inverse = 1 / units
     step = truncated_step if step is None else step
-    r = residual(x, np.arange(len(x))) / units
+    r = residual(x, np.arange(len(x))) * inverse
     error = residual_size(r, units)
     damping = np.zeros(len(x))
     active = np.arange(len(x))
@@ -91,15 +92,15 @@ def find_roots(
         active = active[runs_on & (damping[active] <= MAX_DAMPING)]
         if not active.size:
             break
-        J = jacobian(x[active], active) * columns / units[..., np.newaxis]
+        J = jacobian(x[active], active) * (columns / units[..., np.newaxis])
         y = step(J, r[active], damping[active])
         length = np.abs(y).max(axis=-1, initial=0.0)
         is_last = (length < last_step) & (damping[active] == 0.0)
-        y *= (max_step / length.clip(max_step))[:, np.newaxis]
-        trial = x[active] - columns * y
+        shorter = max_step / length.clip(max_step)
+        trial = x[active] - columns * shorter[:, np.newaxis] * y
         trial = trial if retract is None else retract(trial)
-        there = residual(trial, active) / units
-        helps = np.linalg.norm(there, axis=-1) < np.linalg.norm(r[active], axis=-1)
+        there = residual(trial, active) * inverse
+        helps = add_in_order(there * there) < add_in_order(r[active] * r[active])
         better = active[helps]
         x[better], r[better] = trial[helps], there[helps]
         error[better] = residual_size(there[helps], units)
@@ -156,14 +157,59 @@ def quick_step(J: Array, r: Array, damping: Array) -> Array:
     """Solve J y = r by the shortest y of rows that agree with each other, for many runs.
 
     Without damping, the least there must be for redundant rows is taken out again by a correction.
+    Every sum is in the order of the compiled `least_norm_step`, which therefore has the same bits.
     """
-    if not r.shape[-1]:
+    m = r.shape[-1]
+    if not m:
         return np.zeros((len(r), J.shape[-1]))
-    transposed, right = np.swapaxes(J, 1, 2), r[..., np.newaxis]
-    gram = J @ transposed
-    size = (np.trace(gram, axis1=1, axis2=2) / r.shape[-1]).clip(1e-12)
-    gram += (damping.clip(MIN_DAMPING) * size)[:, np.newaxis, np.newaxis] * np.eye(r.shape[-1])
-    y = transposed @ np.linalg.solve(gram, right)
-    left = np.where(damping[:, np.newaxis, np.newaxis] == 0.0, right - J @ y, 0.0)
-    y += transposed @ np.linalg.solve(gram, left)
-    return np.asarray(y[..., 0])
+    J, r = np.ascontiguousarray(np.moveaxis(J, 0, -1)), r.T  # runs side by side
+    gram = np.zeros((m, m, r.shape[1]))
+    for column in np.moveaxis(J, 1, 0):
+        gram += column[:, np.newaxis] * column
+    size = (_total(gram[range(m), range(m)]) / m).clip(1e-12)
+    gram[range(m), range(m)] += damping.clip(MIN_DAMPING) * size
+    lower, pivots = _factor(gram)
+
+    def shortest(right: Array) -> Array:
+        return _total(J * _solve(lower, pivots, right)[:, np.newaxis])
+
+    y = shortest(r)
+    left = r - _total(np.moveaxis(J * y, 1, 0))
+    return np.asarray((y + shortest(np.where(damping == 0.0, left, 0.0))).T)
+
+
+def add_in_order(terms: Array) -> Array:
+    """Sum along the last axis, from its first term to its last."""
+    return np.asarray(terms.cumsum(axis=-1)[..., -1])
+
+
+def _total(terms: Array) -> Array:
+    """Sum along the first axis, from its first term to its last."""
+    total = np.zeros(terms.shape[1:])
+    for term in terms:
+        total += term
+    return total
+
+
+def _factor(gram: Array) -> tuple[Array, Array]:
+    """Factor symmetric matrices into L D L^T: L below its diagonal, and reciprocals of D."""
+    lower, taken, pivots = np.zeros_like(gram), np.zeros_like(gram), np.zeros(gram.shape[1:])
+    for k in range(len(gram)):
+        share = gram[k:, k] - taken[k:, k]
+        pivots[k] = 1.0 / share[0]
+        own = lower[k + 1 :, k] = share[1:] * pivots[k]
+        taken[k + 1 :, k + 1 :] += share[1:, np.newaxis] * own
+    return lower, pivots
+
+
+def _solve(lower: Array, pivots: Array, right: Array) -> Array:
+    """Solve systems that `_factor` has factored."""
+    x, taken = np.zeros_like(right), np.zeros_like(right)
+    for k in range(len(x)):
+        x[k] = right[k] - taken[k]
+        taken[k + 1 :] += lower[k + 1 :, k] * x[k]
+    x, taken = x * pivots, np.zeros_like(right)
+    for k in reversed(range(len(x))):
+        x[k] -= taken[k]
+        taken[:k] += lower[k, :k] * x[k]
+    return x

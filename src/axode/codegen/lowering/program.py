@@ -183,6 +183,8 @@ class Program:
             it does. On a GPU any layout will do.
         constants: Numbers of given buffers by place, the same in every call. Kernels of a GPU hold
             them and leave them out of what they are given.
+        in_order: Whether sums and products are neither regrouped nor fused on a CPU, so that the
+            bits do not depend on the operations around them.
     """
 
     name: str
@@ -192,6 +194,7 @@ class Program:
     operations: tuple[Operation, ...]
     interleaved: frozenset[str] = frozenset()
     constants: dict[str, dict[int, float]] = field(default_factory=dict)
+    in_order: bool = False
 
     def varying(self, buffer: str) -> list[int]:
         """Places of a buffer that are not constant."""
@@ -283,6 +286,7 @@ class Program:
         text = repr((self.state, self.given, self.tables, _shape(self.operations)))
         text += repr(sorted(self.interleaved)) if self.interleaved else ""
         text += repr(self.constants) if self.constants else ""
+        text += "in order" * self.in_order
         return hashlib.sha256(text.encode()).hexdigest()
 
     def work_size(self, lanes: int) -> int:

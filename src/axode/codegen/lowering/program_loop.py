@@ -14,7 +14,7 @@ from axode.codegen.lowering.derivative_columns import (
 )
 from axode.codegen.lowering.elimination import stride
 from axode.codegen.lowering.instructions import attributes
-from axode.codegen.lowering.ir import DOUBLE, Format
+from axode.codegen.lowering.ir import DOUBLE, MODEL_FLAGS, Format
 from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.lowering.program import (
     ENTRY,
@@ -62,7 +62,8 @@ def program_module(program: Program, lanes: int) -> str:
             declarations |= part.w.declarations
             widest = max(widest, part.widest)
     loop = ProgramWriter(program, lanes, plans).text()
-    return "\n".join([*sorted(declarations), *functions, loop, attributes(widest)])
+    text = "\n".join([*sorted(declarations), *functions, loop, attributes(widest)])
+    return text.replace(MODEL_FLAGS, "") if program.in_order else text
 
 
 class ProgramWriter:

@@ -11,14 +11,14 @@ from axode.codegen.tape.tape import Tape
 SHARED_DIVISIONS = 3
 
 
-def share_reciprocals(tape: Tape) -> Tape:
+def share_reciprocals(tape: Tape, least: int = SHARED_DIVISIONS) -> Tape:
     """Divide once by each number that divides several; a division takes as long as ten products.
 
     A one is the first instruction then, and every reciprocal follows its number.
     """
     divides = tape.kinds == Kind.DIV
     found, counts = np.unique(tape.operands[divides, 1], return_counts=True)
-    shared = found[counts >= SHARED_DIVISIONS]
+    shared = found[counts >= least]
     if not shared.size:
         return tape
     place = 1 + np.arange(len(tape.kinds))

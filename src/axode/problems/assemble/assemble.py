@@ -121,7 +121,7 @@ def assemble_runs(
     count: int,
     conditions: Conditions,
     *,
-    alike: bool = False,
+    many: bool = False,
     target: str = "cpu",
 ) -> AssembledRuns:
     """Assemble many states and mark those that there are not.
@@ -131,8 +131,7 @@ def assemble_runs(
         near: As for `assemble`, with one value per state.
         count: How many states.
         conditions: Time, and parameters of all states or one row per state.
-        alike: Whether a state must have the same bits whatever others are assembled with it: few
-            are then closed by compiled code too.
+        many: Whether more are assembled elsewhere, so that compiling pays for few of them.
         target: Where many are closed, "cpu" or "cuda".
     """
     signals = model.signals
@@ -143,7 +142,7 @@ def assemble_runs(
     failed, error = FailedStarts(), None
     if q is None:
         asked = _named_coordinates(model, near)
-        how = {"alike": alike, "target": target}
+        how = {"many": many, "target": target}
         q, failed, error = _close_many(model, places, asked, count, conditions, how)
     if not len(failed):
         nu, excluded, other = find_speeds(model, q, speeds, conditions)

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.reciprocals import share_reciprocals
+from axode.codegen.tape.tape import Tape
 from axode.errors import LoopNotClosed
-from axode.model.conditions import Conditions, Options
+from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.numerics.newton import CLOSED, find_roots, quick_step
-from axode.numerics.rank import least_norm
+from axode.numerics.newton import CLOSED, add_in_order, find_roots, quick_step
 from axode.problems.assemble.closure_program import (
     ClosureTapes,
     closure_program,
+    evaluation_program,
     is_zero,
     read_elements,
 )
@@ -75,7 +77,7 @@ class ClosureSystem:
         wanted: Values of measures by name, (runs,) each.
         fixed: Coordinates that keep their values.
         conditions: Time and parameters, one for all runs or one per run.
-        alike: Whether a run must have the same bits whatever others it is closed with.
+        many: Whether more runs are closed elsewhere, so that compiling pays for few of them.
         place: Where many runs are closed.
     """
 
@@ -86,10 +88,10 @@ class ClosureSystem:
         held: Sequence[int],
         conditions: Conditions,
         *,
-        alike: bool = False,
+        many: bool = False,
         target: str = "cpu",
     ) -> None:
-        self.alike, self.place = alike, Place(target)
+        self.many, self.place = many, Place(target)
         self.model, self.wanted, self.conditions = model, dict(wanted), conditions
         facts = model.facts
         names = [name for name, _, _ in facts.measures]
@@ -110,34 +112,30 @@ class ClosureSystem:
         self.rows = in_units(model, self.units)
         self.columns = coordinate_units(model)
 
-    def _at(self, runs: Indices) -> Options:
-        """Time and parameters of some runs, as keywords of the model's functions."""
-        return self.conditions.at(runs).options
-
     def residual(self, q: Array, runs: Indices) -> Array:
         """Everything that must vanish, rows first: (runs, rows)."""
-        options = self._at(runs)
-        parts = [self.model.residual(q, **options)]
-        if self.measures:
-            nu = np.zeros((len(q), len(self.model.independent)))
-            targets = np.stack([values[runs] for values in self.wanted.values()], axis=-1)
-            parts.append(self.model.measures(q, nu, **options)[:, self.measures] - targets)
-        parts += [(q[:, four] ** 2).sum(axis=1, keepdims=True) - 1 for four in self.quaternions]
-        return np.concatenate(parts, axis=1)
+        return self._evaluated(q, runs, slopes=False)
 
     def jacobian(self, q: Array, runs: Indices) -> Array:
         """Derivative of the residuals by q: (runs, rows, coordinates)."""
-        options, size = self._at(runs), q.shape[1]
-        blocks = [self.model.residual_jacobian(q, **options)]
-        if self.measures:
-            nu = np.zeros((len(q), len(self.model.independent)))
-            full = self.model.measures_jacobian(q, nu, **options)
-            blocks.append(full[:, self.measures, :size])
-        for four in self.quaternions:
-            row = np.zeros((len(q), 1, size))
-            row[:, 0, four] = 2 * q[:, four]
-            blocks.append(row)
-        return np.concatenate(blocks, axis=1)
+        return self._evaluated(q, runs, slopes=True).reshape(len(q), len(self.rows), -1)
+
+    def _evaluated(self, q: Array, runs: Indices, *, slopes: bool) -> Array:
+        """Evaluate by the same code for one run as for several: others round differently."""
+        if not len(self.rows):
+            return np.zeros((len(q), 0))
+        rollout = compiled(
+            self.model,
+            ("closure", tuple(self.measures), slopes),
+            Place(),
+            lambda: evaluation_program(self._tapes(slopes=slopes), slopes=slopes),
+            alike=True,
+        )
+        given = self.given(runs) | {"q": np.ascontiguousarray(q)}
+        made = {name: np.zeros((len(q), size)) for name, size in rollout.program.state.items()}
+        read = {name: given[name] for name in rollout.program.given}
+        rollout(made | read, {}, budget=0, threads=1 if len(q) <= MAX_INTERPRETED else None)
+        return made["value"]
 
     def close(
         self, guess: Array, named: Sequence[int] = (), tries: int = 1, seed: int = 0
@@ -195,11 +193,10 @@ class ClosureSystem:
         coupled = self._coupled()
         if not coupled or fixed.all():
             return q
-        J = self.model.residual_jacobian(q, **self._at(runs))[:, coupled][..., ~fixed]
-        r = self.model.residual(q, **self._at(runs))[:, coupled]
-        q = q.copy()
-        q[:, ~fixed] -= least_norm(J, r, 1e-12)
-        return q
+        units, columns = self.rows[coupled], self.columns * ~fixed
+        J = self.jacobian(q, runs)[:, coupled] * (columns / units[:, np.newaxis])
+        r = self.residual(q, runs)[:, coupled] * (1 / units)
+        return np.asarray(q - columns * quick_step(J, r, np.zeros(len(q))))
 
     def follows(self, fixed: Mask) -> bool:
         """Return whether couplings move guesses before rows are solved, some coordinates held."""
@@ -248,7 +245,7 @@ class ClosureSystem:
             Configurations, what is left of these rows and of all others, of the rows' units, and
             how far coordinates moved, of theirs.
         """
-        if self.alike or len(q) > MAX_INTERPRETED:
+        if self.many or len(q) > MAX_INTERPRETED:
             return self._newton_compiled(q, runs, fixed, rows, follow)
         start = self._with_followers(q, runs, fixed) if follow else q
         found, error = find_roots(
@@ -298,13 +295,19 @@ class ClosureSystem:
             alike=True,
         )
 
-    def _tapes(self) -> ClosureTapes:
+    def _tapes(self, *, slopes: bool = True) -> ClosureTapes:
         model, facts = self.model, self.model.facts
+        measured = bool(self.measures)
+
+        def tape(name: str, wanted: bool) -> Tape | None:
+            # one reciprocal per divisor, however many quotients there are: the bits do not differ
+            return share_reciprocals(tape_of(model, name), least=1) if wanted else None
+
         return ClosureTapes(
-            tape_of(model, "residual"),
-            tape_of(model, "residual_jacobian"),
-            tape_of(model, "measures") if self.measures else None,
-            tape_of(model, "measures_jacobian") if self.measures else None,
+            tape("residual", True),
+            tape("residual_jacobian", slopes),
+            tape("measures", measured),
+            tape("measures_jacobian", measured and slopes),
             wanted=tuple(self.measures),
             quaternions=tuple(map(tuple, self.quaternions)),
             rows=tuple(self.rows.tolist()),
@@ -321,7 +324,8 @@ class ClosureSystem:
         q = q.copy()
         for four in self.quaternions:
             if not fixed[four].any():
-                q[:, four] /= np.linalg.norm(q[:, four], axis=1, keepdims=True).clip(1e-300)
+                length = np.sqrt(add_in_order(q[:, four] ** 2))
+                q[:, four] *= (1.0 / length.clip(1e-300))[:, np.newaxis]
         return q
 
     def warn_of_overruled(self, asked: Mapping[int, str], guess: Array, q: Array) -> None:

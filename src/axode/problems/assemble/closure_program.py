@@ -2,8 +2,8 @@ r"""Newton's method of `axode.numerics.newton` as compiled code, for very many r
 
 One program closes all runs of a batch, each with its own damping, on the CPU or on a GPU: the same
 steps, :math:`\Delta x = -C \tilde J^T (\tilde J \tilde J^T + \mu \sigma 1)^{-1} R^{-1} r`, and the
-same ends as `find_roots` with `quick_step`. Coordinates that stay are left out of the equations
-when the program is made.
+same ends as `find_roots` with `quick_step`, on the CPU to the bit. Coordinates that stay are left
+out of the equations when the program is made.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class ClosureTapes:
 
     Attributes:
         residual, jacobian: Rows of loops and contacts, and their derivatives by q.
-        measures, measures_jacobian: All measures, and their derivatives by q and nu; None if none
-            is wanted.
+        measures, measures_jacobian: All measures, and their derivatives by q and nu.
+            Tapes are None where nothing is wanted of them.
         wanted: Numbers of the measures that have values to meet.
         quaternions: Places of the four parts of each.
         rows: One unit of each row: those of the residual, of wanted measures, of quaternions.
@@ -54,8 +54,8 @@ class ClosureTapes:
         parameters: Number of free parameters.
     """
 
-    residual: Tape
-    jacobian: Tape
+    residual: Tape | None
+    jacobian: Tape | None
     measures: Tape | None
     measures_jacobian: Tape | None
     wanted: tuple[int, ...]
@@ -74,9 +74,13 @@ class ClosureTapes:
 
     def rows_at(self, q: Vector, **given: Vector) -> Vector:
         """Everything that must vanish, in the rows' units."""
-        return [r / unit for r, unit in zip(self._residual(q, given), self.rows, strict=True)]
+        return [
+            r * (1 / unit) for r, unit in zip(self.residual_at(q, **given), self.rows, strict=True)
+        ]
 
-    def _residual(self, q: Vector, given: Mapping[str, Vector]) -> Vector:
+    def residual_at(self, q: Vector, **given: Vector) -> Vector:
+        """Everything that must vanish."""
+        assert self.residual is not None
         made = call_tape(self.residual, {"q": q, **given})
         if self.measures is not None:
             measures = call_tape(self.measures, {"q": q, "nu": self._rest(q), **given})
@@ -87,6 +91,12 @@ class ClosureTapes:
         self, rows: Sequence[int], free: Sequence[int], q: Vector, **given: Vector
     ) -> list[Vector]:
         """Derivatives of some rows by some coordinates, in the units of both."""
+        table, units = self.jacobian_at(q, **given), (self.rows, self.columns)
+        return [[table[i][j] * (units[1][j] / units[0][i]) for j in free] for i in rows]
+
+    def jacobian_at(self, q: Vector, **given: Vector) -> list[Vector]:
+        """Derivatives of everything by all coordinates."""
+        assert self.jacobian is not None
         n, found = len(self.columns), call_tape(self.jacobian, {"q": q, **given})
         table = [found[k : k + n] for k in range(0, len(found), n)]
         if self.measures_jacobian is not None:
@@ -95,16 +105,16 @@ class ClosureTapes:
         zero = 0.0 * q[0]
         for four in self.quaternions:
             table.append([2.0 * q[k] if k in four else zero for k in range(n)])
-        return [[table[i][j] * (self.columns[j] / self.rows[i]) for j in free] for i in rows]
+        return table
 
     def normalized(self, q: Vector, free: Sequence[int]) -> Vector:
         """Coordinates with unit quaternions, of those that are free."""
         q = list(q)
         for four in self.quaternions:
             if set(four) <= set(free):
-                length = total([q[k] * q[k] for k in four]).sqrt().most(1e-300)
+                shorter = 1.0 / total([q[k] * q[k] for k in four]).sqrt().most(1e-300)
                 for k in four:
-                    q[k] = q[k] / length
+                    q[k] = q[k] * shorter
         return q
 
     def _rest(self, q: Vector) -> Vector:
@@ -175,7 +185,25 @@ def closure_program(
             formula_tape("close_end", sizes | {"begun": n}, end), (*sizes, "begun", "rest", "moved")
         ),
     ]
-    return Program("closure", state, given, {}, tuple(operations))
+    return Program("closure", state, given, {}, tuple(operations), in_order=True)
+
+
+def evaluation_program(tapes: ClosureTapes, *, slopes: bool) -> Program:
+    """Make the program that evaluates everything that must vanish, or its derivatives.
+
+    They have the same bits as in the steps of `closure_program`.
+    """
+    sizes = tapes.sizes
+    size = len(tapes.rows) * (len(tapes.columns) if slopes else 1)
+
+    def evaluated(q: Vector, **v: Vector) -> dict[str, Vector]:
+        if slopes:
+            return {"value": [x for row in tapes.jacobian_at(q, **v) for x in row]}
+        return {"value": tapes.residual_at(q, **v)}
+
+    tape = formula_tape("close_slopes" if slopes else "close_rows", sizes, evaluated)
+    operation = Evaluate(tape, (*sizes, "value"))
+    return Program(tape.name, {"value": size}, sizes, {}, (operation,), in_order=True)
 
 
 def _step(
@@ -226,7 +254,7 @@ def _goes_on(error: Formula, damping: Formula, count: Formula) -> Formula:
 
 
 def least_norm_step(J: list[Vector], r: Vector, damping: Formula) -> Vector:
-    """Solve J y = r by the shortest y, as `quick_step` does.
+    """Solve J y = r by the shortest y, as `quick_step` does, to the bit.
 
     Without damping, the least there must be for redundant rows is taken out again by a correction.
     """
@@ -279,7 +307,7 @@ def solve_symmetric(lower: list[Vector], pivots: Vector, right: Vector) -> Vecto
         x.append(b - total([lower[i][k] * x[k] for k in range(i)], b))
     x = [a * d for a, d in zip(x, pivots, strict=True)]
     for i in reversed(range(len(x))):
-        x[i] = x[i] - total([lower[k][i] * x[k] for k in range(i + 1, len(x))], x[i])
+        x[i] = x[i] - total([lower[k][i] * x[k] for k in reversed(range(i + 1, len(x)))], x[i])
     return x
 
 

@@ -7,7 +7,7 @@ first, then how a base rolls, pitches and turns, last how it moves ahead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from axode.errors import AxodeError, InvalidArgument, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.newton import add_in_order
 from axode.numerics.rank import smallest_singular_value
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.assemble.notices import notice
@@ -119,16 +120,24 @@ class _SpeedSystem:
         return IMPOSSIBLE * np.abs(self.b).max(axis=1, initial=1.0)
 
 
+def _evaluated(function: Callable[..., Array], conditions: Conditions, *arrays: Array) -> Array:
+    """Evaluate a function of a model by the same code for one state as for several."""
+    if len(arrays[0]) != 1:
+        return function(*arrays, **conditions.options)
+    twice = conditions.at(np.zeros(2, dtype=np.intp)) if conditions.shape else conditions
+    return function(*(array.repeat(2, axis=0) for array in arrays), **twice.options)[:1]
+
+
 def _speed_system(
     model: Model, q: Array, wanted: Mapping[str, Array], conditions: Conditions
 ) -> _SpeedSystem:
-    options = conditions.options
     rest = np.zeros((len(q), len(model.independent)))
-    theta, base = model.speed_map(q, **options), model.joint_speeds(q, rest, **options)
+    theta = _evaluated(model.speed_map, conditions, q)
+    base = _evaluated(model.joint_speeds, conditions, q, rest)
     measured = any(name not in model.speed_names for name in wanted)
     if measured:  # measures of velocity are linear in the speeds
-        slopes = model.measures_jacobian(q, rest, **options)[..., q.shape[1] :]
-        still = model.measures(q, rest, **options)
+        slopes = _evaluated(model.measures_jacobian, conditions, q, rest)[..., q.shape[1] :]
+        still = _evaluated(model.measures, conditions, q, rest)
     rows, right = [], []
     for name, values in wanted.items():
         if name in model.speed_names:
@@ -181,8 +190,8 @@ class _ShortestSpeeds:
         for _ in range(2):  # the second time for what rounding left
             for direction in self._directions:
                 new = new - direction * _dot(new, direction)[:, np.newaxis]
-        length = np.linalg.norm(new, axis=1)
-        is_new = length > DEPENDENT * np.linalg.norm(row, axis=1)
+        length = np.sqrt(_dot(new, new))
+        is_new = length > DEPENDENT * np.sqrt(_dot(row, row))
         direction = np.where(is_new[:, np.newaxis], new / length[:, np.newaxis], 0.0)
         need = value - _dot(row, self.nu)
         size = np.where(is_new, need / _dot(row, direction), 0.0)
@@ -196,7 +205,7 @@ class _ShortestSpeeds:
 
 
 def _dot(a: Array, b: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", a, b))
+    return add_in_order(a * b)
 
 
 def _solve_speeds(
@@ -212,7 +221,7 @@ def _solve_speeds(
         step, direction, left = found.step(A[:, k], b[:, k])
         found.take(step, direction, np.ones(len(A), dtype=bool))
         miss[:, k] = np.where(np.abs(left) <= allowed, 0.0, np.abs(left))
-    most = GROWTH * np.linalg.norm(found.nu, axis=1)
+    most = GROWTH * np.sqrt(_dot(found.nu, found.nu))
     idle = np.abs(theta).max(axis=2) < IDLE * np.abs(theta).max(axis=(1, 2))[:, np.newaxis]
     moving: dict[int, Mask] = {}
     resting: dict[int, Mask] = {}
@@ -221,7 +230,8 @@ def _solve_speeds(
             continue
         step, direction, left = found.step(theta[:, j], -system.base[:, j])
         possible = ~idle[:, j] & (np.abs(left) <= allowed)  # else the wanted speeds move it
-        small = np.linalg.norm(found.nu + step, axis=1) <= most
+        after = found.nu + step
+        small = np.sqrt(_dot(after, after)) <= most
         found.take(step, direction, possible & small)
         resting[j], moving[j] = possible & small, possible & ~small
     _warn_of_moving(model, names, system, found.nu, moving)
@@ -263,13 +273,13 @@ def _speeds_elsewhere(
     conditions = conditions.spread(q.shape[:-1])
     chosen = [model.speed_names.index(name) for name in model.independent]
     for other, (at,) in choose_models(model, q, conditions).others():
-        theta = other.speed_map(q[at], **conditions.at(at).options)[:, chosen]
+        theta = _evaluated(other.speed_map, conditions.at(at), q[at])[:, chosen]
         # elsewhere the user's speeds, not the rows, are what is singular
         at = at[smallest_singular_value(theta) >= 1 / SINGULAR_SPEED]
         if at.size:
             there, own = conditions.at(at), {name: v[at] for name, v in wanted.items()}
             theirs = consistent_speeds(other, q[at], own, there)
-            nu[at] = other.joint_speeds(q[at], theirs, **there.options)[:, chosen]
+            nu[at] = _evaluated(other.joint_speeds, there, q[at], theirs)[:, chosen]
             good[at] = True
     return nu, good
 

@@ -62,7 +62,7 @@ def find_starts(
     p: Array | None,
     others: tuple[int, ...],
     *,
-    alike: bool = False,
+    many: bool = False,
     target: str = "cpu",
 ) -> Starts:
     """Find the starts of all runs, and mark those that have none.
@@ -73,7 +73,7 @@ def find_starts(
         t0: Time at the start [s].
         p: Free parameters, (*batch, size).
         others: Shape of the batch that inputs make.
-        alike: Whether a run must have the same bits whatever others start with it.
+        many: Whether more runs start elsewhere, so that compiling pays for few of them.
         target: Where many runs are assembled, "cpu" or "cuda".
 
     Raises:
@@ -93,7 +93,7 @@ def find_starts(
         made = Starts(_closed(model, q, conditions), nu, p, batch)
     else:
         flat = {name: np.broadcast_to(a, batch).reshape(count) for name, a in start.named.items()}
-        found = assemble_runs(model, flat, count, conditions, alike=alike, target=target)
+        found = assemble_runs(model, flat, count, conditions, many=many, target=target)
         made = Starts(found.q, found.nu, p, batch, found.failed, found.first_error)
     check_dropped_rows(model, made.q, conditions)
     return made

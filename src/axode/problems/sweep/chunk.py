@@ -206,10 +206,10 @@ class PreparedJob:
         given = rows.given(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
         target, batch = job.settings.place.target, (last - first,)
-        t0, alike = job.settings.t0, rows.count > MAX_INTERPRETED  # whatever the chunk
+        t0, many = job.settings.t0, rows.count > MAX_INTERPRETED
         with collect_notices() as notices:
             begun = find_starts(
-                job.model, given.start, t0, given.p, batch, alike=alike, target=target
+                job.model, given.start, t0, given.p, batch, many=many, target=target
             )
         if last - first == rows.count:
             begun.require_some()

@@ -29,7 +29,9 @@ from axode.symbolic.constraints.rows import Row, column_of
 from axode.symbolic.tree.kinematics import Tree
 
 ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
-LOST = 1e-13  # of the largest singular value, or of one unit: what rounding leaves of rows that follow
+LOST = (
+    1e-13  # of the largest singular value, or of one unit: what rounding leaves of rows that follow
+)
 TINY = 1e-12  # [m]: what rounding leaves of levers that vanish
 NEGLIGIBLE_STEP = 3e-5  # [rad or of the length]: where rows are closed as nearly as they allow
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
