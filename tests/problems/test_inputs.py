@@ -205,6 +205,7 @@ WRONG = [
     ({"rail.farce": 1.0}, r"no input 'rail\.farce'.*\n.*Did you mean 'rail\.force'"),
     ({"rail.force": np.nan}, r"'rail\.force': every number must be finite"),
     (np.full(1, 1j), "input: expected numbers, got array.*complex"),
+    ({"rail.force": np.datetime64("2026-01-01")}, r"expected numbers, got .*they are times"),
     ([np.inf], r"'rail\.force': every number must be finite"),
     ([1.0, 2.0], r"expected 1 numbers \(rail\.force\), got shape \(2,\)"),
     (3.0, r"expected 1 numbers"),

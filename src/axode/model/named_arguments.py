@@ -206,11 +206,13 @@ def real_array(value: Any) -> Array:
     """Array of floats.
 
     Raises:
-        TypeError: for complex numbers too, of which NumPy drops the imaginary part.
+        TypeError: for complex numbers too, of which NumPy drops the imaginary part, and for dates,
+            which it counts in units of their own.
     """
-    if np.iscomplexobj(value):
-        raise TypeError("they are complex")
-    return np.asarray(value, dtype=float)
+    array = np.asarray(value)
+    if array.dtype.kind in "cmM":
+        raise TypeError("they are complex" if array.dtype.kind == "c" else "they are times")
+    return np.asarray(array, dtype=float)
 
 
 def as_numbers(name: str, value: Any) -> Array:
