@@ -32,6 +32,7 @@ STEPS_WHEN_CALLED = {
     ("axode.mechanism.mechanism", "symbolic"),  # Mechanism.derive
     ("axode.mechanism.mechanism", "printing"),  # what a notebook shows of it
     ("axode.symbolic.equations", "printing"),  # Equations.latex, text and sympy
+    ("axode.symbolic.equations", "problems"),  # Equations.derivation assembles its state
     ("axode.symbolic.equations", "model"),  # Equations.compile
     ("axode.model.exports.export", "problems"),  # Model.export writes whole runs too
     ("axode.model.named_arguments", "problems"),  # states given by measures are assembled

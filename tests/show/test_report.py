@@ -1,6 +1,7 @@
 """A report says what is so, stands alone, and tells what is missing."""
 
 import base64
+import io
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import axode as ax
 from axode import gallery
+from axode.printing.font import math_font
 from axode.printing.mathml import to_mathml
 from axode.show.report import report
 from axode.show.report.player_data import playback
@@ -203,6 +205,15 @@ def test_formulas_of_all_the_gallery_are_known_to_the_converter():
         assert "<mtable" in to_mathml(gallery.build(name).derive().latex())
     with pytest.raises(ValueError, match=r"does not know \\nonsense"):
         to_mathml(r"\nonsense{x}")
+
+
+def test_the_font_of_a_page_has_the_sign_of_roots():
+    # which is an element of MathML and no text; browsers draw nothing for a letter that is missing
+    fonts = pytest.importorskip("fontTools.ttLib")
+    rule = math_font(to_mathml(r"\sqrt{x}"))
+    data = base64.b64decode(rule.partition("base64,")[2].partition(")")[0])
+    letters = fonts.TTFont(io.BytesIO(data)).getBestCmap()
+    assert {ord("\N{SQUARE ROOT}"), 0x1D465} <= set(letters)
 
 
 def test_script_letters_are_letters():

@@ -62,12 +62,24 @@ def derive(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Inputs at that state; zero by default."),
     ] = None,
+    steps: Annotated[
+        bool,
+        typer.Option(
+            "--steps",
+            help="Derive the equations step by step, each with its matrix, its rank and its "
+            "numbers at a state; the formulation decides on the way.",
+        ),
+    ] = False,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the equations as LaTeX and nothing else.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File for the equations as a LaTeX document (.tex)."),
+        typer.Option(
+            metavar="FILE",
+            help="File for the equations as a LaTeX document (.tex); of --steps also a page "
+            "(.html) or a notebook (.ipynb).",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -77,14 +89,21 @@ def derive(
 
     axode derive four_bar --formulation lagrange --out four_bar.tex
 
+    axode derive rolling_disk --steps --out rolling_disk.html
+
     axode derive caster_robot --part T,Theta --state psi=1,theta1_dot=3
 
     axode derive wheeled_pendulum --independent theta1_dot,theta2_dot,theta3_dot --part I
     """
-    check_writable(out, (".tex",))
+    check_writable(out, (".tex", ".html", ".ipynb") if steps else (".tex",))
+    if steps and (part or as_json):
+        refuse("--steps prints all parts as text", *(["part"] if part else ["json"]))
     if latex and as_json:
         raise typer.BadParameter("choose one of --latex and --json", param_hint="--latex")
     equations = mechanism_from(source, option).derive(formulation, words(independent) or None)
+    if steps:
+        _show_steps(equations, source, option, state, input, out, latex=latex)
+        return
     parts = words(part) or None
     if state is not None or input is not None:
         if latex or out is not None:
@@ -99,6 +118,29 @@ def derive(
         print_json(_facts(equations) | {"latex": equations.latex(parts)})
     else:
         _show(equations, parts, out)
+
+
+def _show_steps(
+    equations: Equations,
+    source: str,
+    option: list[str] | None,
+    state: list[str] | None,
+    inputs: list[str] | None,
+    out: Path | None,
+    *,
+    latex: bool,
+) -> None:
+    """Print a worked derivation, or write it to a file."""
+    from axode import gallery
+
+    given = numbers("--input", inputs) if inputs is not None else None
+    made = equations.derivation(numbers("--state", state) or None, given)
+    if out is not None:
+        ready = source in gallery.NAMES and not option
+        made.save(out, f'ax.gallery.build("{source}")' if ready else None)
+        print(f"{made!r}\nwrote {out}")
+    else:
+        print(made.latex() if latex else made)
 
 
 def _show_values(

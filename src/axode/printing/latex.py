@@ -93,7 +93,9 @@ def _exact_lines(part: str, found: ExactPart, names: Typeset) -> list[str]:
     return _fraction_lines(symbol, found, names, symmetric=symmetric)
 
 
-def _fraction_lines(symbol: str, found: ExactPart, names: Typeset, *, symmetric: bool) -> list[str]:
+def _fraction_lines(
+    symbol: str, found: ExactPart, names: Typeset, *, symmetric: bool, width: int = MATRIX_WIDTH
+) -> list[str]:
     bare = symbol.strip("()")
     writer = LatexWriter(found.exact, found.layout, names.vectors, names.vertical)
     results = found.exact.results
@@ -105,7 +107,7 @@ def _fraction_lines(symbol: str, found: ExactPart, names: Typeset, *, symmetric:
     written = [writer.write(entry) for entry in entries]
     rows, columns = found.shape
     widest = [max(map(len, written[j::columns])) for j in range(columns)]
-    if sum(widest) <= MATRIX_WIDTH and rows <= MATRIX_ROWS:
+    if sum(widest) <= width and rows <= MATRIX_ROWS:
         factor = "" if shared == ONE else writer.product(shared) + THIN
         return [f"{bare} &= {factor}{_matrix(written, columns)}"]
     plain = [writer.write(found.layout.ratio(value)) for value in results]
@@ -151,27 +153,48 @@ class WrittenMatrix:
     """One matrix in LaTeX.
 
     Attributes:
-        lines: Lines of an `aligned` environment, what they are named for included.
+        lines: Lines of an `aligned` environment.
+        definitions: Lines that define what was given a name there.
         exact: What they were written from, if exact fractions are the shorter form.
     """
 
     lines: tuple[str, ...]
+    definitions: tuple[str, ...]
     exact: ExactPart | None
+
+    def __len__(self) -> int:
+        """Characters of LaTeX."""
+        return sum(map(len, self.lines)) + sum(map(len, self.definitions))
 
 
 def write_matrix(
-    symbol: str, tape: Tape, verticals: Verticals, names: Typeset, *, symmetric: bool = False
+    symbol: str,
+    tape: Tape,
+    verticals: Verticals,
+    names: Typeset,
+    *,
+    symmetric: bool = False,
+    width: int = MATRIX_WIDTH,
 ) -> WrittenMatrix:
-    """Write the first output of a tape by exact fractions or as it is computed: the shorter."""
+    """Write the first output of a tape by exact fractions or as it is computed: the shorter.
+
+    Args:
+        symbol: What it is called.
+        tape: What it is.
+        verticals: Unit quaternions, as `unit_quaternions` finds them.
+        names: How the inputs of the tape are written.
+        symmetric: Whether it is symmetric.
+        width: Characters of LaTeX in a row, up to which it is written as a matrix.
+    """
     writer = _Writer(tape, names)
-    computed = [*writer.part(0, symbol, symmetric=symmetric), *writer.definitions()]
+    lines = writer.part(0, symbol, symmetric=symmetric, width=width)
+    computed = WrittenMatrix(tuple(lines), tuple(writer.definitions()), None)
     found = exact_fractions(tape, verticals)
-    if found is not None:
-        lines = _fraction_lines(symbol, found, names, symmetric=symmetric)
-        lines += _vertical_lines(found, names)
-        if sum(map(len, lines)) <= sum(map(len, computed)):
-            return WrittenMatrix(tuple(lines), found)
-    return WrittenMatrix(tuple(computed), None)
+    if found is None:
+        return computed
+    lines = _fraction_lines(symbol, found, names, symmetric=symmetric, width=width)
+    exact = WrittenMatrix(tuple(lines), tuple(_vertical_lines(found, names)), found)
+    return exact if len(exact) <= len(computed) else computed
 
 
 def _heading(equations: Equations, names: Typeset) -> list[str]:
@@ -231,7 +254,9 @@ class _Writer:
 
     # the lines
 
-    def part(self, output: int, symbol: str, *, symmetric: bool) -> list[str]:
+    def part(
+        self, output: int, symbol: str, *, symmetric: bool, width: int = MATRIX_WIDTH
+    ) -> list[str]:
         """One output of the tape, as a matrix if that is short, else entry by entry."""
         bare = symbol.strip("()")
         first = sum(port.size for port in self.tape.outputs[:output])
@@ -247,7 +272,7 @@ class _Writer:
             return [f"{bare} &= {written[0, 0]}"]
         texts = [written[place] for place in places]
         widest = [max(map(len, texts[j::columns])) for j in range(columns)]
-        if sum(widest) <= MATRIX_WIDTH and rows <= MATRIX_ROWS:
+        if sum(widest) <= width and rows <= MATRIX_ROWS:
             return [f"{bare} &= {_matrix(texts, columns)}"]
         return _entry_lines(symbol, places, texts, columns, symmetric=symmetric)
 

@@ -37,6 +37,7 @@ from axode.symbolic.tree.frames import ROOT, Pose, symbolic_vector
 
 if TYPE_CHECKING:
     from axode.model.model import Model
+    from axode.printing.derivation.derivation import Derivation
     from axode.symbolic.analysis.mobility import Mobility
     from axode.symbolic.analysis.twist_redundancy import TwistRedundancy
     from axode.symbolic.constraints.twist_constraints import TwistConstraints
@@ -457,6 +458,38 @@ class Equations:
         from axode.printing.latex import latex
 
         return latex(self, parts)
+
+    @stoppable
+    def derivation(
+        self, state: Any = None, inputs: Mapping[str, float] | None = None
+    ) -> Derivation:
+        """Return the derivation of the equations, step by step: a notebook shows it.
+
+        Each step has its matrix in symbols and as numbers, its size and rank, what it is for, and
+        where the theory is. The formulation decides on the way: the natural orthogonal complement
+        ("recursive", "complement"), Lagrange's equations of the first kind ("lagrange",
+        "multipliers") or virtual work ("virtual_work"); at the end all three are compared.
+
+        Args:
+            state: State of the numbers, as `assemble` takes it: {"psi": 1.0}; home unless given,
+                with speeds that are not zero.
+            inputs: Inputs there by name, zero for those left out; unless given, some numbers.
+
+        Raises:
+            NotApplicable: for other formulations.
+        """
+        check_arguments(Equations.derivation, locals())
+        from axode.printing.derivation.derivation import derivation
+        from axode.problems.assemble.assemble import assemble
+
+        for name in inputs or ():
+            if name not in self.inputs:
+                raise UnknownName("the model", "input", name, self.inputs)
+        u = None if inputs is None else np.array([inputs.get(n, 0.0) for n in self.inputs])
+        if state is None:
+            return derivation(self, self.system.home, None, u)
+        found = assemble(self.compile("interpreter"), state)
+        return derivation(self, found.q, found.nu, u)
 
     @stoppable
     def to_sympy(self) -> Any:

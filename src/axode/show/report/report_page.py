@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.errors import AxodeError
+from axode.printing.font import math_font
 from axode.printing.html import table as html_table
 from axode.printing.mathml import to_mathml
 from axode.show.report.cell_player import page_style, player_section
-from axode.show.report.font import math_font
 from axode.show.style import figure_style
 
 if TYPE_CHECKING:

@@ -65,13 +65,13 @@ class VirtualWorkFormulation(AbstractFormulation):
     def inertia(self) -> SX:
         """Coefficients of nu_dot in the powers of inertia forces."""
         nu_dot = self.system.nu_dot
-        powers = self._inertia_powers(self.accelerations(nu_dot), self.Theta)
+        powers = self.inertia_powers(self.accelerations(nu_dot), self.Theta)
         return symmetric(ca.densify(-ca.jacobian(powers, nu_dot)))
 
     def bias(self) -> SX:
         """Their value at zero nu_dot, the other way round."""
         rest = self.accelerations(SX.zeros(len(self.system.independent)))
-        return -self._inertia_powers(rest, self.Theta)
+        return -self.inertia_powers(rest, self.Theta)
 
     def gravity(self) -> SX:
         """Virtual powers of the weights."""
@@ -80,7 +80,7 @@ class VirtualWorkFormulation(AbstractFormulation):
     def tree_forces(self, v_dot: SX) -> SX:
         """Return the same powers for virtual motions of single joints, constraints let go."""
         each, forces = SX.eye(self.system.tree.v.shape[0]), self.system.forces
-        powers = self._inertia_powers(v_dot, each) + self._weight_powers(each)
+        powers = self.inertia_powers(v_dot, each) + self._weight_powers(each)
         return -powers - forces.dissipative - forces.elastic
 
     @cached_property
@@ -96,11 +96,11 @@ class VirtualWorkFormulation(AbstractFormulation):
                 found.append((body, link, RigidInertia.at_centre(mass, centre, tensor)))
         return found
 
-    def _inertia_powers(self, v_dot: SX, motions: SX) -> SX:
+    def inertia_powers(self, v_dot: SX, motions: SX) -> SX:
         """Power of all inertia forces, rotors included, for virtual speeds in columns.  (F12)"""
-        moving = self._accelerated(v_dot)
+        moving = self.accelerated(v_dot)
         powers = -ca.densify(motions.T @ (self.system.forces.armature * v_dot))
-        for (body, link, own), virtual in self._virtual_bodies(motions):
+        for (body, link, own), virtual in self.virtual_bodies(motions):
             pose = self.system.tree.body_pose[body.name]
             F, M = inertia_force(own, moving[link].inside(pose.R, pose.p))
             powers += ca.densify(virtual.v.T @ F + virtual.w.T @ M)
@@ -109,12 +109,12 @@ class VirtualWorkFormulation(AbstractFormulation):
     def _weight_powers(self, motions: SX) -> SX:
         tree = self.system.tree
         powers = SX.zeros(motions.shape[1])
-        for (body, _, own), virtual in self._virtual_bodies(motions):
+        for (body, _, own), virtual in self.virtual_bodies(motions):
             down = tree.body_world_pose(body.name).R.T @ tree.gravity
             powers += virtual.v.T @ (own.mass * down) + virtual.w.T @ cross(own.moment, down)
         return ca.densify(powers)
 
-    def _accelerated(self, v_dot: SX) -> list[Moving]:
+    def accelerated(self, v_dot: SX) -> list[Moving]:
         r"""Every link in motion, outward, by the square matrices U alone.
 
         .. math:: U = R^T U_p R + \hat\omega_r \hat\omega_r + \hat\varepsilon_r
@@ -134,7 +134,7 @@ class VirtualWorkFormulation(AbstractFormulation):
             found.append(Moving(carried.w + turn, U, a))
         return found
 
-    def _virtual_bodies(
+    def virtual_bodies(
         self, motions: SX
     ) -> Iterator[tuple[tuple[Body, int, RigidInertia], Virtual]]:
         """Every body with its virtual velocities."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 # A single letter is set in mathematical italics, which have places of their own.
 ITALICS = "".join(map(chr, (*range(0x1D434, 0x1D468), *range(0x1D6FC, 0x1D71B), 0x210E)))
+RADICAL = "\N{SQUARE ROOT}"  # browsers draw it for <msqrt>, where it is no text
 RULE = '@font-face {{ font-family: "Formulas"; src: url(data:font/woff;base64,{data}); }}'
 
 
@@ -25,7 +26,7 @@ def math_font(mathml: str) -> str:
     options = subset.Options(drop_tables=["GSUB", "GPOS", "GDEF", "DSIG"], hinting=False)
     font = ttLib.TTFont(file, recalcTimestamp=False)  # the same page every time
     wanted = subset.Subsetter(options)
-    wanted.populate(text=html.unescape(re.sub("<[^>]*>", "", mathml)) + ITALICS)
+    wanted.populate(text=html.unescape(re.sub("<[^>]*>", "", mathml)) + ITALICS + RADICAL)
     wanted.subset(font)
     font.flavor = "woff"
     stream = io.BytesIO()
