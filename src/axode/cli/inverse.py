@@ -25,7 +25,7 @@ from axode.cli.shared import (
 if TYPE_CHECKING:
     from axode.model.model import Model
 
-KINDS = ("input", "force")  # of the columns that answer the question
+KINDS = ("input", "force", "power")  # of the columns that answer the question
 
 
 def inverse(

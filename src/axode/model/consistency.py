@@ -38,6 +38,7 @@ SHAPES: dict[str, tuple[Dimension, ...]] = {
     "projection": ("q",),
     "multipliers": ("rows",),
     "contact_forces": ("contacts", 3),
+    "motor_powers": ("weights",),
     "energy": (2,),
     "residual": ("residual_rows",),
     "residual_jacobian": ("residual_rows", "q"),
@@ -165,6 +166,8 @@ def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
         yield f"independent speeds or tangents that are no speeds: {', '.join(sorted(unknown))}"
     if not 0 <= facts.motors <= sizes["u"]:
         yield f"{facts.motors} motors among {sizes['u']} inputs"
+    if len(facts.motor_names) not in (0, facts.motors):
+        yield f"{len(facts.motor_names)} names of {facts.motors} motors"
     if any(len(four) != 4 for four in facts.quaternions):
         yield "quaternions of other than four numbers"
     places = [k for four in facts.quaternions for k in four]

@@ -59,6 +59,7 @@ class Facts:
     tangents: tuple[str, ...] = ()  # speeds along which the configuration is displaced
     driven: bool = False  # whether time prescribes anything
     parameter_checks: tuple[str, ...] = ()  # what `parameter_faults` checks
+    motor_names: tuple[str, ...] = ()  # not of models in files of versions that had no powers
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
@@ -74,6 +75,7 @@ class Facts:
             independent=equations.independent,
             inputs=equations.inputs,
             motors=system.forces.motors,
+            motor_names=tuple(drive.name for drive in system.mechanism.drives),
             rows=equations.rows,
             residual_rows=tuple(equations.residuals),
             residual_units=tuple(row.unit for row in system.rows if row.residual is not None),

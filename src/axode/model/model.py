@@ -258,6 +258,16 @@ class Model(DerivativeProducts, ModelDisplay):
         """
         return self._evaluate("multipliers", {"q": q, "nu": nu, "u": u}, options)
 
+    def motor_powers(
+        self,
+        q: Values,
+        nu: Values | None = None,
+        u: Values | None = None,
+        **options: Unpack[Options],
+    ) -> Array:
+        """Power of every motor [W], its torque or force times the rate of what it drives."""
+        return self._evaluate("motor_powers", {"q": q, "nu": nu, "u": u}, options)
+
     def contact_forces(
         self,
         q: Values,

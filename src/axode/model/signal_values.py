@@ -124,6 +124,7 @@ def _size(model: Model, function: str) -> int:
         "measures": len(model.measure_names),
         "contact_forces": 3 * len(model.contacts),
         "multipliers": len(model.rows),
+        "motor_powers": model.facts.motors,
     }
     return sizes.get(function, 1)
 

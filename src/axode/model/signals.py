@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from axode.model.metadata import Facts
 
 # Kinds of signals, in the order of a trajectory's columns. Independent speeds are speeds as well.
-KINDS = ("coordinate", "speed", "independent", "input", "energy", "residual", "measure", "force")
+KINDS = (
+    *("coordinate", "speed", "independent", "input", "energy", "residual", "measure", "force"),
+    "power",
+)
 STATE_KINDS = ("coordinate", "speed", "independent", "measure")  # do not depend on inputs
 SPEED_KINDS = ("speed", "independent")
 CONTACT_FORCES = ("longitudinal", "lateral", "normal")
@@ -38,7 +41,7 @@ class Signal:
         kind: One of `KINDS`.
         function: Where the number comes from: "q", "nu", "u", "w" (supplied and dissipated energy),
             a function of the model ("joint_speeds", "measures", "energy", "contact_forces",
-            "multipliers"), "largest_residual" or "energy_balance".
+            "multipliers", "motor_powers"), "largest_residual" or "energy_balance".
         index: Its place there, counted through all axes.
     """
 
@@ -152,10 +155,13 @@ class Signals:
         if found is None:
             wanted = kinds or KINDS
             state = [s.name for s in self if s.kind in wanted and s.kind in STATE_KINDS]
-            rest = [s.name for s in self if s.kind in wanted and s.kind not in STATE_KINDS]
+            others = [s for s in self if s.kind in wanted and s.kind not in STATE_KINDS]
+            rest = [s.name for s in others if s.kind != "power"]  # `left` is `left.torque`
+            powers = [s.name for s in others if s.kind == "power"]
             word = kinds[0] if len(kinds) == 1 else "signal"
             aliases = {} if "coordinate" in wanted else self._aliases
-            found = Names(self._owner, _WORDS.get(kinds, word), state, rest, aliases=aliases)
+            groups = (state, rest, powers)
+            found = Names(self._owner, _WORDS.get(kinds, word), *groups, aliases=aliases)
             self._names[kinds] = found
         return found
 
@@ -169,8 +175,8 @@ class Signals:
     @cached_property
     def step_names(self) -> Names:
         """Names of the signals that depend on the state and the inputs alone."""
-        inputs = [s.name for s in self if s.kind == "input"]
-        return Names(self._owner, "signal", *self.state_names.groups, inputs)
+        inputs, powers = ([s.name for s in self.of_kind(kind)] for kind in ("input", "power"))
+        return Names(self._owner, "signal", *self.state_names.groups, inputs, powers)
 
     def depends_on_speeds(self, name: str) -> bool:
         """Check whether a coordinate, speed or measure depends on the speeds."""
@@ -203,6 +209,8 @@ def _signals(facts: Facts) -> Iterator[Signal]:
     for k in force_rows(facts):
         unit = "N m" if facts.row_units[k] == "rad" else "N"
         yield Signal(f"{facts.rows[k]}.force", unit, "force", "multipliers", k)
+    powers = [f"{name}.power" for name in facts.motor_names]
+    yield from _vector(powers, "W" * len(powers), "power", "motor_powers")
 
 
 def _vector(

@@ -10,7 +10,7 @@ from axode.model.model import Model
 from axode.model.signals import CONTACT_FORCES, STATE_KINDS, Signal
 from axode.names import Names
 
-OUTPUT_FUNCTIONS = ("u", "energy", "contact_forces", "multipliers")
+OUTPUT_FUNCTIONS = ("u", "energy", "contact_forces", "multipliers", "motor_powers")
 
 
 class Observables:
@@ -72,6 +72,7 @@ class Observables:
             "joint_speeds": lambda: e.v,
             "u": lambda: e.u,
             "energy": lambda: e.energy,
+            "motor_powers": lambda: e.motor_powers,
             "multipliers": lambda: self.forces,
         }
         return vectors[signal.function]()[signal.index]

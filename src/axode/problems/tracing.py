@@ -360,7 +360,8 @@ def _formula_tape(
     if model.parameters and not model.facts.fixed:
         sizes["p"] = len(model.parameters)
     used = {parameter.name for x in made for parameter in parameters_in(x)}
-    if inputs and any(state[name].name in used for name in model.inputs):
+    pushed = [signal.name for signal in model.signals.of_kind("input", "power")]
+    if inputs and any(state[name].name in used for name in pushed):
         sizes["u"] = len(model.inputs)
     if gains:
         sizes["gains"] = len(gains)

@@ -23,7 +23,7 @@ REACH = 64
 METHODS = ("interpolate", "cubic", "linear")
 CLAIMED = "steps"  # entry of `info` of what claims to be as exact as the steps of a simulation
 INTERPOLATED = "interpolated"  # entry of `info` where values between samples are no states
-MAY_JUMP = ("input", "residual", "force")  # kinds that are interpolated by straight lines
+MAY_JUMP = ("input", "residual", "force", "power")  # kinds that are interpolated by straight lines
 
 
 def resample(run: Trajectory, times: npt.ArrayLike, method: str | None) -> Trajectory:

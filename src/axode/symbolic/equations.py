@@ -355,6 +355,13 @@ class Equations:
         return self._reduced(energies(self.system))
 
     @derived_property
+    def motor_powers(self) -> SX:
+        """Power of every motor [W]: its torque or force times the rate of what it drives."""
+        motors = list(range(self.system.forces.motors))
+        rates = ca.densify(ca.sparsify(self.system.forces.B[:, motors]).T @ self.v)
+        return self.u[motors] * rates if motors else SX.zeros(0)
+
+    @derived_property
     def measures(self) -> dict[str, SymbolicMeasure]:
         """Named quantities of the state: the user's, and the usual ones of bases and wheels."""
         from axode.symbolic.tree.measure_symbols import measures_of

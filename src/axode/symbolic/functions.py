@@ -96,6 +96,9 @@ RECIPES: dict[str, FunctionRecipe] = {
         lambda e: contact_forces(e),
         lambda e: (len(e.system.mechanism.contacts), 3),
     ),
+    "motor_powers": FunctionRecipe(
+        ("q", "nu", "u"), lambda e: e.motor_powers, lambda e: (e.system.forces.motors,)
+    ),
     "energy": FunctionRecipe(("q", "nu"), lambda e: e.energy, lambda e: (2,)),
     "residual": FunctionRecipe(
         ("q",),

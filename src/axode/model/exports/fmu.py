@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 VERSIONS = ("2.0", "3.0")
 DEFAULT_STEP = 1e-3  # [s] of co-simulation inside the FMU
-COMPUTED = ("q", "nu", "joint_speeds", "measures", "energy", "contact_forces", "multipliers")
+COMPUTED = (
+    *("q", "nu", "joint_speeds", "measures", "energy"),
+    *("contact_forces", "multipliers", "motor_powers"),
+)
 # outputs that every FMU has besides those that were chosen: name, unit, description
 AUDIT = (
     ("smallest_pivot", "", "Smallest pivot of the solves; singular at zero"),
@@ -141,7 +144,7 @@ def _outputs(model: Model, names: Sequence[str] | None) -> tuple[Signal, ...]:
     unknown = {f"{model.contacts[w]}.{part}" for w, part in _unknown_forces(model)}
     offered = [s for s in model.signals if s.function in COMPUTED and s.name not in unknown]
     if names is None:
-        return tuple(s for s in offered if s.kind != "force")
+        return tuple(s for s in offered if s.kind not in ("force", "power"))
     found = {model.signals.resolve(name).name for name in names}
     other = sorted(found - {s.name for s in offered})
     if other:

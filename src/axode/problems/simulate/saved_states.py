@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.intp]
 Places = tuple[Numbers, Numbers]  # run and row of some states
 STATE = ("q", "nu", "w")
 MOST_KEPT = 16  # sets of other times at which states are kept
-NEED_INPUTS = ("contact_forces", "multipliers")
+NEED_INPUTS = ("contact_forces", "multipliers", "motor_powers")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 MOST_SAMPLES = 10**8
-OTHER_KINDS = ("input", "energy", "residual", "measure")  # columns that are no motion and no force
+# columns that are no motion and no force
+OTHER_KINDS = ("input", "energy", "residual", "measure", "power")
 
 
 class LoggedRun:

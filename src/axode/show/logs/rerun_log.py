@@ -30,6 +30,7 @@ PANELS = {  # titles of plots, and kinds of columns in each
     "measures": ("measure",),
     "residual": ("residual",),
     "forces": ("force",),
+    "powers": ("power",),
 }
 
 

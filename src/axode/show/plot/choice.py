@@ -34,6 +34,7 @@ KIND_OF_WORD = {
     "residual": "residual",
     "measures": "measure",
     "forces": "force",
+    "powers": "power",
 }
 WORDS = ("path", *KIND_OF_WORD)
 QUANTITIES = {

@@ -217,7 +217,9 @@ class StateSymbols:
         for names, values in [(e.inputs, e.u), *known] if inputs else known:
             self._symbols |= dict(zip(names, ca.vertsplit(values), strict=True)) if names else {}
         state = dict.fromkeys((*e.coordinates, *e.speeds, *self._measures))
-        groups = (state, (*e.parameters, *ENERGIES), e.inputs if inputs else ())
+        drives = e.system.mechanism.drives if inputs else ()
+        self._powers = {f"{drive.name}.power": k for k, drive in enumerate(drives)}
+        groups = (state, (*e.parameters, *ENERGIES), e.inputs if inputs else (), self._powers)
         self._names = Names(f"mechanism '{e.name}'", "signal", *groups)
 
     @property
@@ -245,6 +247,8 @@ class StateSymbols:
             return SX(self._symbols[full])
         if full in self._measures:
             return SX(self._measures[full].expression)
+        if full in self._powers:
+            return SX(self._equations.motor_powers[self._powers[full]])
         return self._equations.energy[ENERGIES.index(full)]
 
     def evaluate(self, formula: Scalar, signals: Mapping[str, str]) -> SX:
