@@ -141,6 +141,31 @@ def test_runs_of_a_batch_pass_by_themselves():
     assert {p["run"] for p in run.info["passed"]} == {0, 1, 2}
 
 
+@pytest.mark.parametrize("options", [{}, {"method": "rk4", "step": 1e-3}], ids=["adaptive", "rk4"])
+def test_runs_pass_alike_in_any_company(options):
+    """The same bits in reverse, among others, and by a model that nothing has used before."""
+    rates = np.random.default_rng(0).uniform(-3.0, 3.0, 6)
+    watch = ax.Event("flat", lambda s: np.sin(s["a1"]))
+
+    def passed(model: ax.Model, rows: list[int]) -> tuple[np.ndarray, list[list]]:
+        start = {"a0.rate": rates[rows]}
+        run = ax.simulate(model, 1.5, start=start, singular="pass", events=[watch], **options)
+        assert set(run.statuses) == {"finished"}
+        told = [[] for _ in rows]
+        for p in run.info["passed"]:
+            told[p["run"]].append((p["time"], p["until"], p["correction"]))
+        for event in run.events:
+            told[event.index_of_run].append(event.time)
+        assert all(told)
+        return np.stack([run[c] for c in (*model.coordinates, *model.speed_names)], axis=1), told
+
+    every, told = passed(model_of(1), [*range(6)])
+    for model, rows in ((model_of(1), [5, 4, 3, 2, 1, 0]), (windows(1).derive().compile(), [4, 2])):
+        found, said = passed(model, rows)
+        np.testing.assert_array_equal(found, every[rows])
+        assert said == [told[k] for k in rows]
+
+
 def test_fixed_steps_pass_too():
     run = ax.simulate(model_of(2), 3.0, start=START, singular="pass", method="rk4", step=1e-3)
     assert run.status == "finished" and len(run.info["passed"]) == 3
