@@ -68,8 +68,13 @@ def test_what_positions_tie_is_no_integral():
 
 
 def test_integrals_of_other_forms_are_counted_only():
-    """A linkage and a wheel have none; on the slope the body pitches, too."""
-    for name, count in (("four_bar", 0), ("unicycle", 0), ("pendulum_on_slope", 1)):
+    """A tree, a linkage and a wheel have none; on the slope the body pitches, too."""
+    for name, count in (
+        ("five_axis_arm", 0),
+        ("four_bar", 0),
+        ("unicycle", 0),
+        ("pendulum_on_slope", 1),
+    ):
         equations = ax.gallery.build(name).derive()
         assert equations.mobility.integrable == count
         assert equations.mobility.integrals == () and equations.integrals.numel() == 0

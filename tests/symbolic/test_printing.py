@@ -549,3 +549,44 @@ def test_a_parameter_with_the_name_of_a_joint_is_another_symbol():
     pytest.importorskip("sympy")
     assert len(sympy_model(equations).gamma.free_symbols) == 2
     assert readable(equations, ["gamma"]) == ["gamma[n.rate] = -(n' n + 9.81)"]
+
+
+def test_users_have_their_own_notation(tmp_path):
+    """In exact and computed forms, squared where it has an exponent, and through files."""
+    bot = ax.Mechanism("own")
+    length = ax.Parameter("l", 0.5, latex=r"\ell^{*}")
+    bob = bot.add_body(
+        "bob",
+        mass=ax.Parameter("mb", 2.0, latex=r"\hat m_b"),
+        com=(0, 0, -length),
+        inertia=ax.Inertia.point(),
+    )
+    bot.add_joint("theta", ax.Revolute("y"), parent=bot.ground, child=bob)
+    bot.save(tmp_path / "own.toml")
+    assert 'latex = "\\\\hat m_b"' in (tmp_path / "own.toml").read_text()
+    again = ax.load(tmp_path / "own.toml")
+    assert again == bot
+    lines = dict(entries(latex(again.derive(), ["I", "gamma"])))
+    assert lines[r"\mathbf{I}"] == r"\hat m_b \, {\ell^{*}}^{2}"
+    assert lines[r"\boldsymbol{\gamma}"] == r"-9.81 \, \hat m_b \, \ell^{*} \, \sin \theta"
+
+
+def test_notation_that_breaks_equations_is_refused(tmp_path):
+    for wrong in ("a & b", r"\\", "{x", "x}{", "$x$", " x", 3):
+        with pytest.raises(ax.InvalidArgument, match="Parameter 'k': LaTeX must be a symbol"):
+            ax.Parameter("k", 1.0, latex=wrong)
+    bot = pendulum()
+    bot.add_damper("air", "theta", coefficient=ax.Parameter("d", 0.1, latex="b"))
+    bot.add_spring("leaf", "theta", stiffness=ax.Parameter("k", 0.1, latex="b"))
+    with pytest.raises(ax.InvalidArgument, match="'d' and 'k' have the same LaTeX 'b'"):
+        latex(bot.derive())
+    path = tmp_path / "wrong.toml"
+    for text, message in (
+        ("k = { default = 1, latex = '$' }", "latex must be a symbol"),
+        ("k = { latex = 'k' }", "the default is missing"),
+        ("k = { default = 1, tex = 'k' }", "unknown key 'tex'"),
+        ("k = { default = 1, latex = 2 }", "expected text"),
+    ):
+        path.write_text(f"[parameters]\n{text}\n")
+        with pytest.raises(ax.MechanismError, match=message):
+            ax.load(path)

@@ -117,7 +117,8 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Parameter]:
     found: dict[str, Parameter] = {}
     for formula in formulas_in(mechanism):
         for parameter in parameters_in(formula):
-            found.setdefault(parameter.name, parameter)
+            if not found.setdefault(parameter.name, parameter).latex:
+                found[parameter.name] = parameter
     return found
 
 

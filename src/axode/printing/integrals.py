@@ -78,8 +78,10 @@ def _angles_and_rates(e: Equations) -> tuple[SX, SX]:
             angles.append(ca.atan2(e.q[turning[0]], e.q[w]))
             speed = connection.speeds[axes.index(turning[0])]
             rates.append(e.v[e.speeds.index(speed)] / 2)
-    at_home = ca.substitute(ca.vertcat(*rates), e.q[still], ca.DM(system.home[still]))
-    return ca.vertcat(*angles), ca.densify(at_home)
+    column = ca.vertcat(*rates)
+    if still:
+        column = ca.substitute(column, e.q[still], ca.DM(system.home[still]))
+    return ca.vertcat(*angles), ca.densify(column)
 
 
 def _still(e: Equations) -> list[int]:

@@ -20,7 +20,13 @@ from axode.printing.latex_names import Typeset, typeset_names
 from axode.printing.layout import Product
 from axode.printing.parts import PRINTED, default_parts, is_first_kind, part_of
 from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, multiply
-from axode.printing.writers import LATEX_FUNCTIONS, LATEX_OPERATORS, LatexWriter, latex_number_near
+from axode.printing.writers import (
+    LATEX_FUNCTIONS,
+    LATEX_OPERATORS,
+    LatexWriter,
+    latex_number_near,
+    raised,
+)
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -343,7 +349,9 @@ class _Writer:
                 LATEX_FUNCTIONS[label], f"{LATEX_FUNCTIONS[label]}^{{{exponent}}}", 1
             )
         simple = label in ("input", "sum", "fabs")
-        return rf"{text}^{{{exponent}}}" if simple else rf"\left({text}\right)^{{{exponent}}}"
+        return (
+            raised(text, f"^{{{exponent}}}") if simple else rf"\left({text}\right)^{{{exponent}}}"
+        )
 
     def atom(self, number: int) -> str:
         """An atom by its name or written out, without brackets."""

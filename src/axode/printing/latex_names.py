@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from axode.errors import InvalidArgument
+from axode.mechanism.topology import parameters_of
 from axode.printing.parts import is_first_kind
 
 if TYPE_CHECKING:
@@ -124,15 +126,24 @@ def typeset_names(equations: Equations, *, all_speeds: bool = False) -> Typeset:
         tuple(equations.parameters),
     )
     names = [name for group in groups for name in group]
-    short = [_glyph(name, units, owner=False) for name in names]
+    own = _own_notation(equations)
+    first = len(names) - len(groups[-1])  # parameters are last
+    given = [own.get(name, "") if k >= first else "" for k, name in enumerate(names)]
+    short = [
+        Glyph(tex) if tex else _glyph(name, units, owner=False)
+        for name, tex in zip(names, given, strict=True)
+    ]
     taken = Counter(glyph.tex for glyph in short)
     chosen = [
-        (_glyph(name, units, owner=True) if taken[glyph.tex] > 1 else glyph).tex
-        for name, glyph in zip(names, short, strict=True)
+        tex or (_glyph(name, units, owner=True) if taken[glyph.tex] > 1 else glyph).tex
+        for name, glyph, tex in zip(names, short, given, strict=True)
     ]
     again = Counter(chosen)
     plain = [name for group in distinct_names(groups) for name in group]
-    final = [c if again[c] == 1 else _verbatim(name) for name, c in zip(plain, chosen, strict=True)]
+    final = [
+        c if again[c] == 1 or tex else _verbatim(name)
+        for name, c, tex in zip(plain, chosen, given, strict=True)
+    ]
     used = {re.sub(r"[^A-Za-z\\].*", "", name) for name in final}
     term, vertical = (
         next(letter for letter in letters if letter not in used)
@@ -142,6 +153,21 @@ def typeset_names(equations: Equations, *, all_speeds: bool = False) -> Typeset:
     q, nu, u, p = (tuple(next(symbols) for _ in group) for group in groups)
     rows = tuple(map(_verbatim, equations.rows))
     return Typeset(q, nu, u, p, r"\mathsf{t}" if "t" in final else "t", term, vertical, rows)
+
+
+def _own_notation(equations: Equations) -> dict[str, str]:
+    """LaTeX that the user gave parameters.
+
+    Raises:
+        InvalidArgument: for two that would look the same.
+    """
+    parameters = parameters_of(equations.system.mechanism).values()
+    given = {p.name: p.latex for p in parameters if p.latex}
+    for tex, count in Counter(given.values()).items():
+        if count > 1:
+            alike = " and ".join(f"'{name}'" for name, other in given.items() if other == tex)
+            raise InvalidArgument(f"parameters {alike} have the same LaTeX '{tex}'; change one")
+    return given
 
 
 def distinct_names(groups: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

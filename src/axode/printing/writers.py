@@ -158,7 +158,7 @@ class LatexWriter(FractionWriter):
         if name and exponent:  # \sin^{2} x
             return text.replace(name, name + exponent, 1)
         if not exponent or atom.label in ("input", "name", "pi", "fabs", "root"):
-            return text + exponent
+            return raised(text, exponent)
         return rf"\left({text}\right){exponent}"
 
     def component(self, owner: str, axis: str) -> str:
@@ -205,6 +205,11 @@ class TextWriter(FractionWriter):
         """A function."""
         text = ", ".join(arguments)
         return f"|{text}|" if label == "fabs" else f"{label}({text})"
+
+
+def raised(symbol: str, exponent: str) -> str:
+    """A symbol with an exponent; one that has one already stays whole."""
+    return f"{{{symbol}}}{exponent}" if exponent and "^" in symbol else symbol + exponent
 
 
 def _is_simple(x: Fraction) -> bool:

@@ -11,6 +11,7 @@ import ast
 import json
 import keyword
 import math
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -161,17 +162,25 @@ class Operation(Expression):
         return True
 
 
+ONE_SYMBOL = (
+    r"a symbol in math mode, such as \hat m_p, with braces that match and without $, &, %, #, \\ "
+    "and line breaks"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter(Expression):
-    """A named physical number that may stay free until the model is compiled.
+    r"""A named physical number that may stay free until the model is compiled.
 
     Args:
         name: Its name, unique in a mechanism: letters, digits and underscores.
         default: Its value unless another is given, in SI units.
+        latex: How it is set in equations, such as `r"\hat m_p"`; by its name unless given.
     """
 
     name: str
     default: float
+    latex: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -188,9 +197,22 @@ class Parameter(Expression):
         if isinstance(self.default, Expression):
             raise InvalidArgument(f"the default of Parameter '{name}' must be a number")
         object.__setattr__(self, "default", as_scalar(self.default))
+        if not (isinstance(self.latex, str) and is_symbol(self.latex)):
+            given = shortened(self.latex)
+            raise InvalidArgument(f"Parameter '{name}': LaTeX must be {ONE_SYMBOL}; got {given}")
 
     def __str__(self) -> str:
         return self.name
+
+
+def is_symbol(latex: str) -> bool:
+    """Return whether LaTeX can stand in an equation: braces match, nothing ends a line or cell."""
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", latex):
+        depth += 1 if brace == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0 and latex == latex.strip() and not re.search(r"[$&%#\n\r]|\\\\", latex)
 
 
 @dataclass(frozen=True, slots=True)

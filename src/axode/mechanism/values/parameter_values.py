@@ -99,7 +99,7 @@ def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
 
 def _replaced(part: Any, values: Mapping[str, float]) -> Any:
     if isinstance(part, Parameter):
-        return Parameter(part.name, values.get(part.name, part.default))
+        return replace(part, default=values.get(part.name, part.default))
     if isinstance(part, Operation):
         return replace(part, operands=tuple(_replaced(x, values) for x in part.operands))
     if isinstance(part, (list, tuple)):

@@ -293,18 +293,11 @@ class Findings:
         found: dict[str, Parameter] = {}
         for name, value in list(table.items()) if isinstance(table, dict) else ():
             try:
-                number = isinstance(value, (int, float)) and not isinstance(value, bool)
-                default = (
-                    Document.model_validate({"parameters": {name: value}}).parameters[name]
-                    if isinstance(value, str)
-                    else value
-                    if number
-                    else 1.0
-                )
+                given = Document.model_validate({"parameters": {name: value}}).parameters[name]
             except ValidationError:
-                default = 1.0
+                given = 1.0, ""
             try:
-                parameter = Parameter(name, default)
+                parameter = Parameter(name, *given)
             except InvalidArgument as error:
                 self.add("parameters", "", name, str(error))
                 continue

@@ -28,6 +28,7 @@ from axode.mechanism.elements.wheels import WHEELS
 from axode.mechanism.files.toml.toml_values import (
     Axis,
     Constant,
+    Default,
     Ground,
     GroundTable,
     InertiaTable,
@@ -353,7 +354,9 @@ class Document(Table):
         LOOP_TOLERANCE,
         description="How far redundant rows may contradict others [rad, or relative to length].",
     )
-    parameters: dict[str, Constant] = Field({}, description="Names and defaults, in SI units.")
+    parameters: dict[str, Default] = Field(
+        {}, description="Names and defaults, in SI units; with LaTeX, tables of both."
+    )
     body: dict[str, BodyTable] = Field({})
     joint: dict[str, JointTable] = Field({})
     loop: dict[str, LoopTable] = Field({})

@@ -17,10 +17,12 @@ from pydantic import (
 
 from axode.mechanism.elements.bodies import Inertia
 from axode.mechanism.values.expressions import (
+    ONE_SYMBOL,
     Expression,
     JointNames,
     Scalar,
     as_scalar,
+    is_symbol,
     parse_scalar,
 )
 from axode.mechanism.values.geometry import AXES, ORIGIN, as_rotation, as_vector
@@ -61,6 +63,23 @@ def _constant(value: Any, info: ValidationInfo) -> float:
     if isinstance(found, Expression):
         raise ValueError(f"expected a number, got the formula '{found}'")
     return found
+
+
+def _parameter(value: Any, info: ValidationInfo) -> tuple[float, str]:
+    """A default, or a table of a default and LaTeX: `{ default = 3.0, latex = "m_p" }`."""
+    if not isinstance(value, dict):
+        return _constant(value, info), ""
+    unknown = sorted(value.keys() - {"default", "latex"})
+    if unknown:
+        raise ValueError(f"unknown key '{unknown[0]}'; a parameter has default and latex")
+    latex = value.get("latex", "")
+    if not isinstance(latex, str):
+        raise ValueError(f"latex: expected text, got {describe_value(latex)}")
+    if not is_symbol(latex):
+        raise ValueError(f"latex must be {ONE_SYMBOL}; got {latex!r}")
+    if "default" not in value:
+        raise ValueError("the default is missing")
+    return _constant(value["default"], info), latex
 
 
 def _all_scalars(value: Any, info: ValidationInfo) -> Any:
@@ -106,6 +125,15 @@ _QUATERNION: dict[str, Any] = {"type": "array", "items": _SCALAR, "minItems": 4,
 Number = Annotated[Any, PlainValidator(_scalar), WithJsonSchema(_SCALAR)]
 JointFormula = Annotated[Any, PlainValidator(_joint_formula), WithJsonSchema(_SCALAR)]
 Constant = Annotated[Any, PlainValidator(_constant), WithJsonSchema(_SCALAR)]
+_PARAMETER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"default": _SCALAR, "latex": {"type": "string"}},
+    "required": ["default"],
+    "additionalProperties": False,
+}
+Default = Annotated[
+    Any, PlainValidator(_parameter), WithJsonSchema({"anyOf": [_SCALAR, _PARAMETER]})
+]
 Vector = Annotated[Any, PlainValidator(_vector), WithJsonSchema(_VECTOR)]
 Axis = Annotated[
     Any, PlainValidator(_axis), WithJsonSchema({"anyOf": [{"enum": list(AXES)}, _VECTOR]})

@@ -41,7 +41,10 @@ def _document(mechanism: Mechanism) -> dict[str, Any]:
         "name": mechanism.name,
         "gravity": _plain(mechanism.gravity),
         "loop_tolerance": {} if usual else float(mechanism.loop_tolerance),
-        "parameters": {p.name: p.default for p in parameters_of(mechanism).values()},
+        "parameters": {
+            p.name: {"default": p.default, "latex": p.latex} if p.latex else p.default
+            for p in parameters_of(mechanism).values()
+        },
         "body": {body.name: _body(body) for body in mechanism.bodies},
         "joint": {joint.name: _connection(joint) for joint in mechanism.connections},
         "loop": {loop.name: _connection(loop) for loop in mechanism.loops},
