@@ -25,6 +25,7 @@ FIRST_SEED = 100_000  # beyond those of the test suite
 SALT = 77  # of what makes mechanisms harder
 SWITCHED = 5  # every so many generic mechanisms also move under a law that switches
 RIVALS = ("complement", "multipliers", "lagrange", "virtual_work", "spatial_operators", "legs")
+RIVALS += ("pseudo_joints", "reduced_order")
 
 
 def families() -> list[tuple[str, str]]:

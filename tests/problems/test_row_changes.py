@@ -89,7 +89,11 @@ def test_rank_is_lost_by_the_kept_rows_only():
 
 
 @pytest.mark.parametrize(
-    "formulation", [further("multipliers"), further("lagrange"), "spatial_operators"]
+    "formulation",
+    [
+        *map(further, ("multipliers", "lagrange", "pseudo_joints", "reduced_order")),
+        "spatial_operators",
+    ],
 )
 def test_every_formulation_changes_rows(formulation: str):
     run, same = (

@@ -34,7 +34,9 @@ class DeficientArmsFormulation(SpatialOperatorFormulation):
                 f"'{system.mechanism.name}' has none (mechanism.add_loop).\n"
                 "  Use another formulation, such as 'spatial_operators'."
             )
-        loose = [row.name for r in system.report.loose if not (row := system.rows[r]).on_joints]
+        off = {row.name for row in system.report.dropped if row.disagreement}
+        off |= {system.rows[r].name for r in system.report.loose}
+        loose = [row.name for row in system.rows if row.name in off and not row.on_joints]
         if loose:
             raise NotApplicable(
                 f"formulation '{self.name}' drops no row of a loop, and some contradict others by "
