@@ -272,9 +272,10 @@ PARTS: dict[str, TheoryPart] = {
     ),
     "A_t": TheoryPart(
         "constraints on the twists of the bodies",
-        lambda e: e.twist_constraints.rows,
+        lambda e: e.twist_constraints.row_names,
         _bodies,
         lambda e: e.twist_constraints.A,
+        r"(\mathbf{A}_{t})",
     ),
     # platforms on legs
     "M_M": TheoryPart(

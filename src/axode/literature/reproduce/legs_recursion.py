@@ -67,7 +67,7 @@ class Recursion:
 
     @property
     def operations(self) -> tuple[int, int]:
-        """Of one leg, and of the platform."""
+        """Count those of one leg, and of the platform."""
         counts = [Tape.from_casadi(f).n_operations for f in (self.leg, self.platform)]
         return counts[0], counts[1]
 
@@ -96,7 +96,7 @@ def recursion(p: Mapping[str, float]) -> Recursion:
     return Recursion(leg, ca.Function("platform", [R, t, t_dot, wrenches, units], [forces]))
 
 
-class _Solved:
+class _ThreeColumns:
     """Three columns by which others are resolved: Cramer's rule, as the book's blocks have it."""
 
     def __init__(self, *columns: SX) -> None:
@@ -128,8 +128,8 @@ def _leg(p: Mapping[str, float], R: SX, c: SX, t: SX, t_dot: SX, b: SX, a: SX) -
     level = ca.vertcat(-e3[1], e3[0], 0)
     e = [SX([0, 0, 1]), level / ca.norm_2(level), e3, e4, e4, e6]
     arm = O - c
-    near = _Solved(*e[:3])
-    far = _Solved(ca.cross(e4, -lower), ca.cross(e4, -span), ca.cross(e6, -span))
+    near = _ThreeColumns(*e[:3])
+    far = _ThreeColumns(ca.cross(e4, -lower), ca.cross(e4, -span), ca.cross(e6, -span))
 
     def rates(twist: SX) -> list[SX]:
         outer = far.parts(twist[3:] + ca.cross(twist[:3], arm))

@@ -56,7 +56,7 @@ class TwistRedundancy:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _CouplingRows:
     """Rows of one joint or coupling, or one row of a contact with its direction's name."""
 
     name: str
@@ -86,7 +86,7 @@ def twist_redundancy(e: Equations) -> TwistRedundancy:
     for q in e.system.samples[:PLACES]:
         values = [np.array(x) for x in function.call([q, 0.0, e.system.defaults])]
         found.append(
-            [_Group(name, x, touch) for (name, touch), x in zip(names, values, strict=True)]
+            [_CouplingRows(name, x, touch) for (name, touch), x in zip(names, values, strict=True)]
         )
     stack = np.vstack([group.rows for group in found[0]])
     return TwistRedundancy(
@@ -94,7 +94,7 @@ def twist_redundancy(e: Equations) -> TwistRedundancy:
     )
 
 
-def _own(groups: list[_Group]) -> int:
+def _own(groups: list[_CouplingRows]) -> int:
     """Rank of each joint or coupling and of each contact, added up."""
     contacts: dict[str, list[Array]] = {}
     for group in groups:
@@ -104,7 +104,7 @@ def _own(groups: list[_Group]) -> int:
     return sum(map(rank_of, [*joints, *map(np.vstack, contacts.values())]))
 
 
-def _redundant(places: list[list[_Group]]) -> list[str]:
+def _redundant(places: list[list[_CouplingRows]]) -> list[str]:
     """What follows from the rows before it, at the first place; combinations at all of them."""
     lines: list[str] = []
     kept: list[int] = []
@@ -123,7 +123,7 @@ def _redundant(places: list[list[_Group]]) -> list[str]:
     return lines
 
 
-def _combination(places: list[list[_Group]], kept: list[int], k: int) -> str:
+def _combination(places: list[list[_CouplingRows]], kept: list[int], k: int) -> str:
     """A contact's row as a combination of others', joints left out."""
     found = []
     for groups in places:

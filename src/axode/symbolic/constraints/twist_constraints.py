@@ -103,6 +103,15 @@ class TwistConstraints:
         """Joint, contact or coupling that each row belongs to."""
         return tuple(block.name for block in self.blocks for _ in range(block.linear.shape[0]))
 
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Names of all rows: those of a joint or contact with several are numbered from 1."""
+        names: list[str] = []
+        for block in self.blocks:
+            size = block.linear.shape[0]
+            names += [f"{block.name}.{k + 1}" for k in range(size)] if size > 1 else [block.name]
+        return tuple(names)
+
     def of(self, name: str) -> dict[str, SX]:
         """What a joint, contact or coupling multiplies each body's twist by, A_i by body.
 
