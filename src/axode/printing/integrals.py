@@ -89,7 +89,9 @@ def _still(e: Equations) -> list[int]:
     still = list(range(len(e.coordinates)))
     scatter = 0.0
     while True:
-        moved = np.abs(_at_random(e, ca.jacobian(e.q_dot, e.nu), still, scatter)).max(axis=1)
+        moved = np.abs(_at_random(e, ca.jacobian(e.q_dot, e.nu), still, scatter)).max(
+            axis=1, initial=0.0
+        )
         kept = [k for k in still if moved[k] < VANISHES]
         if kept == still and scatter:
             return still
