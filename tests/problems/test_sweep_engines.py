@@ -297,3 +297,23 @@ def test_the_rate_of_every_worker():
         tally.add(ChunkResult(0, np.zeros((30, 1)), codes, none, None, worker, 0.5))
     assert bar.share == 0.8
     assert bar.label.startswith("robot: ") and bar.label.endswith("2 workers, 60 to 60 each")
+
+
+def test_starts_that_their_speed_does_not_describe():
+    """A slider at its dead centre: rows begin with the speed of the crank, as `simulate` does."""
+    made = ax.Mechanism("slider-crank", gravity=(0, -9.81, 0))
+    for link, com in (("crank", 0.1), ("rod", 0.25), ("slider", 0.0)):
+        made.add_body(link, mass=1.0, com=(com, 0, 0), inertia=(1e-2, 1e-2, 1e-2))
+    made.add_joint("crank", ax.Revolute("z"), parent=made.ground, child="crank")
+    made.add_joint("rod", ax.Revolute("z"), parent="crank", child="rod", at=(0.3, 0, 0))
+    made.add_joint("slide", ax.Prismatic("x"), parent=made.ground, child="slider")
+    made.add_loop("pin", ax.Revolute("z"), parent="rod", child="slider", at=(0.5, 0, 0))
+    made.set_home({"crank": np.pi / 2, "rod": -np.arcsin(0.6) - np.pi / 2, "slide": 0.4})
+    model = made.derive(independent=["slide.rate"]).compile()
+    start = np.array([[0.0, 0.0, 0.8], [np.pi / 2, -np.arcsin(0.6) - np.pi / 2, 0.4]])
+    options = {"start": (start, np.zeros((2, 1))), "outputs": {"far": ("min", "crank")}}
+    swept = ax.sweep(model, 0.3, **options)
+    runs = ax.simulate(model, 0.3, start=options["start"], rtol=1e-12)
+    assert swept.finished.all()
+    np.testing.assert_allclose(swept["far"], runs["crank"].min(axis=1), atol=1e-8)
+    assert_same(ax.sweep(model, 0.3, executor=1, **options), swept)

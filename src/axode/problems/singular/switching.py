@@ -276,7 +276,7 @@ def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
     return choices.model(own, choices.chooser.choose(rows, mine)[0][0])
 
 
-def find_start_elsewhere(batch: Batch, run: int, own: Model) -> tuple[Model, Array] | None:
+def find_start_elsewhere(batch: CompiledRuns, run: int, own: Model) -> tuple[Model, Array] | None:
     """Find a model that describes a start at which the user's does not, and its speeds there.
 
     Returns:

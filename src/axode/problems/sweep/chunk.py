@@ -256,7 +256,9 @@ class PreparedJob:
                 values = np.full((count, some.shape[1]), np.nan)
                 codes = np.zeros(count, dtype=np.int8)
                 values[members], codes[members] = some, codes_of_some
-            left = np.isin(codes, (SINGULAR, STIFF)) if self._leaves else None
+            if self._leaves:
+                left = np.isin(codes, (SINGULAR, STIFF))
+                left[batch.stuck_at_start()] = True
         seconds = begun.seconds + time.perf_counter() - began
         reasons = begun.reasons.replaced(_inaccuracies(batch, members, count))
         made = begun.first, values, codes, reasons, left, process_name(), seconds, counts

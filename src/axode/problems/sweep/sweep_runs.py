@@ -19,12 +19,12 @@ from axode.problems.simulate.batch import FIRST_STIFF_LIMIT, first_least_pivot
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.takeover import MIN_STEPS_LEFT, RETRY_FACTOR
 from axode.problems.singular.other_models import carry_speeds
-from axode.problems.singular.switching import SHORTEST_STEP, find_changes
+from axode.problems.singular.switching import SHORTEST_STEP, find_changes, find_start_elsewhere
 from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import can_take_over, compiled, program_of
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.step_acceptance import LEFT, RUNNING, SINGULAR, STIFF
+from axode.problems.steps.step_acceptance import LEFT, NOT_FINITE, RUNNING, SINGULAR, STIFF
 from axode.problems.steps.stiffness import stiff_slope
 from axode.problems.sweep.accumulate import Output
 from axode.problems.sweep.gathering import gather_outputs, looks_inside
@@ -131,6 +131,13 @@ class SweepBatch(CompiledRuns):
             return np.zeros(0, dtype=np.intp)
         return np.flatnonzero(self.buffers["status"][:, 0] == status)
 
+    def stuck_at_start(self) -> Numbers:
+        """Numbers of the runs that found no finite rates at their start."""
+        stuck = self.stopped_by(NOT_FINITE)
+        if not stuck.size:  # nothing is fetched from a GPU
+            return stuck
+        return stuck[read_rows(self.buffers, "t", stuck)[:, 0] == self.settings.t0]
+
     def resume(self, runs: Numbers) -> None:
         """Let runs go on that have stopped; `advance` does the rest."""
         if runs.size:
@@ -206,6 +213,8 @@ class SweepRuns:
                 self._deliver(batch)
             stiff, again = batch.find_stiff(leave=self._leave)
             if not self._leave:
+                if batch is self.first:
+                    waiting += self._begin_elsewhere()
                 if stiff.size:
                     implicit = replace(batch.settings, method=IMPLICIT)
                     waiting.append(self._move(batch, batch.model, stiff, implicit))
@@ -215,6 +224,28 @@ class SweepRuns:
                 again |= more
             if again:
                 waiting.append(batch)
+
+    def _begin_elsewhere(self) -> list[SweepBatch]:
+        """Let runs that do not leave a singular start begin with other models."""
+        batch, own = self.first, self.task.model
+        if names_forces(own, self.task.outputs):
+            return []
+        begun: dict[Model, dict[int, Array]] = {}
+        with _SWITCHING:
+            for run in batch.stuck_at_start().tolist():
+                found = find_start_elsewhere(batch, run, own)
+                if found is not None:
+                    begun.setdefault(found[0], {})[run] = found[1]
+        moved = []
+        for model, speeds in begun.items():
+            which = np.array(list(speeds))
+            members, conditions = batch.members[which], batch.conditions(which)
+            write_rows(batch.buffers, "status", which, np.full((which.size, 1), float(LEFT)))
+            start = {"q": read_rows(batch.buffers, "q", which), "nu": np.array([*speeds.values()])}
+            task = self._task_elsewhere(model, members)
+            least = first_least_pivot(model)
+            moved.append(SweepBatch(task, members, start, conditions.p, least))
+        return moved
 
     def _deliver(self, batch: SweepBatch) -> None:
         """Keep what a batch has done."""
