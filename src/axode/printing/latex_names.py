@@ -141,7 +141,7 @@ def typeset_names(equations: Equations, *, all_speeds: bool = False) -> Typeset:
     again = Counter(chosen)
     plain = [name for group in distinct_names(groups) for name in group]
     final = [
-        c if again[c] == 1 or tex else _verbatim(name)
+        c if again[c] == 1 or tex else verbatim(name)
         for name, c, tex in zip(plain, chosen, given, strict=True)
     ]
     used = {re.sub(r"[^A-Za-z\\].*", "", name) for name in final}
@@ -151,7 +151,7 @@ def typeset_names(equations: Equations, *, all_speeds: bool = False) -> Typeset:
     )
     symbols = iter(final)
     q, nu, u, p = (tuple(next(symbols) for _ in group) for group in groups)
-    rows = tuple(map(_verbatim, equations.rows))
+    rows = tuple(map(verbatim, equations.rows))
     return Typeset(q, nu, u, p, r"\mathsf{t}" if "t" in final else "t", term, vertical, rows)
 
 
@@ -228,7 +228,7 @@ def _plain_glyph(name: str) -> Glyph:
         name, dots = match[1], dots + len(match[2]) - 2
     match = re.fullmatch(r"([A-Za-z]+?)(\d*)((?:_[A-Za-z0-9]+)*)", name)
     if match is None:
-        return Glyph(_verbatim(name), (), dots)
+        return Glyph(verbatim(name), (), dots)
     head, number, rest = match.groups()
     if (
         indexed := re.fullmatch(r"([A-Za-z])([a-zA-Z]|[xyz]{2})", head)
@@ -253,10 +253,10 @@ def _subscripts(name: str) -> tuple[str, ...]:
 def _subscript(part: str) -> str:
     if part in GREEK:
         return rf"\{part}"
-    return part if len(part) == 1 or part.isdigit() else _verbatim(part)
+    return part if len(part) == 1 or part.isdigit() else verbatim(part)
 
 
-def _verbatim(name: str) -> str:
+def verbatim(name: str) -> str:
     """A name letter by letter."""
     safe = re.sub(
         r"[^A-Za-z0-9.,:+*/()=' -]", lambda m: rf"\{m[0]}" if m[0] in "_&%$#{}" else "?", name

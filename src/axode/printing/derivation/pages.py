@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata, resources
+from textwrap import wrap
 from typing import Any
 
 from axode.mechanism.files.toml.toml_writer import text_of
@@ -23,7 +24,7 @@ HOMES = {
     "F": "formulations",
 }
 MATH = re.compile(r"\$([^$]+)\$")
-WIDTH = 88  # of text
+WIDTH, INDENT = 100, " " * 3  # of text
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -80,7 +81,9 @@ def text(made: Derivation) -> str:
         tags = ", ".join(f"({tag})" for tag in step.tags)
         pages = ", ".join(dict.fromkeys(f"docs/{_page_of(tag)}.md" for tag in step.tags))
         lines += ["", f"{k}. {step.title}" + (f"   {tags} {pages}" if tags else "")]
-        lines.append("   " + plain_words(step.prose))
+        lines += wrap(
+            plain_words(step.prose), WIDTH, initial_indent=INDENT, subsequent_indent=INDENT
+        )
         if step.law:
             lines.append(f"     {plain(step.law)}")
         for block in step.blocks:

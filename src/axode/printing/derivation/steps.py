@@ -21,6 +21,7 @@ from axode.printing.derivation.sheet import (
     column,
     plain,
 )
+from axode.printing.latex_names import verbatim
 from axode.symbolic.algebra.spatial import SX, skew
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
@@ -164,10 +165,6 @@ def _size(value: Array) -> str:
     return f"{value.shape[0]} by {value.shape[1]}, rank {rank_of(value)}"
 
 
-def _tex_name(name: str) -> str:
-    return r"\mathrm{" + name.replace("_", r"\_") + "}"
-
-
 def _not_shown(sheet: Sheet) -> Facts:
     rest = [body.name for body in sheet.system.mechanism.bodies[MOST_BODIES:]]
     named = ", ".join(rest[:MOST_BODIES]) + (", ..." if len(rest) > MOST_BODIES else "")
@@ -227,7 +224,7 @@ def _bodies(
     blocks = []
     for k, body in enumerate(sheet.system.mechanism.bodies[:MOST_BODIES]):
         rows = [f"{body.name}.{axis}" for axis in TWIST]
-        symbol = rf"{{{tex}_{{{_tex_name(body.name)}}}}}"
+        symbol = rf"{{{tex}_{{{verbatim(body.name)}}}}}"
         other = (f"the axes of {body.name}", own[body.name]) if body.name in own else None
         part = matrix[6 * k : 6 * k + 6, :]
         blocks.append(sheet.block(f"{word}({body.name})", symbol, part, rows, columns, other=other))
@@ -269,7 +266,7 @@ def _tensors(sheet: Sheet) -> list[WrittenFormula]:
     return [
         sheet.block(
             f"I({body.name})",
-            rf"{{\mathbf{{I}}_{{{_tex_name(body.name)}}}}}",
+            rf"{{\mathbf{{I}}_{{{verbatim(body.name)}}}}}",
             body_tensor(body, system.tree.values),
             "xyz",
             "xyz",
@@ -389,7 +386,7 @@ def _virtual_velocities(sheet: Sheet, by: VirtualWorkFormulation) -> DerivationS
             ("w", r"\boldsymbol{\omega}", virtual.w),
             ("v", r"\mathbf{v}", virtual.v),
         ):
-            symbol = rf"{{{tex}_{{{_tex_name(body.name)}}}}}"
+            symbol = rf"{{{tex}_{{{verbatim(body.name)}}}}}"
             rows = [f"{body.name}.{word}{axis}" for axis in "xyz"]
             columns = sheet.equations.independent
             blocks.append(sheet.block(f"{word}({body.name})", symbol, value, rows, columns))
@@ -406,7 +403,7 @@ def _accelerations(sheet: Sheet, by: VirtualWorkFormulation) -> DerivationStep:
             ("epsilon0", r"\boldsymbol{\varepsilon}", own.epsilon),
             ("a0", r"\mathbf{a}", own.a),
         ):
-            symbol = rf"{{{tex}^0_{{{_tex_name(body.name)}}}}}"
+            symbol = rf"{{{tex}^0_{{{verbatim(body.name)}}}}}"
             blocks.append(sheet.block(f"{word}({body.name})", symbol, value, "xyz"))
     return step("accelerations", sheet, blocks, _not_shown(sheet))
 
@@ -419,7 +416,7 @@ def _inertia_forces(sheet: Sheet, by: VirtualWorkFormulation, nu_dot: Array) -> 
         pose = sheet.system.tree.body_pose[body.name]
         both = inertia_force(own, moving[link].inside(pose.R, pose.p))
         for word, value in zip("FM", both, strict=True):
-            symbol = rf"\mathbf{{{word}}}_{{{_tex_name(body.name)}}}"
+            symbol = rf"\mathbf{{{word}}}_{{{verbatim(body.name)}}}"
             found = sheet.numbers(value).ravel()
             blocks.append(sheet.vector(f"{word}({body.name})", symbol, found, "xyz"))
     powers = by.inertia_powers(v_dot, by.Theta) + by.tau() + by.gamma() + by.delta()
