@@ -27,6 +27,7 @@ from axode.mechanism.files.mjcf.mjcf_model import CompiledModel
 from axode.mechanism.files.mjcf.mjcf_shapes import cleaned
 from axode.mechanism.files.xml_tree import Element
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.values.expressions import Coordinate, Scalar, coordinates_in
 
 
 @dataclass
@@ -99,15 +100,12 @@ class ConstraintReader:
         )
 
     def _add_coupling(self, number: int, kind: int, given: str, element: Element) -> None:
-        """Couple joints, or the lengths of fixed tendons: first = a0 + a1 second."""
+        """Couple joints, or the lengths of fixed tendons: first is a polynomial of second."""
         model = self.model
         a0, a1, *higher = (float(x) for x in model.eq_data[number][:5])
         ends = [int(model.eq_obj1id[number]), int(model.eq_obj2id[number])]
         read = self._joint_term if kind == int(self.kinds.mjEQ_JOINT) else self._tendon_terms
         found = [read(end) if end >= 0 else ({}, 0.0) for end in ends]
-        if ends[1] >= 0 and any(higher):
-            self.findings.leave_out(EQUALITIES, element, "(not linear)", given)
-            return
         if any(part is None for part in found):
             self.findings.leave_out(EQUALITIES, element, "(of a tendon along a path)", given)
             return
@@ -116,17 +114,26 @@ class ConstraintReader:
         for joint, coefficient in others.items():
             total[joint] = total.get(joint, 0.0) - a1 * coefficient
         total = {joint: coefficient for joint, coefficient in total.items() if coefficient}
-        self._hold(given, element, total, a0 + offset - (a1 * zero if others else 0.0))
+        moved: Scalar = -zero
+        for joint, coefficient in others.items():
+            moved = moved + coefficient * Coordinate(joint)
+        function: Scalar = 0.0
+        for power, a in enumerate(higher, start=2):
+            function = function + a * moved**power if a and others else function
+        constant = a0 + offset - (a1 * zero if others else 0.0)
+        self._hold(given, element, total, constant, function)
 
-    def _hold(self, given: str, element: Element, terms: dict[str, float], offset: float) -> None:
+    def _hold(
+        self, given: str, element: Element, terms: dict[str, float], offset: float, function: Scalar
+    ) -> None:
         if not terms:
             self.findings.leave_out(EQUALITIES, element, "(it relates nothing)", given)
-        elif len(terms) == 1:
+        elif len(terms) == 1 and not coordinates_in(function):
             ((joint, coefficient),) = terms.items()
             self.mechanism.prescribe(joint, offset / coefficient)
         else:
             name = self.bodies.name("coupling", given, "_".join(terms), element)
-            self.mechanism.add_coupling(name, terms, offset=offset)
+            self.mechanism.add_coupling(name, terms, offset=offset, function=function)
 
     def _joint_term(self, joint: int) -> tuple[dict[str, float], float]:
         """A joint with its value in MuJoCo's reference configuration."""
