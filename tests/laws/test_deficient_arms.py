@@ -163,3 +163,16 @@ def test_what_they_refuse(formulation):
         pytest.raises(ax.NotApplicable, match=r"contradict others by more than .*: end1"),
     ):
         loose.derive(formulation)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_two_flywheels_on_a_tilted_axis_that_are_welded_together(formulation):
+    """Bodies without mass: moments of inertia alone, five of six rows redundant."""
+    bot = ax.Mechanism("flywheels")
+    for name in ("first", "second"):
+        bot.add_body(name, mass=0.0, inertia=ax.Inertia(0.1, 0.1, 0.1, ideal=True))
+        bot.add_joint(name, ax.Revolute((0.48, 0.6, 0.64)), parent="ground", child=name)
+    bot.add_loop("weld", ax.Fixed(), parent="first", child="second")
+    bot.add_motor("motor", "first")
+    model = bot.derive(formulation).compile("interpreter")
+    assert model.forward_dynamics(model.home, [1.0], [1.0]) == pytest.approx([5.0], rel=1e-12)

@@ -22,6 +22,7 @@ from axode.symbolic.constraints.redundant_rows import RANK_TOLERANCE
 from axode.symbolic.constraints.rows import Row
 from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
 from axode.symbolic.system import System
+from axode.symbolic.tree.frames import symbolic_scalar
 
 
 class DeficientArmsFormulation(SpatialOperatorFormulation):
@@ -149,13 +150,18 @@ class PseudoJointFormulation(DeficientArmsFormulation):
     def _mobilities(self) -> SX:
         """Inverse inertia of the pseudo joints: any will do, that of the closure scales well."""
         system, tree = self.system, self.system.tree
+        mass = SX(0)
+        for body in system.mechanism.bodies:
+            mass += symbolic_scalar(body.mass, tree.values)
         compliance = ca.densify(ca.diag(self.closure_compliance))
-        function = ca.Function("c", [tree.q, tree.t, tree.parameters], [compliance])
-        at_home = np.array(function(system.home, 0.0, system.defaults)).ravel()
+        function = ca.Function("c", [tree.q, tree.t, tree.parameters], [compliance, mass])
+        found = function(system.home, 0.0, system.defaults)
+        at_home, total = (np.array(x).ravel() for x in found)
+        lighter = total[0] / mass if total[0] > 0.0 else SX(1)  # as parameters make it
         arms = [system.assembly.extent if row.unit == "rad" else 1.0 for row in self.closing_rows]
         tips = [r for r, row in enumerate(self.closing_rows) if not row.on_joints]
-        largest = max(at_home[r] * arms[r] ** 2 for r in tips)  # [1/kg]
-        return SX([largest / arms[r] ** 2 for _, r, _ in self._places])
+        largest = max(at_home[r] * arms[r] ** 2 for r in tips)
+        return SX([largest / arms[r] ** 2 for _, r, _ in self._places]) * lighter
 
     @cached_property
     def _columns(self) -> SX:
