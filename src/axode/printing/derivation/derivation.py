@@ -146,8 +146,10 @@ def _accelerations(sheet: Sheet, way: str) -> Array:
 
 def _setup(equations: Equations, q: Array, nu: Array, u: Array) -> str:
     """First lines of a notebook after those that make the mechanism, and its TOML."""
+    quasi = {one.name: str(one) for one in equations.system.mechanism.quasi_velocities}
+    chosen = [quasi.get(name, name) for name in equations.independent]
     lines = [
-        f'e = robot.derive("{equations.formulation}", {json.dumps(equations.independent)})',
+        f'e = robot.derive("{equations.formulation}", {json.dumps(chosen)})',
         f"q = np.array({np.asarray(q).tolist()})",
         f"nu = np.array({np.asarray(nu, dtype=float).tolist()})",
         f"u = np.array({np.asarray(u, dtype=float).tolist()})",

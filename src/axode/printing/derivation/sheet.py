@@ -280,8 +280,9 @@ def _table(word: str, value: Array, rows: Names, columns: Names) -> list[str]:
     heads = columns if len(columns) == value.shape[1] else [""] * value.shape[1]
     names = rows if len(rows) == value.shape[0] else [""] * value.shape[0]
     widths = [max(map(len, each)) for each in zip(heads, *cells, strict=True)]
-    first = max(len(word) + 4, *map(len, names))
-    lines = [(f"{word}  ~~", heads), *zip(names, cells, strict=True)]
+    title = f"{word} at the state"
+    first = max(len(title), *map(len, names))
+    lines = [(title, heads), *zip(names, cells, strict=True)]
     return [
         "  ".join(
             [name.ljust(first), *(c.rjust(width) for c, width in zip(row, widths, strict=True))]

@@ -103,7 +103,7 @@ def _constraints(sheet: Sheet) -> Iterator[DerivationStep]:
         (r"determinant of $\mathbf{A}_d$", f"{np.linalg.det(value):.4g}"),
         (r"condition of $\mathbf{A}_d$", f"{np.linalg.cond(value):.3g}"),
     ]
-    blocks = [nu, sheet.block("A_d", r"\mathbf{A}_d", A_d, e.rows, names)]
+    blocks = [nu, sheet.block("A_d", r"{\mathbf{A}_d}", A_d, e.rows, names)]
     yield step("independent", sheet, blocks, facts)
     blocks = [sheet.block("Theta", THETA, e.Theta, e.speeds, e.independent, needed=True)]
     if system.rheonomic:
