@@ -95,11 +95,22 @@ def test_a_dwell_may_join_a_rise_where_the_slopes_meet():
         ("a % (2 * pi)", "it jumps by 6.28 at a = 0"),
         (lambda q: np.where(q["a"] > 0.3, 0.0, np.minimum(q["a"], 0.3)), "jumps by 0.3 at a = 0.3"),
         (lambda q: np.sign(q["a"]) * 1e-3, "it jumps by 0.002 at a = 0"),
+        ("sqrt(sin(a) ** 2)", "its slope jumps by 2 at a = 0"),
+        ("asin(sin(a))", "its slope jumps by 2 at a = 1.5708"),
+        ("atan2(sin(a), cos(a))", "it jumps by 6.28 at a = 3.14159"),
     ],
 )
 def test_jumps_of_value_or_slope_are_refused(function, message):
     with pytest.raises(ax.MechanismError, match=message):
         shafts(function=function).derive()
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["sqrt(1 + a ** 2)", "0.3 * sqrt(4 - a ** 2)", "atan2(sin(a), 2 + cos(a))", "tan(a / 3)"],
+)
+def test_roots_and_poles_that_are_no_jumps_are_accepted(function):
+    assert shafts(function=function).derive().mobility.mobility == 1
 
 
 @pytest.mark.parametrize(
