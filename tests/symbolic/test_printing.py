@@ -402,6 +402,36 @@ def test_latex_read_back_is_the_model(name):
             np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE, err_msg=part)
 
 
+@pytest.mark.parametrize("name", ["caster_robot", "two_caster_robot"])
+def test_what_is_projected_reads_back(name):
+    """I = Theta^T I~ Theta and C nu = Theta^T (I~ Theta_dot nu + C~ v), where that is shorter."""
+    equations = ax.gallery.build(name).derive()
+    text = latex(equations, ["I", "bias"])
+    assert r"\mathbf{I} &= \boldsymbol{\Theta}^{\mathsf{T}} \, \tilde{\mathbf{I}}" in text
+    names = typeset_names(equations, all_speeds=True)
+    state = [equations.q, equations.nu, equations.t, equations.p]
+    expected = ca.Function("I", state, [equations.I, equations.bias, equations.v])
+    for q, nu, _, t, p in points(equations):
+        inertia, bias, v = (np.array(x) for x in expected(q, nu, t, p))
+        given = ((names.q, q), (names.nu, v[:, 0]), (names.p, p))
+        values = {n: x for group, xs in given for n, x in zip(group, xs, strict=True)}
+        for left, right in entries(text.partition(r"\text{where}")[2]):
+            values[left.strip()] = read(right, values)
+        size, n = len(v), len(nu)
+        shapes = {"Theta": (size, n), "Theta_dot": (size, n), "I_tree": (size,) * 2}
+        found = {k: np.zeros(shape) for k, shape in (shapes | {"bias_tree": (size, 1)}).items()}
+        for left, right in entries(text):
+            for part, matrix in found.items():
+                symbols = PRINTED[part].symbol, PRINTED[part].symbol.strip("()")
+                if left.startswith(symbols) and r"\Theta}^" not in right:
+                    fill(matrix, left, right, values)
+        tree = np.triu(found["I_tree"]) + np.triu(found["I_tree"], 1).T
+        Theta = found["Theta"]
+        np.testing.assert_allclose(Theta.T @ tree @ Theta, inertia, rtol=TOLERANCE)
+        ours = Theta.T @ (tree @ found["Theta_dot"] @ nu + found["bias_tree"][:, 0])
+        np.testing.assert_allclose(ours, bias[:, 0], rtol=1e-9)
+
+
 def fill(found, left, right, values):
     """Put what a line of LaTeX says into a matrix."""
     places = re.findall(r"_\{(\d+)(?:,(\d+))?\}", left)

@@ -24,18 +24,20 @@ AGREED = 1e-9  # relative, of exact fractions and what was computed
 Verticals = list[tuple[str, tuple[int, int, int, int]]]
 
 
-def arguments_of(equations: Equations) -> list[SX]:
+def arguments_of(equations: Equations, *, all_speeds: bool = False) -> list[SX]:
     """Coordinates, speeds, inputs, time and parameters."""
-    speeds = equations.system.tree.v if is_first_kind(equations) else equations.nu
+    of_all = all_speeds or is_first_kind(equations)
+    speeds = equations.system.tree.v if of_all else equations.nu
     return [equations.q, speeds, equations.u, equations.t, equations.p]
 
 
-def tape_of(equations: Equations, parts: Iterable[str]) -> Tape:
-    """Read the computation of some parts."""
+def tape_of(equations: Equations, parts: Iterable[str], *, all_speeds: bool = False) -> Tape:
+    """Read the computation of some parts, of the independent speeds or of all."""
     from axode.codegen.tape.tape import Tape
 
-    outputs = [PARTS[part].expression(equations) for part in parts]
-    return Tape.from_casadi(ca.Function("model", arguments_of(equations), outputs))
+    outputs = [PARTS[part].expression(equations, all_speeds=all_speeds) for part in parts]
+    arguments = arguments_of(equations, all_speeds=all_speeds)
+    return Tape.from_casadi(ca.Function("model", arguments, outputs))
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,14 @@ class ExactPart:
         return [(i, j) for i in range(self.shape[0]) for j in range(self.shape[1])]
 
 
-def exact_part(equations: Equations, part: str) -> ExactPart | None:
+def exact_part(equations: Equations, part: str, *, all_speeds: bool = False) -> ExactPart | None:
     """Find exact fractions for one part of a model; None where they are too long to be read.
 
     They are compared with the part as it is computed, at a random state.
     """
-    return exact_fractions(tape_of(equations, [part]), unit_quaternions(equations))
+    return exact_fractions(
+        tape_of(equations, [part], all_speeds=all_speeds), unit_quaternions(equations)
+    )
 
 
 def exact_fractions(tape: Tape, verticals: Verticals) -> ExactPart | None:

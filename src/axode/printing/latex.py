@@ -41,6 +41,27 @@ UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
 THIN = r" \, "  # between factors
 SYMMETRIC = ("I", "I_tree")
 ONE = Product(Fraction(1), ())
+LONG = (
+    1000  # characters of a projected matrix, above which what it is projected from may be shorter
+)
+_THETA = r"\boldsymbol{\Theta}"
+_PROJECTED = rf"{_THETA}^{{\mathsf{{T}}}}"
+_RATE = r"\tilde{\mathbf{I}} \, \dot{\boldsymbol{\Theta}}"
+PROJECTIONS = {  # law, and parts that it is made of
+    "I": (
+        rf"\mathbf{{I}} &= {_PROJECTED} \, \tilde{{\mathbf{{I}}}} \, {_THETA}",
+        ("Theta", "I_tree"),
+    ),
+    "C": (
+        rf"\mathbf{{C}} &= {_PROJECTED} \left({_RATE} + \tilde{{\mathbf{{C}}}} \, {_THETA}\right)",
+        ("Theta", "Theta_dot", "I_tree", "C_tree"),
+    ),
+    "bias": (
+        rf"\mathbf{{C}}\boldsymbol{{\nu}} &= {_PROJECTED} \left({_RATE} \, \boldsymbol{{\nu}} + "
+        r"\tilde{\mathbf{C}}\mathbf{v}\right)",
+        ("Theta", "Theta_dot", "I_tree", "bias_tree"),
+    ),
+}
 
 
 def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
@@ -57,23 +78,45 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
     if parts is None:
         constrained = not (equations.system.is_tree or is_first_kind(equations))
         parts = (*default_parts(equations), *(("Theta",) if constrained else ()))
-    names = typeset_names(equations)
+    for part in parts:
+        part_of(part, PRINTED)
+    plain = _aligned(equations, parts)
+    bulky = [part for part in parts if part in PROJECTIONS]
+    system = equations.system
+    if (
+        is_first_kind(equations)
+        or system.is_tree
+        or system.rheonomic
+        or len(plain) < LONG * len(bulky)
+    ):
+        return plain
+    needed = [name for part in bulky for name in PROJECTIONS[part][1]]
+    others = [part for part in parts if part not in PROJECTIONS]
+    projected = _aligned(equations, list(dict.fromkeys([*others, *needed])), bulky)
+    return min((plain, projected), key=len) if bulky else plain
+
+
+def _aligned(equations: Equations, parts: Sequence[str], projected: Sequence[str] = ()) -> str:
+    """Write parts out; those of all speeds, and laws that project them, if any are projected."""
+    all_speeds = bool(projected)
+    names = typeset_names(equations, all_speeds=all_speeds)
     lines: dict[str, list[str]] = {}
     verticals: list[str] = []
     for part in parts:
-        part_of(part, PRINTED)
-        found = exact_part(equations, part)
+        found = exact_part(equations, part, all_speeds=all_speeds)
         if found is not None:
             lines[part] = _exact_lines(part, found, names)
-            if sum(map(len, lines[part])) > len(_computed(equations, [part], names)):
+            writer = _Writer(tape_of(equations, [part], all_speeds=all_speeds), names)
+            if sum(map(len, lines[part])) > sum(map(len, _all_lines(writer, [part]))):
                 del lines[part]
             else:
                 verticals += _vertical_lines(found, names)
     left = [part for part in parts if part not in lines]
-    writer = _Writer(tape_of(equations, left), names)
+    writer = _Writer(tape_of(equations, left, all_speeds=all_speeds), names)
     for number, part in enumerate(left):
         lines[part] = writer.part(number, PRINTED[part].symbol, symmetric=part in SYMMETRIC)
-    written = _heading(equations, names)
+    written = _heading(equations, names, all_speeds=all_speeds)
+    written += [PROJECTIONS[part][0] for part in projected]
     for part in parts:
         written += lines[part]
     definitions = [*dict.fromkeys(verticals), *writer.definitions()]
@@ -82,15 +125,14 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
     return "\\begin{aligned}\n" + " \\\\\n".join(written) + "\n\\end{aligned}"
 
 
-def _computed(equations: Equations, parts: Sequence[str], names: Typeset) -> str:
-    """Parts as they are computed, without a heading."""
-    writer = _Writer(tape_of(equations, parts), names)
-    lines = [
+def _all_lines(writer: _Writer, parts: Sequence[str]) -> list[str]:
+    """Lines of parts as they are computed, and what they are named for."""
+    written = [
         line
         for number, part in enumerate(parts)
         for line in writer.part(number, PRINTED[part].symbol, symmetric=part in SYMMETRIC)
     ]
-    return "".join([*lines, *writer.definitions()])
+    return [*written, *writer.definitions()]
 
 
 def _exact_lines(part: str, found: ExactPart, names: Typeset) -> list[str]:
@@ -203,7 +245,7 @@ def write_matrix(
     return exact if len(exact) <= len(computed) else computed
 
 
-def _heading(equations: Equations, names: Typeset) -> list[str]:
+def _heading(equations: Equations, names: Typeset, *, all_speeds: bool) -> list[str]:
     def column(entries: Iterable[str]) -> str:
         return r"\begin{bmatrix} " + r" \\ ".join(entries) + r" \end{bmatrix}"
 
@@ -222,7 +264,11 @@ def _heading(equations: Equations, names: Typeset) -> list[str]:
     else:
         bias = rf"(\mathbf{{C}}{nu})" if moved else rf"\mathbf{{C}}\,{nu}"
         lines = [rf"\mathbf{{I}}\,\dot{{{nu}}} + {bias} &= {forces}"]
-    lines.append(rf"{nu} &= {column(names.nu)}, \qquad \mathbf{{q}} = {column(names.q)}")
+    speeds = names.nu
+    if all_speeds:
+        lines.append(rf"\mathbf{{v}} &= \boldsymbol{{\Theta}} \, {nu} = {column(names.nu)}")
+        speeds = tuple(names.nu[k] for k in equations.system.independent)
+    lines.append(rf"{nu} &= {column(speeds)}, \qquad \mathbf{{q}} = {column(names.q)}")
     if names.u:
         lines[-1] += rf", \qquad \mathbf{{u}} = {column(names.u)}"
     if first_kind:

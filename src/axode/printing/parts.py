@@ -43,10 +43,10 @@ class TheoryPart:
     symbol: str = ""
     text: str = ""
 
-    def expression(self, equations: Equations) -> SX:
-        """Return its expression of the independent speeds, or of all for the first kind."""
+    def expression(self, equations: Equations, *, all_speeds: bool = False) -> SX:
+        """Return its expression of the independent speeds, or of all: so for the first kind."""
         value, system = self.matrix(equations), equations.system
-        if is_first_kind(equations):
+        if all_speeds or is_first_kind(equations):
             value = ca.substitute(value, equations.nu, system.chosen(system.tree.v))
         elif ca.depends_on(value, system.tree.v):
             value = system.at_speeds(value)
@@ -160,7 +160,7 @@ PARTS: dict[str, TheoryPart] = {
         "joint for independent speeds", _v, _nu, lambda e: e.Theta, r"\boldsymbol{\Theta}"
     ),
     "Theta_dot": TheoryPart(
-        "rate of Theta", _v, _nu, lambda e: e.Theta_dot, r"\dot{\boldsymbol{\Theta}}"
+        "rate of Theta", _v, _nu, lambda e: _rate(e, e.Theta), r"\dot{\boldsymbol{\Theta}}"
     ),
     "T": TheoryPart(
         "twists for unit independent speeds", _bodies, _nu, lambda e: e.twist_map, r"\mathbf{T}"

@@ -1,0 +1,70 @@
+"""Terms of printed equations of the sources' mechanisms: `python -m benchmarks.printed_terms`.
+
+Each entry, definition and common factor is a term, and so is each sign between two others. Entries
+that are zero, and those that are printed as equal to others, are none. Columns: I, C, C nu, gamma,
+and I with C nu, whose definitions they share. `--markdown` prints rows for docs/sources/printed.md.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import axode as ax
+
+MECHANISMS = (
+    "four_bar",
+    "caster_robot",
+    "two_caster_robot",
+    "delta_array",
+    "mecanum_platform",
+    "rolling_disk",
+    "wheeled_pendulum",
+    "cooperating_arms",
+    "two_wheeled_cart",
+    "five_axis_arm",
+    "six_wheel_platform",
+    "mobile_manipulator",
+)
+PARTS = (("I",), ("C",), ("bias",), ("gamma",), ("I", "bias"))
+MATRIX = re.compile(r"(.*?)(?:\\, )?\\begin\{bmatrix\}(.*?)\\end\{bmatrix\}", re.DOTALL)
+SIGN = re.compile(r" [+-] ")
+
+
+def lines_of(latex: str) -> list[str]:
+    """Lines of an aligned environment."""
+    return latex.split("\\\\\n")
+
+
+def count_terms(line: str) -> int:
+    """Count the terms on the right-hand side of a line."""
+    right = line.partition("&=")[2].replace(r"\end{aligned}", "").strip()
+    if not right or right in ("0", r"\mathbf{0}"):
+        return 0
+    if found := MATRIX.fullmatch(right):
+        entries = re.split(r" & | \\\\ ", found[2])
+        written = [entry for entry in entries if entry.strip() != "0"]
+        factor = found[1].strip()
+        outside = 1 + len(SIGN.findall(factor)) if factor else 0
+        return outside + sum(1 + len(SIGN.findall(entry)) for entry in written)
+    return 1 + len(SIGN.findall(right))
+
+
+def printed_terms(equations: ax.Equations, parts: tuple[str, ...]) -> int:
+    """Count the terms of parts as they are printed, definitions included."""
+    heading = {*map(str.strip, lines_of(equations.latex(("q_dot",))))}
+    lines = [line for line in lines_of(equations.latex(parts)) if line.strip() not in heading]
+    return sum(count_terms(line) for line in lines if not line.startswith(r"\mathbf{v} &="))
+
+
+def main() -> None:
+    """Print the numbers of all mechanisms."""
+    bar = " | " if "--markdown" in sys.argv else "  "
+    for name in MECHANISMS:
+        equations = ax.gallery.build(name).derive(self_check=False)
+        numbers = [printed_terms(equations, parts) for parts in PARTS]
+        print(bar.join([f"{name:20}", *(f"{number:5}" for number in numbers)]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
