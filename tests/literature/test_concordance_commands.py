@@ -46,8 +46,16 @@ def output(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @cache
-def equations(mechanism: str, options: tuple[tuple[str, float], ...]) -> ax.Equations:
-    return build(mechanism, **dict(options)).derive(self_check=False)
+def equations(
+    mechanism: str, options: tuple[tuple[str, float], ...], speeds: tuple[str, ...] = ()
+) -> ax.Equations:
+    return build(mechanism, **dict(options)).derive(independent=speeds or None, self_check=False)
+
+
+def independent(words: list[str]) -> tuple[str, ...]:
+    """Names of the independent speeds that a command asks for."""
+    place = words.index("--independent") + 1 if "--independent" in words else None
+    return tuple(words[place].split(",")) if place else ()
 
 
 def option(words: list[str], name: str) -> dict[str, float]:
@@ -72,12 +80,12 @@ def tables(text: str) -> dict[str, tuple[list[str], list[str], np.ndarray]]:
 def theory(mechanism: str, words: list[str]) -> Theory:
     """The same objects from maximal coordinates, at the state of the command."""
     options, given = option(words, "--option"), option(words, "--input")
-    e = equations(mechanism, tuple(sorted(options.items())))
+    e = equations(mechanism, tuple(sorted(options.items())), independent(words))
     model = e.compile("interpreter")
     start = ax.assemble(model, option(words, "--state"))
     u = np.array([given.get(name, 0.0) for name in e.inputs])
     made = SixLegs if mechanism == "six_legged_platform" else Theory
-    return made(build(mechanism, **options), e.independent, e.rows, start.q, start.nu, u)
+    return made(e.system.mechanism, e.independent, e.rows, start.q, start.nu, u)
 
 
 BY_MECHANISM: dict[str, list[str]] = {}
@@ -89,8 +97,8 @@ for _command in commands("derive"):
 def test_numbers_at_a_state(mechanism: str, monkeypatch, capsys):
     def once(source: str, options: list[str] | None) -> Any:
         given = {key: float(value) for key, value in (o.split("=") for o in options or ())}
-        found = equations(source, tuple(sorted(given.items())))
-        return SimpleNamespace(derive=lambda *_: found)
+        own = tuple(sorted(given.items()))
+        return SimpleNamespace(derive=lambda _, speeds: equations(source, own, tuple(speeds or ())))
 
     monkeypatch.setattr(derive_verb, "mechanism_from", once)
     theories: dict[tuple[str, ...], Theory] = {}

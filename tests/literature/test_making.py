@@ -11,6 +11,7 @@ import pytest
 import axode as ax
 from axode.cli import run
 from axode.literature.reproduce import SOURCES, Check, Verdict, catalogue, reproduce
+from axode.literature.reproduce.index_page import symbols
 from axode.literature.reproduce.item import FigureCurve, FigurePanel, Item, ItemResult
 from axode.literature.reproduce.sources import chosen
 
@@ -63,6 +64,11 @@ def test_the_page_needs_nothing_else(shelf, tmp_path):
     assert text.count("data:image/png;base64,") == 3
     assert "a misprint" in text and "A &lt;caption&gt; &amp; more." in text
     assert not re.search(r"https?://|<script|src=\"(?!data:)", text)
+
+
+def test_captions_have_the_symbols_of_the_documents():
+    plain = "theta_1_dot, tau_2 = 0.1 sin(pi t), M1 and A33, erratum A-7, six_legs, psi(t)"
+    assert symbols(plain) == "θ̇₁, τ₂ = 0.1 sin(π t), M₁ and A₃₃, erratum A-7, six_legs, psi(t)"
 
 
 def test_one_item_only(shelf, tmp_path):

@@ -202,6 +202,11 @@ class Theory:
             "delta_tree": lambda: (v, VALUE, self.dissipation),
             "lambda": lambda: (self.multipliers[0], VALUE, self.multipliers[1]),
             "energy": lambda: (("kinetic", "potential"), VALUE, self.energy),
+            "powers": lambda: (
+                tuple(drive.name for drive in self.oracle.mechanism.drives),
+                VALUE,
+                self.u[: self.oracle.motors.shape[1]] * (self.oracle.motors.T @ self.v),
+            ),
         }
         rows, columns, values = found[name]()
         return tuple(rows), tuple(columns), np.asarray(values).reshape(len(rows), len(columns))

@@ -252,6 +252,12 @@ PARTS: dict[str, TheoryPart] = {
         "joint accelerations under the inputs", _v, _one, lambda e: e.accelerations
     ),
     "nu_dot": TheoryPart("independent accelerations", _nu, _one, lambda e: e.forward_dynamics),
+    "powers": TheoryPart(
+        "powers of the motors",
+        lambda e: [drive.name for drive in e.system.mechanism.drives],
+        _one,
+        lambda e: e.motor_powers,
+    ),
     "twists": TheoryPart(
         "twists of the bodies",
         lambda e: tuple(e.twists),

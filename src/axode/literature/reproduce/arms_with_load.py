@@ -176,7 +176,7 @@ def _panels(
             "torques",
             TIME,
             "[N m]",
-            tuple(FigureCurve(t, asked[f"tau{joint}"], rf"$\tau_{{{joint}}}$") for joint in JOINTS),
+            tuple(FigureCurve(t, asked[f"tau{joint}"], rf"$T_{{{joint}}}$") for joint in JOINTS),
         ),
         FigurePanel(
             "what the arms exert on the load",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
@@ -13,6 +14,14 @@ from axode.literature.reproduce.verdict import STATUSES
 
 if TYPE_CHECKING:
     from axode.literature.reproduce.making import Reproduction
+
+_GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "lambda": "λ"}
+_GREEK |= {"pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "omega": "ω"}
+_GREEK |= {"zeta": "ζ", "nu": "ν", "Lambda": "Λ", "Theta": "Θ"}
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_DOTS = {"_dot": "\u0307", "_dd": "\u0308", "": ""}
+_NAME = rf"(?<![\w.])(?:({'|'.join(_GREEK)}|[A-Za-z](?=_\d))_?|([AIJMlm])(?=\d))"
+_SYMBOL = re.compile(rf"{_NAME}(\d*)(_dot|_dd|)(?![\w(])")
 
 _PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -68,7 +77,7 @@ def page(made: Sequence[Reproduction]) -> str:
     rows = "\n".join(
         f'<tr><td><a href="#{one.item.id}">{one.item.id}</a></td>'
         f"<td>{escape(one.item.shows)}</td><td>{_word(one)}</td>"
-        f'<td class="numbers">{escape(one.verdict.sentence)}</td></tr>'
+        f'<td class="numbers">{escape(symbols(one.verdict.sentence))}</td></tr>'
         for one in made
     )
     sections = []
@@ -82,6 +91,16 @@ def page(made: Sequence[Reproduction]) -> str:
     return _PAGE.substitute(count=count, rows=rows, sections="\n".join(sections))
 
 
+def symbols(text: str) -> str:
+    """Write names as the documents have them: theta_1_dot is θ̇₁, M1 is M₁."""
+
+    def symbol(found: re.Match[str]) -> str:
+        name, letter, number, dots = found.groups()
+        return f"{_GREEK.get(name, letter or name)}{_DOTS[dots]}{number.translate(_SUBSCRIPTS)}"
+
+    return _SYMBOL.sub(symbol, text)
+
+
 def _word(one: Reproduction) -> str:
     return f'<span class="{one.verdict.status}">{one.verdict.status}</span>'
 
@@ -89,12 +108,13 @@ def _word(one: Reproduction) -> str:
 def _section(one: Reproduction) -> str:
     picture = b64encode(one.figure.read_bytes()).decode()
     checks = "\n".join(
-        f'<li><span class="{check.status}">{check.status}</span> {escape(str(check))}</li>'
+        f'<li><span class="{check.status}">{check.status}</span> {escape(symbols(str(check)))}</li>'
         for check in one.verdict.checks
     )
+    caption = escape(symbols(one.caption))
     return f"""<h3 id="{one.item.id}">{escape(one.item.shows)} {_word(one)}</h3>
 <figure><img alt="{escape(one.item.shows)}" src="data:image/png;base64,{picture}">
-<figcaption>{escape(one.caption)} <a href="{one.table.name}">{one.table.name}</a></figcaption>
+<figcaption>{caption} <a href="{one.table.name}">{one.table.name}</a></figcaption>
 </figure>
 <ul>
 {checks}

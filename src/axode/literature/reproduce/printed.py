@@ -21,6 +21,7 @@ from scipy.interpolate import CubicSpline
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-10, 1e-12
 SAME_TIME = 1e-9  # [s]
+LOST = 1e3  # [rad/s]: what turns faster is not followed any longer
 
 CASTER_ERRATA = ("A-7", "A-8", "A-9")  # that its equations of motion have
 
@@ -173,17 +174,36 @@ def six_wheels(
     return np.array(found)
 
 
+def six_wheels_as_printed(
+    p: Mapping[str, float], both: float, times: Array, heading: float
+) -> Array:
+    """v, w and theta from rest by (66) and (67) as they stand there, and theta_dot = w.
+
+    Args:
+        p: Data of the platform.
+        both: The sum of the torques, which is all that the two equations depend on.
+        times: From zero.
+        heading: At the start.
+    """
+    speed = both / (p["m"] * p["r"]) * times
+    turning = p["l"] * both / (p["I"] * p["r"]) * times
+    return np.array([speed, turning, heading + turning * times / 2])
+
+
 def five_axes(
     p: Mapping[str, float],
     torque: Callable[[float], float],
     start: npt.ArrayLike,
     times: Array,
     kinks: Sequence[float],
+    *,
+    misprint: bool = False,
 ) -> Array:
     """theta_1 to theta_4 and their rates, the same torque on all axes: equation (35).
 
     Not as it stands there: written with the links' slopes f, from which M, V and G of (32) to (34)
-    follow by adding up, and free of errata.
+    follow by adding up, and free of errata. Or, as far as it is printed, as it stands there: the
+    base by (37), (38), (42) and (45), the others by (46) to (48). NaN once a rate is beyond LOST.
     """
     masses = np.array([p["m1"], p["m2"], p["m3"], p["mc"]])
     # rows: the four masses, how much of each link lies before them
@@ -202,10 +222,16 @@ def five_axes(
         G = p["g"] * (masses @ reach) * np.cos(f)
         given = torque(t) - friction * x[4:]
         first = (given[0] - 2 * yaw * masses @ (out * out_dot)) / (p["Ib"] + masses @ out**2)
-        others = np.linalg.solve(M, given[1:] - slopes.T @ (V + G))
-        return np.array([*x[4:], first, *others])
+        Z = given[1:] - slopes.T @ (V + G)
+        others = np.linalg.solve(M, Z)
+        if misprint:
+            A, Q = _base_as_printed(p, x[:4], x[4:])
+            first, others[:2] = (given[0] - Q) / A, five_axes_cramer(M, Z)
+        return np.array([*x[4:], first, *others]) * (np.abs(x[4:]).max() < LOST)
 
-    return integrate(rates, start, times, kinks)
+    found = integrate(rates, start, times, kinks)
+    lost = np.maximum.accumulate(np.abs(found[4:]).max(axis=0) >= LOST)
+    return np.where(lost, np.nan, found)
 
 
 def five_axes_base(p: Mapping[str, float], theta: Array, rates: Array, first: Array) -> Array:
@@ -216,6 +242,13 @@ def five_axes_base(p: Mapping[str, float], theta: Array, rates: Array, first: Ar
         theta, rates: theta_1 to theta_4 and their rates, (4, samples).
         first: Acceleration of theta_1.
     """
+    A, Q = _base_as_printed(p, theta, rates)
+    found: Array = A * first + Q + p["b1"] * rates[0]
+    return found
+
+
+def _base_as_printed(p: Mapping[str, float], theta: Array, rates: Array) -> tuple[Array, Array]:
+    """A of (38) and Q of (42)."""
     l1, l2, l3 = (p[name] for name in ("l1", "l2", "l3"))
     m1, m2, m3, w_c = (p[name] for name in ("m1", "m2", "m3", "mc"))
     (c2, c23, c234), (s2, s23, s234) = (f(np.cumsum(theta[1:], axis=0)) for f in (np.cos, np.sin))
@@ -226,9 +259,7 @@ def five_axes_base(p: Mapping[str, float], theta: Array, rates: Array, first: Ar
     Q = -m2 * rates[0] * (2 * l1 * w2 * s2 + l2 * s23 * w23) * (l2 * c23 + 2 * l1 * c2) / 2
     Q = Q - 2 * m3 * rates[0] * (l1 * w2 * c2 + l3 * s234 * w234 / 2 + l2 * s23 * w23) * half
     Q = Q - 2 * rates[0] * w_c * (l1 * w2 * s2 + l3 * s234 * w234 + l2 * s23 * w23) * whole
-    Q = Q - (l1**2 * m1 * rates[0] + w2 * c2 * s2)
-    found: Array = A * first + Q + p["b1"] * rates[0]
-    return found
+    return A, Q - (l1**2 * m1 * rates[0] + w2 * c2 * s2)
 
 
 def five_axes_cramer(M: Array, Z: Array) -> Array:

@@ -103,7 +103,7 @@ def cart() -> ItemResult:
 
 CAPTION = (
     "A cart with its rod's mass centre 80 mm below the axle, from pitch 0.35 and wheel rates 4 and "
-    "-1 rad/s, under tau_1 = 0.3 sin 2t and tau_2 = 0.2 cos 3t N m. The source has neither numbers "
+    "-1 rad/s, under T_1 = 0.3 sin 2t and T_2 = 0.2 cos 3t N m. The source has neither numbers "
     "nor results. Dashed: the six steps with the contacts as pivots, as printed; a rolling contact "
     "accelerates, and without that the joint accelerations are off by up to {pivots:.2g} rad/s² "
     "(erratum D-7). The last panel has all formulations that take the cart as two arms, each with "
