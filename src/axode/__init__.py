@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import SweepFailed as SweepFailed
     from axode.errors import UnderactuatedMotion as UnderactuatedMotion
     from axode.errors import UnknownName as UnknownName
+    from axode.formats.written.mechanism_text import MechanismText as MechanismText
     from axode.literature.acceptance import verify as verify
     from axode.mechanism.dh import chain_from_dh as chain_from_dh
     from axode.mechanism.elements.bodies import Box as Box
@@ -66,7 +67,6 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.mechanism.elements.wheels import Skate as Skate
     from axode.mechanism.files.loading import load as load
     from axode.mechanism.files.loading import schema as schema
-    from axode.mechanism.files.written.mechanism_text import MechanismText as MechanismText
     from axode.mechanism.mechanism import Mechanism as Mechanism
     from axode.mechanism.values.expressions import Parameter as Parameter
     from axode.model.model import Model as Model
@@ -138,7 +138,7 @@ _LAZY = {
     "Parameter": "axode.mechanism.values.expressions",
     "load": "axode.mechanism.files.loading",
     "schema": "axode.mechanism.files.loading",
-    "MechanismText": "axode.mechanism.files.written.mechanism_text",
+    "MechanismText": "axode.formats.written.mechanism_text",
     "Equations": "axode.symbolic.equations",
     "FORMULATIONS": "axode.symbolic.formulations",
     "assemble": "axode.problems.assemble.assemble",

@@ -22,6 +22,7 @@ ORDER = (
     "model",
     "results",
     "problems",
+    "formats",
     "show",
     "literature",
     "cli",
@@ -31,6 +32,8 @@ ORDER = (
 STEPS_WHEN_CALLED = {
     ("axode.mechanism.mechanism", "symbolic"),  # Mechanism.derive
     ("axode.mechanism.mechanism", "printing"),  # what a notebook shows of it
+    ("axode.mechanism.files.loading", "formats"),  # load reads what a file holds
+    ("axode.mechanism.export_methods", "formats"),  # Mechanism.to_urdf, to_mjcf and to_sdf
     ("axode.symbolic.equations", "printing"),  # Equations.latex, text and sympy
     ("axode.symbolic.equations", "problems"),  # Equations.derivation assembles its state
     ("axode.symbolic.equations", "model"),  # Equations.compile
@@ -56,6 +59,7 @@ FORBIDDEN = {
     "model": {"llvmlite"},
     "problems": {"llvmlite"},
     "results": {"casadi", "llvmlite"},
+    "formats": {"casadi", "llvmlite"},
     "show": {"casadi", "llvmlite"},
     "cli": {"casadi", "llvmlite"},
     "gallery": {"casadi", "llvmlite"},

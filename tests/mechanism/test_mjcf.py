@@ -9,7 +9,7 @@ import pytest
 
 import axode as ax
 from axode.errors import DoubtfulFile, LeftOut
-from axode.mechanism.files.mjcf import mjcf_model, mjcf_text
+from axode.formats.mjcf import mjcf_model, mjcf_text
 from tests.mechanism.mjcf_models import ARM, CART, FLYING, FOUR_BAR, GRIPPER, SEVERAL_JOINTS
 
 LINK = '<body name="link"><joint name="turn"/>{}</body>'

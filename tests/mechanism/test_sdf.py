@@ -444,7 +444,7 @@ def test_joints_of_static_models_hold_nothing(read):
 
 def test_included_files_are_limited_together(read, monkeypatch):
     (read.path / "part.sdf").write_text(model(link("l"), name="part"))
-    monkeypatch.setattr("axode.mechanism.files.sdf.sdf_files.MAX_BYTES", 10)
+    monkeypatch.setattr("axode.formats.sdf.sdf_files.MAX_BYTES", 10)
     found = faults(read, model(link("a"), "<include><uri>part.sdf</uri></include>"))
     assert "the included files have more than 0 MiB" in found[0]
 
@@ -653,11 +653,11 @@ def test_files_that_are_no_sdf(read, monkeypatch):
     for _ in range(40):
         inside = nested("m", inside)
     assert "models are nested more than 30 deep." in refused(model(inside))
-    files = "axode.mechanism.files.sdf.sdf_files"
+    files = "axode.formats.sdf.sdf_files"
     monkeypatch.setattr(f"{files}.MAX_ELEMENTS", 10)
     assert "more than 10 elements, with all includes." in refused(model(*map(link, "abcd")))
     monkeypatch.undo()
-    monkeypatch.setattr("axode.mechanism.files.sdf.sdf.MAX_FRAMES", 10)
+    monkeypatch.setattr("axode.formats.sdf.sdf.MAX_FRAMES", 10)
     chain = [f"<frame name='f{k}' attached_to='f{k + 1}'/>" for k in range(8)]
     assert "has 12 models, links, joints and frames, and files of at most 10 are read." in refused(
         model(link("a"), *chain)

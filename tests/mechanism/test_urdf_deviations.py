@@ -9,8 +9,8 @@ import pytest
 
 import axode as ax
 from axode.errors import DoubtfulFile
+from axode.formats.urdf.urdf_values import RIGHT_ANGLE, exact_angle
 from axode.mechanism.elements.bodies import Mesh
-from axode.mechanism.files.urdf.urdf_values import RIGHT_ANGLE, exact_angle
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import meshes
 

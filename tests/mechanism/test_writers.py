@@ -12,8 +12,8 @@ import pytest
 
 import axode as ax
 from axode.errors import FileError, InvalidArgument, LeftOut, NotApplicable, UnknownName
+from axode.formats.written.frame_poses import FramePose
 from axode.mechanism.elements.joints import AbstractJoint
-from axode.mechanism.files.written.frame_poses import FramePose
 from kinematics_by_hand import pose
 from variants import some
 
@@ -348,7 +348,7 @@ def test_paths_of_meshes_are_relative_to_the_new_file(tmp_path, monkeypatch):
 
 
 def test_long_lists_say_where_the_rest_is(monkeypatch):
-    monkeypatch.setattr("axode.mechanism.files.written.mechanism_text.MOST_SENTENCES", 1)
+    monkeypatch.setattr("axode.formats.written.mechanism_text.MOST_SENTENCES", 1)
     bot = ax.Mechanism("bot")
     bot.add_body("arm", mass=1.0, inertia=(1, 1, 1))
     bot.add_joint("arm", ax.Revolute("z"), parent=bot.ground, child="arm")

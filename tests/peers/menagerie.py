@@ -17,13 +17,7 @@ import numpy as np
 
 import axode as ax
 from axode.errors import AxodeError, LeftOut
-from axode.mechanism.files.mjcf.mjcf_findings import (
-    ACTUATORS,
-    DRY_FRICTION,
-    EQUALITIES,
-    LIMITS,
-    PLUGINS,
-)
+from axode.formats.mjcf.mjcf_findings import ACTUATORS, DRY_FRICTION, EQUALITIES, LIMITS, PLUGINS
 from tests.peers.test_mjcf_models import TOLERANCE, Pair
 from tests.peers.trees import relative_error
 

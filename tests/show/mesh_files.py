@@ -14,9 +14,9 @@ import numpy as np
 
 import axode as ax
 from axode.errors import FileError, LeftOut
+from axode.formats.meshes import mesh_formats, mesh_library
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import meshes
-from axode.show.surfaces import mesh_formats, mesh_library
 
 SIZE = np.array([0.2, 0.3, 0.4])
 CORNERS = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]) * SIZE

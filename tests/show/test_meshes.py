@@ -13,15 +13,15 @@ import pytest
 
 import axode as ax
 from axode.errors import FileError, LeftOut
+from axode.formats.meshes import mesh_arrays, mesh_formats, mesh_library
+from axode.formats.meshes.collada import read_collada
+from axode.formats.meshes.mesh_address import locate
+from axode.formats.meshes.mesh_arrays import Part, clean, simplify, with_normals
+from axode.formats.meshes.mesh_formats import read_parts
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.picture import picture
 from axode.show.report.player_data import playback
-from axode.show.surfaces import mesh_arrays, mesh_formats, mesh_library
-from axode.show.surfaces.collada import read_collada
-from axode.show.surfaces.mesh_address import locate
-from axode.show.surfaces.mesh_arrays import Part, clean, simplify, with_normals
-from axode.show.surfaces.mesh_formats import read_parts
 from axode.show.web.scene_data import MAX_SURFACE_TRIANGLES
 from tests.show.mesh_files import (
     CORNERS,

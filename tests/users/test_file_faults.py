@@ -610,9 +610,9 @@ def test_writing_goes_through_a_link_and_keeps_the_mode(file, tmp_path):
 
 def test_a_file_that_describes_too_much_is_refused_before_it_is_checked(tmp_path, monkeypatch):
     """Nothing else of the file is looked at; bodies that are fixed or close loops do not count."""
+    from axode.formats.urdf import urdf
     from axode.mechanism import size
     from axode.mechanism.files import loading
-    from axode.mechanism.files.urdf import urdf
 
     monkeypatch.setattr(size, "MAX_SPEEDS", 3)
     monkeypatch.setattr(loading, "key_lines", None)

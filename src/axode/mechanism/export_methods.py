@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from axode.argument_types import check_arguments
 
 if TYPE_CHECKING:
-    from axode.mechanism.files.written.mechanism_text import MechanismText
+    from axode.formats.written.mechanism_text import MechanismText
     from axode.mechanism.mechanism import Mechanism
 
 
@@ -42,7 +42,7 @@ class ExportMethods:
             LeftOut: listing everything that URDF cannot say.
         """
         check_arguments(ExportMethods.to_urdf, locals())
-        from axode.mechanism.files.urdf.urdf_writer import urdf_text
+        from axode.formats.urdf.urdf_writer import urdf_text
 
         return urdf_text(cast("Mechanism", self), path, parameters, strict=strict)
 
@@ -73,7 +73,7 @@ class ExportMethods:
             LeftOut: listing everything that MJCF cannot say.
         """
         check_arguments(ExportMethods.to_mjcf, locals())
-        from axode.mechanism.files.mjcf.mjcf_writer import mjcf_text
+        from axode.formats.mjcf.mjcf_writer import mjcf_text
 
         return mjcf_text(cast("Mechanism", self), path, parameters, strict=strict)
 
@@ -104,6 +104,6 @@ class ExportMethods:
             LeftOut: listing everything that SDF cannot say.
         """
         check_arguments(ExportMethods.to_sdf, locals())
-        from axode.mechanism.files.sdf.sdf_writer import sdf_text
+        from axode.formats.sdf.sdf_writer import sdf_text
 
         return sdf_text(cast("Mechanism", self), path, parameters, strict=strict)

@@ -1,1 +1,1 @@
-"""Mechanisms in files: TOML read and written, URDF read."""
+"""Mechanisms in files: which format it is, TOML, meshes, wheels that a file may mean."""

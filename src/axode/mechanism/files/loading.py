@@ -180,7 +180,7 @@ class _Files:
         if _MJCF.search(text):
             return self._from_mjcf(text, place, remarks)
         if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
-            from axode.mechanism.files.urdf.urdf import mechanism_from_urdf
+            from axode.formats.urdf.urdf import mechanism_from_urdf
 
             return mechanism_from_urdf(
                 text,
@@ -194,7 +194,7 @@ class _Files:
         return self._from_toml(text, place)
 
     def _from_sdf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
-        from axode.mechanism.files.sdf.sdf import mechanism_from_sdf
+        from axode.formats.sdf.sdf import mechanism_from_sdf
 
         return mechanism_from_sdf(
             text,
@@ -209,7 +209,7 @@ class _Files:
 
     def _from_mjcf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
         # only those who read such files wait for MuJoCo
-        from axode.mechanism.files.mjcf.mjcf import mechanism_from_mjcf
+        from axode.formats.mjcf.mjcf import mechanism_from_mjcf
 
         if self.base is not None:
             raise InvalidArgument(
@@ -375,7 +375,7 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
     XML may have another encoding than UTF-8; `remarks` gets what was done about bytes that no
     encoding explains.
     """
-    from axode.mechanism.files.xml_tree import MAX_BYTES, decode
+    from axode.formats.xml_tree import MAX_BYTES, decode
 
     try:
         data = read_bounded(path, MAX_BYTES, "mechanism's file")

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, InvalidArgument, LeftOut
+from axode.formats.urdf.urdf_writer import NATIVE as NATIVE_IN_URDF
+from axode.formats.written.frame_poses import FramePose
+from axode.formats.written.joint_steps import steps_of
+from axode.formats.written.mechanism_text import with_parameters
 from axode.mechanism.elements.joints import Fixed
-from axode.mechanism.files.urdf.urdf_writer import NATIVE as NATIVE_IN_URDF
-from axode.mechanism.files.written.frame_poses import FramePose
-from axode.mechanism.files.written.joint_steps import steps_of
-from axode.mechanism.files.written.mechanism_text import with_parameters
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN
 from axode.show.logs import ros_messages
 from axode.show.logs.logged_run import LoggedRun, quaternions

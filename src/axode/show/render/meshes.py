@@ -45,8 +45,8 @@ def meshes(scene: Scene, limit: int = MAX_SURFACE) -> list[TriangleMesh]:
     if not scene.surfaces:
         return _of_solids((*scene.solids, *scene.stand_ins))
     # only those who have such files wait for what reads them
-    from axode.show.surfaces.mesh_arrays import with_normals
-    from axode.show.surfaces.mesh_library import surface_parts
+    from axode.formats.meshes.mesh_arrays import with_normals
+    from axode.formats.meshes.mesh_library import surface_parts
 
     surfaces = [
         TriangleMesh(item.body, item.colour, *with_normals(item.part), two_sided=True)

@@ -1,0 +1,1 @@
+"""Mechanisms and meshes in the files of other programs."""

@@ -1,0 +1,259 @@
+"""Triangles from the bytes of STL, OBJ, COLLADA, glTF and PLY files, unchecked."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from axode.errors import FileError
+from axode.formats.meshes.collada import read_collada
+from axode.formats.meshes.mesh_arrays import MAX_TRIANGLES, Part, check_count, fans, used_points
+from axode.mechanism.scene.scene import Colour
+
+Neighbour: TypeAlias = Callable[[str], bytes | None]
+
+MAX_TEXT = 32 << 20  # bytes of a file of words, which take far more memory than that
+MAX_PLY_TEXT = MAX_TEXT // 2
+MAX_COLOURS = 1000  # of an OBJ file
+MAX_NODES = 10_000  # of a glTF file
+MAX_CORNERS = 3 * MAX_TRIANGLES  # of all copies in a glTF file
+TEXTS = ("obj", "dae", "gltf")
+TRIMESH = ("glb", "gltf", "ply")
+
+
+def read_parts(data: bytes, suffix: str, neighbour: Neighbour) -> list[Part]:
+    """Read the triangles of a file.
+
+    Args:
+        data: What the file holds.
+        suffix: How its name ends, in small letters.
+        neighbour: Reads a file beside it, or returns None.
+
+    Raises:
+        FileError: if it is none of these formats, damaged or too large.
+    """
+    if suffix not in FORMATS:
+        raise FileError(f"'.{suffix}' files are not read, only {', '.join(FORMATS)}")
+    limit = _longest_text(data, suffix)
+    if limit is not None and len(data) > limit:
+        raise FileError(f"is a text of more than {limit >> 20} MiB; binary files may be larger")
+    try:
+        parts = FORMATS[suffix](data, neighbour)
+    except FileError:
+        raise
+    except Exception as error:  # whatever a reader of a damaged file may raise
+        raise FileError(_damaged(suffix, error)) from None
+    count = sum(len(part.faces) for part in parts)
+    check_count(count)
+    if not count:
+        raise FileError("holds no triangles")
+    return parts
+
+
+def _longest_text(data: bytes, suffix: str) -> int | None:
+    """Size limit of a file of words [bytes]; None for a binary one."""
+    if suffix == "ply" and b"format ascii" in data[:1000]:
+        return MAX_PLY_TEXT
+    return MAX_TEXT if suffix in TEXTS or (suffix == "stl" and _is_ascii_stl(data)) else None
+
+
+def _damaged(suffix: str, error: Exception) -> str:
+    reason = " ".join(str(error).split())[:120] or type(error).__name__
+    return f"is damaged, or no {suffix.upper()} file: {reason}"
+
+
+# STL ---------------------------------------------------------------------------------------------
+
+_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+def _stl(data: bytes, _: Neighbour) -> list[Part]:
+    count = int.from_bytes(data[80:84], "little")
+    if len(data) >= 84 and len(data) == 84 + count * _FACET.itemsize:
+        return [_soup(np.frombuffer(data, _FACET, count, 84)["corners"])]
+    if _is_ascii_stl(data):
+        return [_soup(_ascii_corners(data))]
+    whole = (len(data) - 84) // _FACET.itemsize
+    if whole > 0 and whole < count:
+        raise FileError(f"ends after {whole} of {count} triangles")
+    if whole >= count > 0:  # something follows the triangles
+        return [_soup(np.frombuffer(data, _FACET, count, 84)["corners"])]
+    return []
+
+
+def _is_ascii_stl(data: bytes) -> bool:
+    return data[:256].lstrip()[:5].lower() == b"solid" and b"vertex" in data[: 1 << 16]
+
+
+def _ascii_corners(data: bytes) -> np.ndarray:
+    words = data.lower().split()
+    at = np.flatnonzero(np.array(words, dtype=object) == b"vertex")
+    numbers = np.array([words[k + 1 : k + 4] for k in at.tolist()], dtype="S32")
+    return numbers[: len(numbers) // 3 * 3].astype(float)
+
+
+def _soup(corners: np.ndarray) -> Part:
+    """Triangles that share no points yet."""
+    points = np.asarray(corners, float).reshape(-1, 3)
+    return Part(points, np.arange(len(points)).reshape(-1, 3))
+
+
+# OBJ ---------------------------------------------------------------------------------------------
+
+
+def _obj(data: bytes, neighbour: Neighbour) -> list[Part]:
+    """Faces by colour; polygons become fans of triangles."""
+    points: list[list[bytes]] = []
+    groups: dict[bytes, list[list[bytes]]] = {}
+    colours: dict[bytes, Colour] = {}
+    material = b""
+    for line in data.replace(b"\\\n", b" ").splitlines():
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == b"v":
+            points.append(words[1:4])
+        elif words[0] == b"f":
+            groups.setdefault(material, []).append(words[1:])
+        elif words[0] == b"usemtl":
+            material = b" ".join(words[1:])
+        elif words[0] == b"mtllib":
+            for name in dict.fromkeys([b" ".join(words[1:]), *words[1:]]):
+                colours |= _materials(neighbour(name.decode(errors="replace")) or b"")
+    places = np.array(points, dtype="S32").astype(float).reshape(-1, 3)
+    by_colour: dict[Colour | None, list[list[bytes]]] = {}
+    for name, polygons in groups.items():
+        by_colour.setdefault(colours.get(name), []).extend(polygons)
+    if len(by_colour) > MAX_COLOURS:
+        raise FileError(f"has more than {MAX_COLOURS} colours")
+    return [
+        Part(*used_points(places, _fans(polygons, len(places))), colour)
+        for colour, polygons in by_colour.items()
+    ]
+
+
+def _fans(polygons: list[list[bytes]], count: int) -> np.ndarray:
+    """Triangles of polygons; negative numbers count from the end of all points."""
+    sizes = np.array([len(polygon) for polygon in polygons])
+    check_count(int(np.maximum(sizes - 2, 0).sum()))
+    words = [int(word.split(b"/", 1)[0]) for polygon in polygons for word in polygon]
+    flat = np.array(words, np.int64)
+    corners = np.where(flat > 0, flat - 1, flat + count)
+    return fans(corners, sizes)
+
+
+def _materials(data: bytes) -> dict[bytes, Colour]:
+    """Diffuse colours of a material file."""
+    found: dict[bytes, Colour] = {}
+    name = b""
+    for line in data.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] == b"newmtl":
+            name = b" ".join(words[1:])
+        elif len(words) > 3 and words[0] == b"Kd":
+            found[name] = as_colour([float(word) for word in words[1:4]])
+    return found
+
+
+def as_colour(rgb: Any) -> Colour:
+    """Red, green and blue from 0 to 1 as whole numbers up to 255."""
+    red, green, blue = np.rint(255 * np.clip(np.nan_to_num(np.asarray(rgb, float)[:3]), 0, 1))
+    return int(red), int(green), int(blue)
+
+
+# by trimesh --------------------------------------------------------------------------------------
+
+
+def _by_trimesh(suffix: str) -> Callable[[bytes, Neighbour], list[Part]]:
+    def read(data: bytes, neighbour: Neighbour) -> list[Part]:
+        try:
+            import trimesh
+        except ImportError:
+            raise FileError("reading it needs trimesh: pip install axode[view]") from None
+        if suffix != "ply":
+            _check_gltf(data, suffix)
+        scene = trimesh.load_scene(
+            io.BytesIO(data),
+            file_type=suffix,
+            resolver=_untyped(_Resolver(neighbour)),
+            process=False,
+        )
+        # glTF's y is up, and robots' z: programs that load such files for robots do not turn them
+        made = []
+        for mesh in map(_untyped, scene.dump()):
+            if hasattr(mesh, "faces"):
+                part = Part(np.array(mesh.vertices, float), np.asarray(mesh.faces), _tint(mesh))
+                made.append(part)
+        return made
+
+    return read
+
+
+def _untyped(value: Any) -> Any:
+    return value
+
+
+class _Resolver:
+    """What trimesh may read besides: buffers, and no pictures."""
+
+    def __init__(self, neighbour: Neighbour) -> None:
+        self._neighbour = neighbour
+
+    def get(self, name: str) -> bytes:
+        data = self._neighbour(name) if name.endswith(".bin") else None
+        if data is None:
+            raise FileError(f"needs {name[:80]}, which is not read")
+        return data
+
+    __getitem__ = get
+
+
+def _check_gltf(data: bytes, suffix: str) -> None:
+    """Raise an error for files that ask for more memory or time than they have bytes."""
+    text = data
+    if suffix == "glb":
+        length = int.from_bytes(data[12:16], "little")
+        text = data[20 : 20 + length]
+    try:
+        tree = json.loads(text)
+    except RecursionError:
+        raise FileError("is nested too deeply") from None
+    nodes = tree.get("nodes", [])
+    children = [child for node in nodes for child in node.get("children", [])]
+    if len(nodes) > MAX_NODES or len(set(children)) < len(children):
+        raise FileError("its nodes are too many, or no tree")
+    if not all("bufferView" in accessor for accessor in tree.get("accessors", [])):
+        raise FileError("announces numbers without their bytes, or compressed ones")
+    corners = [sum(_sizes(mesh, tree["accessors"])) for mesh in tree.get("meshes", [])]
+    copies = [corners[node["mesh"]] for node in nodes if "mesh" in node]
+    if sum(corners) + sum(copies) > MAX_CORNERS:
+        raise FileError(f"has more than {MAX_CORNERS} corners of triangles with all copies")
+
+
+def _sizes(mesh: dict[str, Any], accessors: list[dict[str, Any]]) -> Iterator[int]:
+    """How many numbers, or triples of them, the parts of a mesh have."""
+    for part in mesh.get("primitives", []):
+        used = [*part["attributes"].values(), *([part["indices"]] if "indices" in part else [])]
+        yield sum(int(accessors[number]["count"]) for number in used)
+
+
+def _tint(mesh: Any) -> Colour | None:
+    material = getattr(mesh.visual, "material", None)
+    for name in ("baseColorFactor", "diffuse"):
+        value = getattr(material, name, None)
+        if value is not None:
+            values = np.asarray(value, float)
+            return as_colour(values / 255.0 if np.asarray(value).dtype == np.uint8 else values)
+    return None
+
+
+FORMATS: dict[str, Callable[[bytes, Neighbour], list[Part]]] = {
+    "stl": _stl,
+    "obj": _obj,
+    "dae": read_collada,
+    **{suffix: _by_trimesh(suffix) for suffix in TRIMESH},
+}

@@ -1,0 +1,149 @@
+"""Surfaces of a scene: read once, put where the scene wants them, and missed in one warning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from axode.disk.bounded import read_bounded
+from axode.errors import FileError, LeftOut, first_of
+from axode.formats.meshes.mesh_address import MAX_BYTES, locate
+from axode.formats.meshes.mesh_arrays import LARGEST, Part, clean, simplify
+from axode.formats.meshes.mesh_formats import read_parts
+from axode.mechanism.scene.scene import Colour, Scene, Surface
+
+_File: TypeAlias = tuple[Path, int, int]  # when it was changed, and its size
+
+ALL_BYTES = 512 << 20  # of the files of one scene
+ALL_TRIANGLES = 3_000_000  # likewise
+MOST_FILES = 3  # named for one reason why they cannot be shown
+
+
+@dataclass(frozen=True)
+class PlacedPart:
+    """Triangles of one colour in the frame of a body."""
+
+    body: str
+    colour: Colour
+    part: Part
+
+
+def surface_parts(scene: Scene, limit: int) -> list[PlacedPart]:
+    """Read the surfaces of a scene, with at most `limit` triangles in all.
+
+    Warns:
+        LeftOut: once, listing every surface that cannot be shown, with the reason.
+    """
+    problems: dict[str, list[str]] = {}  # reason -> addresses
+    found: list[tuple[Surface, _File]] = []
+    for surface in scene.surfaces:
+        try:
+            path = locate(surface.file, surface.folders)
+            status = path.stat()
+            found.append((surface, (path, status.st_mtime_ns, status.st_size)))
+        except (FileError, OSError) as error:
+            _note(problems, surface, error)
+    parts, unreadable = _simplified(tuple(found), limit)
+    for surface, reason in unreadable:
+        _note(problems, surface, reason)
+    if problems:
+        warnings.warn(LeftOut(_message(scene, problems), problems), stacklevel=2)
+    return parts
+
+
+def _note(problems: dict[str, list[str]], surface: Surface, error: FileError | OSError) -> None:
+    reason = str(error) if isinstance(error, FileError) else error.strerror or str(error)
+    problems.setdefault(reason, []).append(surface.file)
+
+
+@lru_cache(maxsize=4)
+def _simplified(
+    found: tuple[tuple[Surface, _File], ...], limit: int
+) -> tuple[list[PlacedPart], list[tuple[Surface, FileError | OSError]]]:
+    """Read files; those that cannot be shown are listed with their errors."""
+    placed: list[PlacedPart] = []
+    unreadable: list[tuple[Surface, FileError | OSError]] = []
+    bytes_left, triangles_left = ALL_BYTES, ALL_TRIANGLES
+    for surface, file in found:
+        try:
+            bytes_left -= file[2]
+            if bytes_left < 0:
+                raise FileError("the meshes are too large together")
+            parts = _read(*file)
+            triangles_left -= sum(len(part.faces) for part in parts)
+            if triangles_left < 0:
+                raise FileError(f"the meshes have more than {ALL_TRIANGLES} triangles together")
+            made = [_place(surface, part) for part in parts]
+            made = [item for item in made if len(item.part.faces)]
+            if not made:
+                raise FileError(f"has no triangle between 0 and {LARGEST:g} m")
+            few = simplify([item.part for item in made], limit)  # one large file in memory, not all
+            placed += [replace(item, part=part) for item, part in zip(made, few, strict=True)]
+        except (FileError, OSError) as error:
+            unreadable.append((surface, error))
+    merged: dict[tuple[str, Colour], list[Part]] = {}
+    for item in placed:
+        merged.setdefault((item.body, item.colour), []).append(item.part)
+    few = simplify([_merge(parts) for parts in merged.values()], limit)
+    named = [PlacedPart(*key, part) for key, part in zip(merged, few, strict=True)]
+    return [item for item in named if len(item.part.faces)], unreadable
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, changed: int, size: int) -> tuple[Part, ...]:
+    """Read a file; `changed` and `size` let a new file of this name be read again."""
+    data = read_bounded(path, MAX_BYTES, "mesh")
+    return tuple(read_parts(data, path.suffix[1:].lower(), _neighbour(path)))
+
+
+def _neighbour(path: Path) -> Callable[[str], bytes | None]:
+    """Read files in the folder of another one, or below it."""
+
+    def read(name: str) -> bytes | None:
+        try:
+            beside = locate(name, (str(path.parent),))
+            return read_bounded(beside, MAX_BYTES, "part of a mesh")
+        except (FileError, OSError, ValueError):
+            return None
+
+    return read
+
+
+def _place(surface: Surface, part: Part) -> PlacedPart:
+    scale, axes = np.array(surface.scale), np.array(surface.axes).T
+    with np.errstate(all="ignore"):
+        points = (part.points * scale) @ axes.T + np.array(surface.at)
+    faces = part.faces[:, ::-1] if np.prod(np.sign(scale)) < 0 else part.faces
+    colour = surface.colour if surface.painted or part.colour is None else part.colour
+    return PlacedPart(surface.body, colour, clean(Part(points, faces)))
+
+
+def _merge(parts: list[Part]) -> Part:
+    starts = np.cumsum([0, *(len(part.points) for part in parts[:-1])])
+    faces = [part.faces + start for part, start in zip(parts, starts, strict=True)]
+    return replace(
+        parts[0],
+        points=np.concatenate([part.points for part in parts]),
+        faces=np.concatenate(faces),
+    )
+
+
+def _message(scene: Scene, problems: dict[str, list[str]]) -> str:
+    missing = sum(map(len, problems.values()))
+    lines = [
+        f"{scene.name}: {missing} of {len(scene.surfaces)} meshes cannot be shown; bodies without "
+        "any are drawn as simple solids."
+    ]
+    for reason, files in problems.items():
+        lines.append(f"  {first_of(list(dict.fromkeys(files)), MOST_FILES)}: {reason}")
+    lines.append(
+        "  Remedy: ax.load(..., folder=...), or --option folder=..., with the folder that holds "
+        "the meshes. A model file (.axm) finds them beside itself."
+    )
+    return "\n".join(lines)

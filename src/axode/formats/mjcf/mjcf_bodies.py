@@ -1,0 +1,252 @@
+"""Bodies and joints of an MJCF file.
+
+A body of MuJoCo may have several joints, which turn about points of its own and act one after
+the other; here massless bodies are between them. A coordinate has the value it has in MuJoCo: a
+joint with a reference value is at its zero where MuJoCo's is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from axode.formats.mjcf.mjcf_findings import (
+    DAMPERS,
+    DRY_FRICTION,
+    FORCE_LIMITS,
+    LIMITS,
+    MOCAP,
+    SPRINGS,
+    WEIGHT,
+)
+from axode.formats.mjcf.mjcf_model import CompiledModel
+from axode.formats.mjcf.mjcf_shapes import cleaned, shapes_of_geoms
+from axode.formats.urdf.urdf_values import AS_WRITTEN
+from axode.formats.xml_tree import Element
+from axode.mechanism.checks import name_fault
+from axode.mechanism.elements.bodies import GROUND, Inertia
+from axode.mechanism.elements.joints import Fixed, Floating, Prismatic, Revolute, Spherical
+from axode.mechanism.mechanism import Mechanism
+from axode.numerics.rotations import from_quaternions
+
+FREE, BALL, SLIDE, HINGE = range(4)  # MuJoCo's types of joints
+_WIDTH = {FREE: 7, BALL: 4, SLIDE: 1, HINGE: 1}
+SPEEDS = {FREE: ("wx", "wy", "wz", "vx", "vy", "vz"), BALL: ("wx", "wy", "wz")}
+_TURN = ("qw", "qx", "qy", "qz")
+Numbers: TypeAlias = tuple[float, ...]
+
+
+@dataclass
+class BodyReader:
+    """Adds bodies, joints and what acts in joints to a mechanism.
+
+    Attributes:
+        bodies, joints: The names here of MuJoCo's bodies and joints, by number.
+    """
+
+    compiled: CompiledModel
+    mechanism: Mechanism
+    bodies: list[str] = field(default_factory=list)
+    joints: list[str] = field(default_factory=list)
+    taken: dict[str, set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.model = self.compiled.model
+        self.findings = self.compiled.findings
+        self.taken = {"body": {GROUND.name}, "joint": set()}
+        self.shapes = shapes_of_geoms(self.compiled)
+
+    # names ---------------------------------------------------------------------------------------
+
+    def free_name(self, kind: str, name: str) -> str:
+        """Return a name that nothing of this kind has yet, and take it."""
+        taken = self.taken.setdefault(kind, set())
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
+    def name(self, kind: str, given: str, instead: str, element: Element) -> str:
+        """Choose the name of a part: the file's if a mechanism can have it."""
+        if not given:
+            return self.free_name(kind, instead)
+        fault = name_fault(given)
+        if kind == "body" and given == GROUND.name:
+            fault = f"'{given}' is the world; choose another name"
+        new = given
+        if fault:
+            new = "".join(c if c.isprintable() else "_" for c in given)
+            new = f"_{new}" if new.startswith("[") else new
+        new = self.free_name(kind, new)
+        if fault:
+            self.findings.note(element, fault, f"called '{new}'", name=repr(given)[1:-1])
+        return new
+
+    def _name_all(self) -> None:
+        """Name bodies and joints: names of the file first, then those of parts without."""
+        spec = self.compiled.spec
+        kinds = (("body", spec.bodies, self.bodies), ("joint", spec.joints, self.joints))
+        for kind, parts, names in kinds:
+            self.taken[kind] |= {part.name for part in parts if not name_fault(part.name)}
+            for number, part in enumerate(parts):
+                element = self.compiled.element(part)
+                if kind == "body" and number == 0:
+                    names.append(GROUND.name)
+                elif part.name and not name_fault(part.name) and part.name != GROUND.name:
+                    names.append(part.name)
+                elif kind == "body":
+                    names.append(self.name(kind, part.name, f"body{number}", element))
+                else:
+                    owner = self.bodies[int(self.model.jnt_bodyid[number])]
+                    names.append(self.name(kind, part.name, owner, element))
+
+    # adding --------------------------------------------------------------------------------------
+
+    def add_all(self) -> None:
+        """Add every body with its joints, in the order of the file."""
+        self._name_all()
+        for number in range(1, int(self.model.nbody)):
+            self._add_body(number)
+        for number in range(int(self.model.njnt)):
+            self._add_forces(number)
+
+    def _element(self, number: int) -> Element:
+        return self.compiled.element(self.compiled.spec.bodies[number])
+
+    def _add_body(self, number: int) -> None:
+        model, name = self.model, self.bodies[number]
+        parent = self.bodies[int(model.body_parentid[number])]
+        first, count = int(model.body_jntadr[number]), int(model.body_jntnum[number])
+        at, quaternion = np.array(model.body_pos[number]), np.array(model.body_quat[number])
+        if model.body_gravcomp[number]:
+            self.findings.leave_out(WEIGHT, self._element(number), name=name)
+        if model.body_mocapid[number] >= 0:
+            self.findings.leave_out(MOCAP, self._element(number), name=name)
+        if not count:
+            joint = self.free_name("joint", name)
+            self._add_rigid(number)
+            self.mechanism.add_joint(
+                joint,
+                Fixed(),
+                parent=parent,
+                child=name,
+                at=cleaned(at),
+                rotation=cleaned(quaternion),
+            )
+        for k in range(count):
+            joint = self.joints[first + k]
+            child = name
+            if k < count - 1:
+                child = self.free_name("body", f"{name}_{joint}")
+                self.mechanism.add_body(child, mass=0.0, inertia=Inertia.point())
+            else:
+                self._add_rigid(number)
+            self._add_joint(first + k, parent, child, at, quaternion)
+            parent, at, quaternion = child, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+
+    def _add_joint(
+        self, number: int, parent: str, child: str, at: np.ndarray, quaternion: np.ndarray
+    ) -> None:
+        """Add a joint whose frame has the axes of the body at the reference value."""
+        model, name = self.model, self.joints[number]
+        kind = int(model.jnt_type[number])
+        if kind == FREE:
+            self.mechanism.add_joint(name, Floating(), parent=parent, child=child)
+            return
+        point = np.array(model.jnt_pos[number]) if kind != SLIDE else np.zeros(3)
+        axis = np.array(cleaned(model.jnt_axis[number]))
+        reference = float(model.qpos0[model.jnt_qposadr[number]]) if kind != BALL else 0.0
+        placed: dict[str, Any] = {
+            "at": cleaned(at + from_quaternions(quaternion) @ point),
+            "rotation": cleaned(quaternion),
+            "child_at": cleaned(point + axis * reference if kind == SLIDE else point),
+        }
+        if kind == HINGE and reference:
+            half = reference / 2
+            placed["child_rotation"] = cleaned([np.cos(half), *(np.sin(half) * axis)])
+        makers = {SLIDE: Prismatic, HINGE: Revolute}
+        joint = makers[kind](tuple(axis.tolist())) if kind in makers else Spherical()
+        self.mechanism.add_joint(name, joint, parent=parent, child=child, **placed)
+
+    def _add_rigid(self, number: int) -> None:
+        model, name = self.model, self.bodies[number]
+        mass = float(model.body_mass[number])
+        R = from_quaternions(model.body_iquat[number])
+        tensor = R @ np.diag(model.body_inertia[number]) @ R.T
+        size = float(np.abs(tensor).max())
+        entries = tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        xx, yy, zz, xy, xz, yz = cleaned(entries, size)
+        ideal = bool(min(model.body_inertia[number]) <= 0.0)
+        inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal=ideal)
+        fault = None if inertia.is_point(mass) else inertia.fault()
+        if inertia.is_point(mass):
+            inertia = Inertia.point()
+        elif fault:
+            self.findings.note(self._element(number), fault, AS_WRITTEN, "inertia", name)
+            inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal=ideal, unphysical=True)
+        com = cleaned(model.body_ipos[number]) if mass else (0.0, 0.0, 0.0)
+        shapes = self.shapes.get(number)
+        self.mechanism.add_body(name, mass=mass, com=com, inertia=inertia, shape=shapes)
+
+    # what acts in joints -------------------------------------------------------------------------
+
+    def _add_forces(self, number: int) -> None:
+        """Add springs and dampers of a joint, and note what it has besides."""
+        model, name = self.model, self.joints[number]
+        element = self.compiled.element(self.compiled.spec.joints[number])
+        kind, dof = int(model.jnt_type[number]), int(model.jnt_dofadr[number])
+        address = int(model.jnt_qposadr[number])
+        if model.jnt_limited[number]:
+            self.findings.leave_out(LIMITS, element, name=name)
+        if model.dof_frictionloss[dof] > 0:
+            self.findings.leave_out(DRY_FRICTION, element, name=name)
+        if model.jnt_actfrclimited[number]:
+            self.findings.leave_out(FORCE_LIMITS, element, name=name)
+        no_dampers = self.compiled.disabled("DAMPER", "PASSIVE")
+        no_springs = self.compiled.disabled("SPRING", "PASSIVE")
+        damping = 0.0 if no_dampers else float(model.dof_damping[dof])
+        stiffness = 0.0 if no_springs else float(model.jnt_stiffness[number])
+        damping = self.findings.not_negative(damping, element, "damping", name)
+        stiffness = self.findings.not_negative(stiffness, element, "stiffness", name)
+        if is_given(model, "dof_dampingpoly", dof):
+            self.findings.leave_out(DAMPERS, element, name=name)
+        if damping > 0:
+            for speed in SPEEDS.get(kind, ("",)):
+                full = f"{name}.{speed}" if speed else name
+                damper = self.free_name("spring", full)
+                self.mechanism.add_damper(damper, full, coefficient=damping)
+        fields = ("jnt_stiffnesspoly", "jnt_springyield")
+        if any(is_given(model, field, number) for field in fields) or (
+            stiffness > 0 and kind in (FREE, BALL)
+        ):
+            self.findings.leave_out(SPRINGS, element, name=name)
+        elif stiffness > 0:
+            rest = float(model.qpos_spring[address])
+            spring = self.free_name("spring", f"{name}.spring")
+            self.mechanism.add_spring(spring, name, stiffness=stiffness, rest=rest)
+
+    def set_home(self, qpos: np.ndarray) -> None:
+        """Set the home configuration to one of MuJoCo's."""
+        home: dict[str, float] = {}
+        for number, name in enumerate(self.joints):
+            kind = int(self.model.jnt_type[number])
+            start = int(self.model.jnt_qposadr[number])
+            values = [float(x) for x in qpos[start : start + _WIDTH[kind]]]
+            if kind in (SLIDE, HINGE):
+                if values[0]:
+                    home[name] = values[0]
+                continue
+            turn = np.array(values[-4:])
+            turn = turn / (np.linalg.norm(turn) or 1.0)
+            if turn.any():
+                home |= {f"{name}.{q}": float(x) for q, x in zip(_TURN, turn, strict=True)}
+            home |= {f"{name}.{c}": x for c, x in zip("xyz", values[:-4], strict=False)}
+        self.mechanism.set_home(home)
+
+
+def is_given(model: Any, field: str, number: int) -> bool:
+    """Return whether a field that only newer versions of MuJoCo have is other than zero."""
+    values = getattr(model, field, None)
+    return values is not None and bool(np.any(values[number]))

@@ -1,0 +1,258 @@
+"""Equality constraints and tendons of an MJCF file, as loops, couplings and springs.
+
+MuJoCo holds equality constraints with stiff springs of its own; here they hold exactly. A fixed
+tendon that something acts on is a massless slide on the ground, coupled to the tendon's joints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from axode.formats.mjcf.mjcf_bodies import BodyReader, is_given
+from axode.formats.mjcf.mjcf_findings import (
+    DAMPERS,
+    DRY_FRICTION,
+    EQUALITIES,
+    FORCE_LIMITS,
+    LIMITS,
+    SPRINGS,
+    TENDONS,
+)
+from axode.formats.mjcf.mjcf_model import CompiledModel
+from axode.formats.mjcf.mjcf_shapes import cleaned
+from axode.formats.xml_tree import Element
+from axode.mechanism.elements.bodies import GROUND, Inertia
+from axode.mechanism.elements.joints import Fixed, Prismatic, Spherical
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.values.expressions import Coordinate, Scalar, coordinates_in
+
+
+@dataclass
+class ConstraintReader:
+    """Adds loops, couplings and tendons to a mechanism whose bodies are there.
+
+    Attributes:
+        slides: The joints that stand for fixed tendons, by the tendon's number.
+    """
+
+    compiled: CompiledModel
+    mechanism: Mechanism
+    bodies: BodyReader
+    slides: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.model = self.compiled.model
+        self.findings = self.compiled.findings
+        self.kinds = self.compiled.mujoco.mjtEq
+
+    # equality constraints ------------------------------------------------------------------------
+
+    def add_equalities(self) -> None:
+        """Add every equality constraint that acts and is linear."""
+        off = self.compiled.disabled("EQUALITY", "CONSTRAINT")
+        for number, part in enumerate(self.compiled.spec.equalities):
+            element = self.compiled.element(part)
+            kind = int(self.model.eq_type[number])
+            name = part.name or "_".join(n for n in (part.name1, part.name2) if n)
+            if off or not self.model.eq_active0[number]:
+                self.findings.leave_out(EQUALITIES, element, "(switched off)", name)
+            elif kind in (int(self.kinds.mjEQ_CONNECT), int(self.kinds.mjEQ_WELD)):
+                self._add_loop(number, kind, part.name, element)
+            elif kind in (int(self.kinds.mjEQ_JOINT), int(self.kinds.mjEQ_TENDON)):
+                self._add_coupling(number, kind, part.name, element)
+            else:
+                self.findings.leave_out(EQUALITIES, element, name=name)
+
+    def _add_loop(self, number: int, kind: int, given: str, element: Element) -> None:
+        """Close a loop: two points that stay together, or two frames."""
+        model = self.model
+        data = np.array(model.eq_data[number])
+        ends = [int(model.eq_obj1id[number]), int(model.eq_obj2id[number])]
+        weld = kind == int(self.kinds.mjEQ_WELD)
+        points = [data[3:6], data[0:3]] if weld else [data[0:3], data[3:6]]
+        turns = [data[6:10], np.array([1.0, 0.0, 0.0, 0.0])]
+        if int(model.eq_objtype[number]) == int(self.compiled.mujoco.mjtObj.mjOBJ_SITE):
+            points = [np.array(model.site_pos[site]) for site in ends]
+            turns = [np.array(model.site_quat[site]) for site in ends]
+            ends = [int(model.site_bodyid[site]) for site in ends]
+        first, second = (self.bodies.bodies[end] for end in ends)
+        if first == second:
+            self.findings.leave_out(EQUALITIES, element, "(of a body with itself)", given)
+            return
+        instead = f"{first}_{second}"
+        name = self.bodies.name("joint", given, instead, element)
+        rotations: dict[str, Any] = {}
+        rigid = weld and data[10] != 0.0
+        if rigid:
+            unit = [turn / (np.linalg.norm(turn) or 1.0) for turn in turns]
+            rotations = {"rotation": cleaned(unit[0]), "child_rotation": cleaned(unit[1])}
+        self.mechanism.add_loop(
+            name,
+            Fixed() if rigid else Spherical(),
+            parent=first,
+            child=second,
+            at=cleaned(points[0]),
+            child_at=cleaned(points[1]),
+            **rotations,
+        )
+
+    def _add_coupling(self, number: int, kind: int, given: str, element: Element) -> None:
+        """Couple joints, or the lengths of fixed tendons: first is a polynomial of second."""
+        model = self.model
+        a0, a1, *higher = (float(x) for x in model.eq_data[number][:5])
+        ends = [int(model.eq_obj1id[number]), int(model.eq_obj2id[number])]
+        read = self._joint_term if kind == int(self.kinds.mjEQ_JOINT) else self._tendon_terms
+        found = [read(end) if end >= 0 else ({}, 0.0) for end in ends]
+        if any(part is None for part in found):
+            self.findings.leave_out(EQUALITIES, element, "(of a tendon along a path)", given)
+            return
+        (terms, offset), (others, zero) = found  # type: ignore[misc]
+        total = dict(terms)
+        for joint, coefficient in others.items():
+            total[joint] = total.get(joint, 0.0) - a1 * coefficient
+        total = {joint: coefficient for joint, coefficient in total.items() if coefficient}
+        moved: Scalar = -zero
+        for joint, coefficient in others.items():
+            moved = moved + coefficient * Coordinate(joint)
+        function: Scalar = 0.0
+        for power, a in enumerate(higher, start=2):
+            function = function + a * moved**power if a and others else function
+        constant = a0 + offset - (a1 * zero if others else 0.0)
+        self._hold(given, element, total, constant, function)
+
+    def _hold(
+        self, given: str, element: Element, terms: dict[str, float], offset: float, function: Scalar
+    ) -> None:
+        if not terms:
+            self.findings.leave_out(EQUALITIES, element, "(it relates nothing)", given)
+        elif len(terms) == 1 and not coordinates_in(function):
+            ((joint, coefficient),) = terms.items()
+            self.mechanism.prescribe(joint, offset / coefficient)
+        else:
+            name = self.bodies.name("coupling", given, "_".join(terms), element)
+            self.mechanism.add_coupling(name, terms, offset=offset, function=function)
+
+    def _joint_term(self, joint: int) -> tuple[dict[str, float], float]:
+        """A joint with its value in MuJoCo's reference configuration."""
+        value = float(self.model.qpos0[self.model.jnt_qposadr[joint]])
+        return {self.bodies.joints[joint]: 1.0}, value
+
+    def _tendon_terms(self, tendon: int) -> tuple[dict[str, float], float] | None:
+        """Coefficients of a fixed tendon and its length in that configuration."""
+        terms = self.terms(tendon)
+        if terms is None:
+            return None
+        named: dict[str, float] = {}
+        for joint, coefficient in terms:
+            name = self.bodies.joints[joint]
+            named[name] = named.get(name, 0.0) + coefficient
+        return named, float(self.model.tendon_length0[tendon])
+
+    # tendons -------------------------------------------------------------------------------------
+
+    def terms(self, tendon: int) -> list[tuple[int, float]] | None:
+        """Joints and coefficients of a fixed tendon; None for one along a path."""
+        model = self.model
+        start, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
+        wraps = range(start, start + count)
+        joint = int(self.compiled.mujoco.mjtWrap.mjWRAP_JOINT)
+        if any(int(model.wrap_type[k]) != joint for k in wraps):
+            return None
+        return [(int(model.wrap_objid[k]), float(model.wrap_prm[k])) for k in wraps]
+
+    def name_of(self, tendon: int) -> str:
+        """The tendon's name in messages."""
+        return self.compiled.spec.tendons[tendon].name or f"tendon{tendon}"
+
+    def add_tendons(self) -> None:
+        """Add springs and dampers of tendons, and note what they have besides."""
+        model = self.model
+        for number, part in enumerate(self.compiled.spec.tendons):
+            element, name = self.compiled.element(part), self.name_of(number)
+            if model.tendon_limited[number]:
+                self.findings.leave_out(LIMITS, element, name=name)
+            if is_given(model, "tendon_actfrclimited", number):
+                self.findings.leave_out(FORCE_LIMITS, element, name=name)
+            if model.tendon_frictionloss[number] > 0:
+                self.findings.leave_out(DRY_FRICTION, element, name=name)
+            if is_given(model, "tendon_dampingpoly", number):
+                self.findings.leave_out(DAMPERS, element, name=name)
+            curved = is_given(model, "tendon_stiffnesspoly", number)
+            curved = curved or is_given(model, "tendon_springyield", number)
+            no_springs = self.compiled.disabled("SPRING", "PASSIVE")
+            no_dampers = self.compiled.disabled("DAMPER", "PASSIVE")
+            stiffness = 0.0 if no_springs else float(model.tendon_stiffness[number])
+            damping = 0.0 if no_dampers else float(model.tendon_damping[number])
+            damping = self.findings.not_negative(damping, element, "damping", name)
+            stiffness = self.findings.not_negative(stiffness, element, "stiffness", name)
+            low, high = (float(x) for x in model.tendon_lengthspring[number])
+            if curved or (stiffness > 0 and low != high):
+                self.findings.leave_out(SPRINGS, element, name=name)
+                stiffness = 0.0
+            if self.terms(number) is None:
+                self._add_path(number, element, stiffness, low, damping)
+                continue
+            if stiffness > 0:
+                slide = self.slide(number)
+                spring = self.bodies.free_name("spring", f"{slide}.spring")
+                self.mechanism.add_spring(spring, slide, stiffness=stiffness, rest=low)
+            if damping > 0:
+                slide = self.slide(number)
+                damper = self.bodies.free_name("spring", slide)
+                self.mechanism.add_damper(damper, slide, coefficient=damping)
+
+    def slide(self, tendon: int) -> str:
+        """The joint that stands for a fixed tendon; it is made when something first needs it."""
+        if tendon not in self.slides:
+            element = self.compiled.element(self.compiled.spec.tendons[tendon])
+            given = self.name_of(tendon)
+            name = self.bodies.name("joint", given, given, element)
+            body = self.bodies.name("body", given, given, element)
+            self.mechanism.add_body(body, mass=0.0, inertia=Inertia.point())
+            self.mechanism.add_joint(name, Prismatic("x"), parent=GROUND, child=body)
+            terms, _ = self._tendon_terms(tendon) or ({}, 0.0)
+            coupling = self.bodies.name("coupling", given, given, element)
+            together = {name: 1.0, **{joint: -c for joint, c in terms.items() if c}}
+            self.mechanism.add_coupling(coupling, together)
+            self.slides[tendon] = name
+        return self.slides[tendon]
+
+    def set_home(self) -> None:
+        """Set the slides of tendons to the lengths that the home configuration gives them."""
+        home = self.mechanism.home_coordinates
+        for tendon, slide in self.slides.items():
+            terms, _ = self._tendon_terms(tendon) or ({}, 0.0)
+            length = sum(c * home.get(joint, 0.0) for joint, c in terms.items())
+            if length:
+                self.mechanism.set_home({slide: length})
+
+    def _add_path(
+        self, number: int, element: Element, stiffness: float, rest: float, damping: float
+    ) -> None:
+        """Add a spring between two sites; any other path is left out."""
+        model, name = self.model, self.name_of(number)
+        start, count = int(model.tendon_adr[number]), int(model.tendon_num[number])
+        site = int(self.compiled.mujoco.mjtWrap.mjWRAP_SITE)
+        wraps = list(range(start, start + count))
+        if len(wraps) != 2 or any(int(model.wrap_type[k]) != site for k in wraps):
+            self.findings.leave_out(TENDONS, element, name=name)
+            return
+        if not (stiffness > 0 or damping > 0):
+            return
+        ends = [int(model.wrap_objid[k]) for k in wraps]
+        first, second = (self.bodies.bodies[int(model.site_bodyid[s])] for s in ends)
+        if first == second:
+            return
+        self.mechanism.add_spring(
+            self.bodies.name("spring", name, name, element),
+            stiffness=stiffness,
+            rest=rest,
+            damping=damping,
+            parent=first,
+            child=second,
+            at=cleaned(model.site_pos[ends[0]]),
+            child_at=cleaned(model.site_pos[ends[1]]),
+        )

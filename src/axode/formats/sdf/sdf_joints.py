@@ -1,0 +1,390 @@
+"""The joints of an SDF file, one by one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from axode.errors import suggest
+from axode.formats.sdf.sdf_findings import (
+    AXIS_PARTS,
+    DRY_FRICTION,
+    DYNAMICS_PARTS,
+    JOINT_PARTS,
+    LIMIT_PARTS,
+    LIMITS,
+    UNKNOWN,
+)
+from axode.formats.sdf.sdf_scopes import SELF, WORLD, FrameResolver, ModelScope, SdfFrame
+from axode.formats.sdf.sdf_values import UNLIMITED, SdfOwner, SdfPose, cleaned
+from axode.formats.urdf.urdf_values import Numbers
+from axode.formats.xml_tree import Element
+from axode.mechanism.elements.joints import (
+    AbstractJoint,
+    Fixed,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Spherical,
+    Universal,
+)
+from axode.mechanism.values.geometry import UNIT_ROUNDING
+
+AXES = {  # how many axes a joint of a type has
+    "revolute": 1,
+    "continuous": 1,
+    "prismatic": 1,
+    "screw": 1,
+    "universal": 2,
+    "revolute2": 2,
+    "gearbox": 2,
+    "ball": 0,
+    "fixed": 0,
+}
+TYPES = tuple(AXES)
+PLANAR = "planar"  # of a <drake:joint>
+HINGES = ("revolute", "continuous")
+TURN = 2 * math.pi
+Z = (0.0, 0.0, 1.0)
+BY_ITSELF = "the joint moves by itself"
+
+
+@dataclass(frozen=True)
+class SdfMimic:
+    """What an axis follows: multiplier times the leader's position, plus offset."""
+
+    element: Element
+    leader: SdfFrame
+    axis: str
+    multiplier: float
+    offset: float
+
+
+@dataclass
+class SdfAxis:
+    """One axis of a joint and what acts on it; directions are in the joint's frame."""
+
+    element: Element
+    direction: Numbers
+    damping: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    effort: float = 0.0
+    mimic: SdfMimic | None = None
+    is_locked: bool = False  # as files of old versions fix a joint
+    is_led: bool = False  # whether another joint follows it, or a gearbox relates it
+
+    @property
+    def acts(self) -> bool:
+        """Return whether something needs its coordinate."""
+        forces = self.damping, self.stiffness, self.effort
+        return any(forces) or self.mimic is not None or self.is_led
+
+
+@dataclass
+class SdfJoint:
+    """A joint with all its numbers.
+
+    Attributes:
+        parent, child: Its links; None is the ground.
+        on_parent, on_child: The joint's frame in each of them.
+        world: The joint's frame in the world, as the file places it.
+        rotor: Inertia that its motor has, on the joint's side.
+        damps_speeds: Whether damping acts on several speeds together.
+        must_cut: Whether the file asks that it closes a loop.
+    """
+
+    frame: SdfFrame
+    owner: SdfOwner
+    type: str
+    parent: SdfFrame | None
+    child: SdfFrame | None
+    on_parent: SdfPose
+    on_child: SdfPose
+    world: SdfPose
+    axes: list[SdfAxis]
+    pitch: float = 0.0
+    rotor: float = 0.0
+    must_cut: bool = False
+    gear_ratio: float = 1.0
+    reference: SdfFrame | None = None
+    damps_speeds: bool = False
+
+    @property
+    def element(self) -> Element:
+        """Its element."""
+        return self.frame.element
+
+    @property
+    def needs_coordinates(self) -> bool:
+        """Return whether something acts on it, which a joint that closes a loop cannot have."""
+        return bool(self.rotor) or any(axis.acts for axis in self.axes)
+
+    def kind(self, *, reverse: bool = False) -> AbstractJoint:
+        """The joint of a mechanism; from child to parent, its coordinates keep their values."""
+        axes = [tuple(-x + 0.0 if reverse else x for x in axis.direction) for axis in self.axes]
+        if self.type in HINGES:
+            return Revolute(axes[0])
+        if self.type == "prismatic":
+            return Prismatic(axes[0])
+        if self.type == "screw":
+            return Screw(axes[0], self.pitch)
+        if self.type in ("universal", "revolute2"):
+            first, second = reversed(axes) if reverse else axes
+            return Universal(first, second)
+        if self.type == PLANAR:
+            return Planar("-z" if reverse else "z")
+        return Spherical() if self.type == "ball" else Fixed()
+
+
+@dataclass
+class SdfJointReader:
+    """Reads one joint; joints that cannot be read are reported, and are None."""
+
+    frames: FrameResolver
+    frame: SdfFrame
+
+    def __post_init__(self) -> None:
+        self.owner = self.frames.owner(self.frame)
+        self.scope: ModelScope = self.frame.scope
+
+    def read(self) -> SdfJoint | None:
+        """Read the joint with all its numbers."""
+        element, owner = self.frame.element, self.owner
+        owner.sort(element, JOINT_PARTS)
+        kind = self._type()
+        ends = [self._end(tag) for tag in ("parent", "child")]
+        if not kind or any(end is None for end in ends):
+            for axis in (*element.all("axis"), *element.all("axis2")):
+                self._unit_vector(axis)
+            return None
+        parent, child = (self.frames.link_of(end) for end in ends if end)
+        if parent is child:
+            owner.report(element, "child", "a joint needs two different links")
+            return None
+        # Drake puts its own joints between the two frames, wherever these are
+        own = [end for end in ends if end] if kind == PLANAR else [self.frame] * 2
+        worlds = [self.frames.in_world(frame) for frame in own]
+        axes = self._axes(kind)
+        if any(axis.is_locked for axis in axes):
+            kind, axes = "fixed", []
+        joint = SdfJoint(
+            self.frame,
+            owner,
+            kind,
+            parent,
+            child,
+            self._in(parent, worlds[0]),
+            self._in(child, worlds[1]),
+            worlds[0],
+            axes,
+        )
+        self._read_more(joint)
+        return joint
+
+    def _read_more(self, joint: SdfJoint) -> None:
+        element, owner = self.frame.element, self.owner
+        if joint.type == "screw":
+            joint.pitch = self._pitch()
+        if joint.type == "gearbox":
+            joint.gear_ratio = owner.value(element, "gearbox_ratio", 1.0)
+            body = element.first("gearbox_reference_body")
+            name = body.text if body else ""
+            at = body or element
+            found = self.frames.find(self.scope, name, owner, at, "gearbox_reference_body")
+            joint.reference = self.frames.link_of(found)
+        gear = owner.value(element, "drake:gear_ratio", 1.0)
+        joint.rotor = owner.value(element, "drake:rotor_inertia", 0.0) * gear * gear
+        dampings = owner.vector(element, "drake:damping", (0.0, 0.0, 0.0))
+        if joint.type == "ball":
+            axes = [axis.first("dynamics") for axis in element.all("axis")]
+            dampings = tuple(self._not_negative(dynamics, "damping") for dynamics in axes)
+        joint.damps_speeds = joint.type in ("ball", PLANAR) and any(dampings)
+        physics = element.first("physics")
+        simbody = physics.first("simbody") if physics else None
+        joint.must_cut = owner.flag(simbody.first("must_be_loop_joint")) if simbody else False
+
+    def _in(self, link: SdfFrame | None, world: SdfPose) -> SdfPose:
+        """The joint's frame in a link."""
+        return world if link is None else self.frames.in_world(link).inverse() @ world
+
+    def _type(self) -> str:
+        kind = self.frame.element.attributes.get("type", "").lower()
+        known = (PLANAR,) if self.frame.element.tag == "drake:joint" else TYPES
+        if kind in known:
+            return kind
+        message = f"unknown type '{kind}'" if kind else "is missing"
+        hint = suggest("type", kind, known)
+        self.owner.report(self.frame.element, "type", f"{message}. {hint}")
+        return ""
+
+    def _end(self, tag: str) -> SdfFrame | None:
+        """The frame of the parent or child; None if the file gives none that exists."""
+        element, owner = self.frame.element, self.owner
+        given = element.first(tag) or element.first(f"drake:{tag}")
+        if given is None or not given.text:
+            owner.report(given or element, tag, f"is missing; name a link: <{tag}>...</{tag}>")
+            return None
+        if given.text == WORLD:
+            outermost = self.scope
+            while outermost.parent is not None:
+                outermost = outermost.parent
+            if tag == "parent" or self.scope.is_world:
+                return outermost.own
+        faults = len(owner.findings.faults)
+        found = self.frames.find(self.scope, given.text, owner, given, tag)
+        if found.is_scope and found is self.scope.own and given.text not in (SELF, WORLD):
+            return None  # reported as unknown
+        return found if len(owner.findings.faults) == faults else None
+
+    def _pitch(self) -> float:
+        """Advance per angle [m/rad]; the older element has turned sign and is its inverse."""
+        element, owner = self.frame.element, self.owner
+        if element.first("screw_thread_pitch") is not None:
+            return owner.value(element, "screw_thread_pitch", 1.0) / TURN
+        old = element.first("thread_pitch")
+        if old is None:
+            owner.note(element, "", "has no <screw_thread_pitch>", "1 m per turn")
+            return 1.0 / TURN
+        value = owner.value(element, "thread_pitch", 1.0)
+        if value == 0.0:
+            owner.report(
+                old, "thread_pitch", "must not be 0; <screw_thread_pitch> is in m per turn"
+            )
+            return 1.0
+        return -1.0 / value
+
+    # axes ----------------------------------------------------------------------------------------
+
+    def _axes(self, kind: str) -> list[SdfAxis]:
+        tags = ("axis", "axis2")[: AXES.get(kind, 0)]
+        axes = []
+        second = self.frame.element.first("axis2")
+        if second is not None and len(tags) == 1:
+            self.owner.leave_out(UNKNOWN, second)
+        for tag in tags:
+            element = self.frame.element.first(tag)
+            if element is None:
+                self.owner.note(self.frame.element, tag, f"has no <{tag}>", "0 0 1")
+                element = Element(tag, {}, self.frame.element.line)
+            axes.append(self._axis(element, kind))
+        return axes
+
+    def _axis(self, element: Element, kind: str) -> SdfAxis:
+        owner = self.owner
+        owner.sort(element, AXIS_PARTS)
+        axis = SdfAxis(element, self._direction(element))
+        dynamics, limit = element.first("dynamics"), element.first("limit")
+        for part, known in ((dynamics, DYNAMICS_PARTS), (limit, LIMIT_PARTS)):
+            if part is not None:
+                owner.sort(part, known)
+        axis.damping = self._not_negative(dynamics, "damping")
+        axis.stiffness = self._not_negative(dynamics, "spring_stiffness")
+        axis.rest = owner.value(dynamics, "spring_reference", 0.0)
+        if self._not_negative(dynamics, "friction") > 0:
+            owner.leave_out(DRY_FRICTION, self.frame.element)
+        aside = replace(owner, otherwise="left out")
+        effort = aside.value(limit, "effort", 0.0, bounded=False)
+        axis.effort = math.inf if effort >= UNLIMITED else max(effort, 0.0)
+        ends = [aside.value(limit, tag, math.inf, bounded=False) for tag in ("lower", "upper")]
+        speed = aside.value(limit, "velocity", math.inf, bounded=False)
+        limited = any(abs(x) < UNLIMITED for x in ends) and kind != "continuous"
+        if limited and ends == [0.0, 0.0] and AXES[kind] == 1:
+            axis.is_locked = True
+            owner.note(limit or element, "limit", "leaves no motion", "the joint is fixed")
+        elif limited or 0 <= speed < UNLIMITED:
+            what = " and ".join(["positions"] * limited + ["speeds"] * (0 <= speed < UNLIMITED))
+            owner.leave_out(LIMITS, self.frame.element, f"({what})")
+        return axis
+
+    def _not_negative(self, parent: Element | None, tag: str) -> float:
+        value = replace(self.owner, otherwise="left out").value(parent, tag, 0.0)
+        if value < 0 and parent is not None:
+            message = f"must be >= 0, got {value:g}"
+            self.owner.note(parent.first(tag) or parent, tag, message, "left out")
+        return max(value, 0.0)
+
+    def _direction(self, axis: Element) -> Numbers:
+        """Unit vector in the joint's frame."""
+        values = self._unit_vector(axis)
+        base = self._expressed_in(axis, axis.first("xyz"))
+        if base is not None:
+            R = self.frames.in_world(self.frame).R.T @ self.frames.in_world(base).R
+            values = R @ values
+        return cleaned(values + 0.0)
+
+    def _unit_vector(self, axis: Element) -> np.ndarray:
+        """Unit vector as the file gives it."""
+        element = axis.first("xyz")
+        if element is None:
+            return np.array(Z)
+        self.owner.only(element, "expressed_in")
+        values = np.array(self.owner.finite(element, Z, f"{axis.tag} xyz"))
+        length = math.hypot(*values)
+        if not 0.0 < length < math.inf:
+            message = "points nowhere; give a direction such as 0 0 1"
+            self.owner.report(element, f"{axis.tag} xyz", message)
+            return np.array(Z)
+        return values / length if abs(length - 1.0) > UNIT_ROUNDING else values
+
+    def _expressed_in(self, axis: Element, xyz: Element | None) -> SdfFrame | None:
+        """The frame whose axes a direction is in; None for the joint's own.
+
+        Until version 1.4 this was the model's. Until 1.6 a switch decides where it is given.
+        """
+        name = xyz.attributes.get("expressed_in", "") if xyz else ""
+        if name and xyz is not None:
+            return self.frames.find(self.scope, name, self.owner, xyz, "expressed_in")
+        switch = axis.first("use_parent_model_frame")
+        version = self.scope.version
+        if version > (1, 6):
+            if switch is not None:
+                self.owner.leave_out(UNKNOWN, switch)
+            return None
+        in_model = version <= (1, 4) if switch is None else self.owner.flag(switch)
+        return self.scope.own if in_model else None
+
+    # what follows --------------------------------------------------------------------------------
+
+    def read_mimics(self, joint: SdfJoint) -> None:
+        """Read what the axes of a joint follow."""
+        for axis in joint.axes:
+            given = axis.element.first("mimic")
+            if given is not None:
+                axis.mimic = self._mimic(given)
+        given = self.frame.element.first("drake:mimic")
+        if given is not None and joint.axes and joint.axes[0].mimic is None:
+            joint.axes[0].mimic = self._mimic_of_drake(given)
+
+    def _leader(self, element: Element) -> SdfFrame | None:
+        name = element.attributes.get("joint", "")
+        joints = [key for key, f in self.scope.frames.items() if f.kind == "joint"]
+        found = self.scope.lookup(f"{name} joint") or self.scope.lookup(name)
+        if found is None or found.kind != "joint" or found is self.frame:
+            message = f"cannot follow joint '{name}'. {self.owner.hint('joint', name, joints)}"
+            self.owner.note(element, "mimic", message, BY_ITSELF)
+            return None
+        return found
+
+    def _mimic(self, element: Element) -> SdfMimic | None:
+        leader, owner = self._leader(element), self.owner
+        multiplier = owner.value(element, "multiplier", 1.0)
+        offset = owner.value(element, "offset", 0.0)
+        reference = owner.value(element, "reference", 0.0)
+        if leader is None:
+            return None
+        which = element.attributes.get("axis", "axis")
+        return SdfMimic(element, leader, which, multiplier, offset - multiplier * reference)
+
+    def _mimic_of_drake(self, element: Element) -> SdfMimic | None:
+        leader = self._leader(element)
+        number = {n: self.owner.number(element, n, u, required=False) for n, u in _DRAKE_MIMIC}
+        if leader is None:
+            return None
+        return SdfMimic(element, leader, "axis", number["multiplier"], number["offset"])
+
+
+_DRAKE_MIMIC = (("multiplier", 1.0), ("offset", 0.0))

@@ -1,0 +1,342 @@
+"""Frames of an SDF file: what names mean in a model, and where frames are in each other.
+
+A model is a scope with frames of its own: its links, joints, frames and nested models. Poses are
+resolved within a scope, and models are placed in the scope around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import TypeAlias
+
+from axode.formats.sdf.sdf_findings import SdfFindings
+from axode.formats.sdf.sdf_values import IDENTITY, SdfOwner, SdfPose
+from axode.formats.xml_tree import Element
+
+SELF = "__model__"
+WORLD = "world"
+BETWEEN = "::"
+
+
+@dataclass(eq=False)
+class SdfFrame:
+    """A link, a joint, a frame, or (with kind "model" or "world") the frame of a scope itself."""
+
+    scope: ModelScope
+    kind: str
+    name: str
+    element: Element
+
+    @property
+    def is_scope(self) -> bool:
+        """Return whether this is the frame of its scope."""
+        return self is self.scope.own
+
+    @property
+    def full_name(self) -> str:
+        """Name with those of the models around it."""
+        prefix = self.scope.path
+        if self.is_scope:
+            return prefix or self.name
+        return f"{prefix}{BETWEEN}{self.name}" if prefix else self.name
+
+
+@dataclass(eq=False)
+class ModelScope:
+    """A model, or the world.
+
+    Attributes:
+        element: Its element.
+        parent: The scope around it; None for the outermost.
+        placed: The element with its pose: itself, or the `<include>` that brings it.
+        version: Version of the file that it stands in.
+        static: Whether it is part of the ground.
+        merged: Whether its parts belong to the scope around it.
+        is_prefix: Whether names of its parts begin with its name.
+    """
+
+    element: Element
+    name: str
+    parent: ModelScope | None
+    placed: Element
+    version: tuple[int, int]
+    static: bool = False
+    merged: bool = False
+    is_prefix: bool = True
+    frames: dict[str, SdfFrame] = field(default_factory=dict)
+    scopes: list[ModelScope] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        kind = "world" if self.parent is None else "model"
+        self.own = SdfFrame(self, kind, self.name, self.element)
+
+    @property
+    def is_world(self) -> bool:
+        """Return whether this is the outermost scope."""
+        return self.parent is None
+
+    @property
+    def path(self) -> str:
+        """Names of the models around the parts of this one."""
+        if self.parent is None:
+            return ""
+        around = self.parent.path
+        if self.merged or not self.is_prefix:
+            return around
+        return f"{around}{BETWEEN}{self.name}" if around else self.name
+
+    def all_scopes(self) -> Iterator[ModelScope]:
+        """This scope and those inside it, in the order of the file."""
+        waiting = [self]
+        while waiting:
+            scope = waiting.pop()
+            yield scope
+            waiting.extend(reversed(scope.scopes))
+
+    def of_kind(self, kind: str) -> Iterator[SdfFrame]:
+        """Its own links, joints or frames."""
+        return (f for f in self.frames.values() if f.kind == kind and f.scope is self)
+
+    def lookup(self, name: str) -> SdfFrame | None:
+        """The frame that a name means here; None if there is none."""
+        if name == (WORLD if self.is_world else SELF):
+            return self.own
+        if name in self.frames:
+            return self.frames[name]
+        frames, scopes = self._visible
+        if name in frames:
+            return frames[name]
+        at = name.find(BETWEEN)
+        while at >= 0:
+            for scope in scopes.get(name[:at], ()):
+                found = scope.lookup(name[at + len(BETWEEN) :])
+                if found:
+                    return found
+            at = name.find(BETWEEN, at + 1)
+        return None
+
+    @cached_property
+    def _visible(self) -> tuple[dict[str, SdfFrame], dict[str, list[ModelScope]]]:
+        """Frames of merged models by name, and models whose names stand before those inside."""
+        frames: dict[str, SdfFrame] = {}
+        scopes: dict[str, list[ModelScope]] = {}
+        for scope in self.scopes:
+            if not scope.merged:
+                scopes.setdefault(scope.name, []).append(scope)
+                continue
+            inner, below = scope._visible
+            for name, frame in chain(scope.frames.items(), inner.items()):
+                frames.setdefault(name, frame)
+            for name, found in below.items():
+                scopes.setdefault(name, []).extend(found)
+        return frames, scopes
+
+    def known(self) -> list[str]:
+        """Names that mean something here."""
+        merged = [name for scope in self.scopes if scope.merged for name in scope.known()[1:]]
+        return [self.own.name if self.is_world else SELF, *self.frames, *merged]
+
+
+_Key: TypeAlias = SdfFrame | ModelScope
+
+
+@dataclass
+class FrameResolver:
+    """Resolves poses and attachments; what cannot be resolved is reported once.
+
+    Attributes:
+        poses: Frames in their scope, and scopes in the scope around them.
+    """
+
+    findings: SdfFindings
+    poses: dict[_Key, SdfPose] = field(default_factory=dict)
+    attached: dict[SdfFrame, SdfFrame | None] = field(default_factory=dict)
+    reported: set[tuple[int, str]] = field(default_factory=set)
+
+    def owner(self, frame: SdfFrame) -> SdfOwner:
+        """Where faults of a frame are kept."""
+        return SdfOwner(frame.element.tag, frame.full_name, self.findings)
+
+    def find(
+        self, scope: ModelScope, name: str, owner: SdfOwner, element: Element, field: str
+    ) -> SdfFrame:
+        """The frame of a name; an unknown one is reported, and is the scope's own."""
+        found = scope.lookup(name)
+        if found is None:
+            if (id(element), field) not in self.reported:
+                self.reported.add((id(element), field))
+                hint = owner.hint("name", name, scope.known())
+                owner.report(element, field, f"unknown frame '{name}'. {hint}")
+            return scope.own
+        return found
+
+    # poses ---------------------------------------------------------------------------------------
+
+    def in_world(self, frame: SdfFrame) -> SdfPose:
+        """Where a frame is in the world, as the file places it."""
+        return self._within(frame, None)
+
+    def relative(self, frame: SdfFrame, other: SdfFrame) -> SdfPose:
+        """Where a frame is in another."""
+        return self.in_world(other).inverse() @ self.in_world(frame)
+
+    def placed(self, element: Element, frame: SdfFrame, owner: SdfOwner) -> SdfPose:
+        """Pose in a link's frame of something with a `<pose>` that may name another frame."""
+        given = element.first("pose")
+        pose = owner.read_pose(given)
+        name = _named_base(given)
+        if given is None or not name:
+            return pose
+        base = self.find(frame.scope, name, owner, given, "relative_to")
+        return self.relative(base, frame) @ pose
+
+    def _within(self, frame: SdfFrame, scope: ModelScope | None) -> SdfPose:
+        """A frame in a scope around it; in the world for None."""
+        total = IDENTITY
+        for key in self._chain(frame, scope):
+            self._resolve(key)
+            total = self.poses[key] @ total
+        return total
+
+    def _chain(self, frame: SdfFrame, scope: ModelScope | None) -> list[_Key]:
+        """What must be known of a frame in a scope, from the inside out."""
+        keys: list[_Key] = [] if frame.is_scope else [frame]
+        around: ModelScope | None = frame.scope
+        while around is not None and around is not scope and around.parent is not None:
+            keys.append(around)
+            around = around.parent
+        return keys
+
+    def _resolve(self, key: _Key) -> None:
+        """Compute a pose after those that it needs, without recursion."""
+        waiting, under_way = [key], {key}
+        while waiting:
+            top = waiting[-1]
+            if top in self.poses:
+                under_way.discard(waiting.pop())
+                continue
+            missing = [k for k in self._needed(top) if k not in self.poses]
+            ring = [k for k in missing if k in under_way]
+            if ring:
+                self._report_ring(top, waiting[waiting.index(ring[0]) :])
+                self.poses[top] = IDENTITY
+            elif missing:
+                waiting.append(missing[0])
+                under_way.add(missing[0])
+            else:
+                self.poses[top] = self._pose(top)
+
+    def _report_ring(self, key: _Key, ring: list[_Key]) -> None:
+        frame = key.own if isinstance(key, ModelScope) else key
+        names = [(k.own if isinstance(k, ModelScope) else k).full_name for k in ring]
+        listed = ", ".join(dict.fromkeys(names[:10])) + (", ..." if len(names) > 10 else "")
+        message = f"poses are relative to each other in a ring: {listed}"
+        self.owner(frame).report(frame.element, "relative_to", message)
+
+    def _base(self, key: _Key) -> tuple[SdfFrame, ModelScope, Element | None]:
+        """The frame that a pose is relative to, the scope of names, and the pose's element."""
+        if isinstance(key, ModelScope):
+            scope, frame = key.parent, key.own
+            given = key.placed.first("pose") or key.element.first("pose")
+            usual = ""
+        else:
+            scope, frame = key.scope, key
+            given = key.element.first("pose")
+            usual = _usual_base(key)
+        assert scope is not None
+        name = _named_base(given) or usual
+        if not name or (name == WORLD and scope.is_world):
+            return scope.own, scope, given
+        base = self.find(scope, name, self.owner(frame), given or frame.element, "relative_to")
+        return base, scope, given
+
+    def _needed(self, key: _Key) -> list[_Key]:
+        base, scope, _ = self._base(key)
+        needed = self._chain(base, scope)
+        if isinstance(key, ModelScope):
+            needed += self._chain(self._placement(key), key)
+        return needed
+
+    def _placement(self, scope: ModelScope) -> SdfFrame:
+        """The frame of a model that its pose places, its own unless given."""
+        element = scope.placed.first("placement_frame")
+        name = element.text if element else scope.element.attributes.get("placement_frame", "")
+        if not name:
+            return scope.own
+        owner = self.owner(scope.own)
+        return self.find(scope, name, owner, element or scope.element, "placement_frame")
+
+    def _pose(self, key: _Key) -> SdfPose:
+        base, scope, given = self._base(key)
+        frame = key.own if isinstance(key, ModelScope) else key
+        pose = self._within(base, scope) @ self.owner(frame).read_pose(given)
+        if isinstance(key, ModelScope):
+            placed = self._placement(key)
+            if placed is not key.own:
+                pose = pose @ self._within(placed, key).inverse()
+        return pose
+
+    # attachments ---------------------------------------------------------------------------------
+
+    def link_of(self, frame: SdfFrame) -> SdfFrame | None:
+        """The link that a frame moves with; None for the ground, or if there is none."""
+        seen: list[SdfFrame] = []
+        at: SdfFrame | None = frame
+        while at is not None and at.kind != "link" and at not in self.attached:
+            if at in seen:
+                names = ", ".join(f.full_name for f in seen[seen.index(at) :][:10])
+                message = f"frames are attached to each other in a ring: {names}"
+                self.owner(at).report(at.element, "attached_to", message)
+                at = None
+                break
+            seen.append(at)
+            at = self._carrier(at)
+        link = self.attached.get(at, at) if at is not None else None
+        self.attached |= dict.fromkeys(seen, link)
+        return link
+
+    def _carrier(self, frame: SdfFrame) -> SdfFrame | None:
+        """What a frame is attached to directly."""
+        scope, element = frame.scope, frame.element
+        if frame.is_scope:
+            return None if scope.is_world else self.canonical(scope)
+        owner = self.owner(frame)
+        if frame.kind == "joint":
+            child = element.first("child")
+            return self.find(scope, child.text if child else "", owner, child or element, "child")
+        name = element.attributes.get("attached_to", "")
+        return self.find(scope, name, owner, element, "attached_to") if name else scope.own
+
+    def canonical(self, scope: ModelScope) -> SdfFrame | None:
+        """The link that a model's frame moves with: the named one, or the first."""
+        name = scope.element.attributes.get("canonical_link", "")
+        if name:
+            owner = self.owner(scope.own)
+            found = self.find(scope, name, owner, scope.element, "canonical_link")
+            if found.kind == "link":
+                return found
+        for inner in scope.all_scopes():
+            first = next(inner.of_kind("link"), None)
+            if first is not None:
+                return first
+        return None
+
+
+def _named_base(pose: Element | None) -> str:
+    """The frame that a pose names; version 1.6 and older call the attribute `frame`."""
+    if pose is None:
+        return ""
+    return pose.attributes.get("relative_to") or pose.attributes.get("frame", "")
+
+
+def _usual_base(frame: SdfFrame) -> str:
+    """The frame that a pose is relative to unless it names one."""
+    if frame.kind == "frame":
+        return frame.element.attributes.get("attached_to", "")
+    if frame.kind == "joint":
+        child = frame.element.first("child") or frame.element.first("drake:child")
+        return child.text if child else ""
+    return ""

@@ -1,0 +1,192 @@
+"""Joints of a description as files of other programs have them: whole, or as simple ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from axode.errors import NotApplicable
+from axode.formats.written.frame_poses import (
+    Array,
+    FramePose,
+    X,
+    Y,
+    Z,
+    angle_about,
+    numbers_of,
+    turn,
+    turn_to,
+)
+from axode.mechanism.elements import joints as kinds
+from axode.mechanism.elements.parts import Connection
+from axode.mechanism.values.expressions import numeric
+from axode.numerics.rotations import from_quaternions
+
+NATIVE: dict[type, str] = {
+    kinds.Revolute: "hinge",
+    kinds.Prismatic: "slide",
+    kinds.Screw: "screw",
+    kinds.Cylindrical: "cylindrical",
+    kinds.Universal: "universal",
+    kinds.Spherical: "ball",
+    kinds.Planar: "planar",
+    kinds.Floating: "free",
+    kinds.Fixed: "fixed",
+}
+ORTHOGONAL = 1e-12  # cosine between the axes of a universal joint
+
+
+class JointStep(NamedTuple):
+    """One of the simple joints that make up another."""
+
+    suffix: str  # "" for the joint's own name
+    kind: str
+    axis: Array
+    coordinates: tuple[int, ...]  # of the joint, which it takes
+    speeds: tuple[int | None, ...]  # of the joint, which are its rates
+
+
+def steps_of(
+    connection: Connection, native: frozenset[str]
+) -> tuple[list[JointStep], Array | None]:
+    """Return the simple joints that make up a joint, and the turn of its frame to their axes.
+
+    Args:
+        connection: The joint on its two bodies.
+        native: Kinds of joints that the format has.
+    """
+    joint: Any = connection.joint
+    kind = kind_of(connection)
+    axis = unit_axis(joint.axis) if "axis" in joint.directions else Z
+    align = turn_to(axis) if kind == "planar" else None
+    if kind in native and not (kind == "universal" and _leans(joint)):
+        whole, rates = range(len(joint.coordinate_names)), range(joint.dof)
+        direction = Z if align is not None else axis
+        return [JointStep("", kind, direction, tuple(whole), tuple(rates))], align
+    return _SIMPLE[kind](joint, axis), align
+
+
+def _leans(joint: kinds.Universal) -> bool:
+    """Return whether the two axes of a universal joint are not at right angles."""
+    return abs(float(unit_axis(joint.axis) @ unit_axis(joint.second))) > ORTHOGONAL
+
+
+def _single(suffix: str, kind: str, axis: Array, k: int) -> JointStep:
+    return JointStep(suffix, kind, axis, (k,), (k,))
+
+
+_SIMPLE: dict[str, Callable[[Any, Array], list[JointStep]]] = {
+    "cylindrical": lambda joint, axis: [
+        _single("angle", "hinge", axis, 0),
+        _single("slide", "slide", axis, 1),
+    ],
+    "universal": lambda joint, axis: [
+        _single("first", "hinge", axis, 0),
+        _single("second", "hinge", unit_axis(joint.second), 1),
+    ],
+    "screw": lambda joint, axis: [
+        _single("", "hinge", axis, 0),
+        JointStep("advance", "slide", axis, (), (None,)),
+    ],
+    "planar": lambda joint, axis: [
+        JointStep("x", "slide", X, (0,), (None,)),
+        JointStep("y", "slide", Y, (1,), (None,)),
+        _single("yaw", "hinge", Z, 2),
+    ],
+    "ball": lambda joint, axis: [
+        JointStep(f"turn_{name}", "hinge", direction, (), (None,))
+        for name, direction in (("x", X), ("y", Y), ("z", Z))
+    ],
+    "free": lambda joint, axis: [
+        JointStep("x", "slide", X, (4,), (None,)),
+        JointStep("y", "slide", Y, (5,), (None,)),
+        JointStep("z", "slide", Z, (6,), (None,)),
+        JointStep("turn", "ball", Z, (0, 1, 2, 3), (0, 1, 2)),
+    ],
+}
+
+
+def kind_of(connection: Connection) -> str:
+    """Return the kind of a joint.
+
+    Raises:
+        NotApplicable: for joints of classes that are not Axode's own.
+    """
+    for kind in type(connection.joint).__mro__:
+        if kind in NATIVE:
+            return NATIVE[kind]
+    raise NotApplicable(
+        f"joint '{connection.name}': files of other programs have no joints of class "
+        f"{type(connection.joint).__name__}"
+    )
+
+
+def joint_values(connection: Connection, relative: FramePose) -> list[float]:
+    """Coordinates of a joint nearest to a pose of its child's frame in its parent's.
+
+    A planar joint has the normal of its plane as z of its frame.
+    """
+    joint: Any = connection.joint
+    axis = unit_axis(joint.axis) if "axis" in joint.directions else Z
+    return list(map(float, _VALUES[kind_of(connection)](joint, axis, relative)))
+
+
+def _universal_values(joint: Any, axis: Array, relative: FramePose) -> tuple[float, float]:
+    second, R = unit_axis(joint.second), relative.R
+    a, b = (v - axis * (axis @ v) for v in (second, R @ second))
+    first = float(np.arctan2(axis @ np.cross(a, b), a @ b))
+    return first, angle_about(second, turn(axis, -first) @ R)
+
+
+def _screw_values(joint: Any, axis: Array, relative: FramePose) -> tuple[float]:
+    pitch = numeric(joint.pitch)
+    return (float(axis @ relative.p) / pitch if pitch else angle_about(axis, relative.R),)
+
+
+_VALUES: dict[str, Callable[[Any, Array, FramePose], Sequence[float]]] = {
+    "hinge": lambda joint, axis, at: [angle_about(axis, at.R)],
+    "slide": lambda joint, axis, at: [float(axis @ at.p)],
+    "screw": _screw_values,
+    "cylindrical": lambda joint, axis, at: [angle_about(axis, at.R), float(axis @ at.p)],
+    "universal": _universal_values,
+    "ball": lambda joint, axis, at: at.quaternion,
+    "planar": lambda joint, axis, at: [at.p[0], at.p[1], angle_about(Z, at.R)],
+    "free": lambda joint, axis, at: [*at.quaternion, *at.p],
+    "fixed": lambda joint, axis, at: [],
+}
+
+
+def reversed_joint(loop: Connection) -> Connection:
+    """Return the same joint with parent and child exchanged."""
+    joint: Any = loop.joint
+    if "second" in joint.directions:
+        joint = replace(joint, axis=joint.second, second=joint.axis)
+    return replace(
+        loop,
+        joint=joint,
+        parent=loop.child,
+        child=loop.parent,
+        at=loop.child_at,
+        rotation=loop.child_rotation,
+        child_at=loop.at,
+        child_rotation=loop.rotation,
+    )
+
+
+def unit_axis(axis: Any) -> Array:
+    numbers = np.array(numbers_of(axis), dtype=float)
+    length = float(np.linalg.norm(numbers))
+    return numbers if abs(length - 1.0) < 4e-16 else numbers / length
+
+
+def three_angles(quaternion: list[float]) -> tuple[float, float, float]:
+    """Angles about x, y and z, one after the other, of a rotation."""
+    R = from_quaternions(quaternion) if any(quaternion) else np.eye(3)
+    first = float(np.arctan2(-R[1, 2], R[2, 2]))
+    R = turn(X, -first) @ R
+    second = float(np.arctan2(R[0, 2], R[2, 2]))
+    R = turn(Y, -second) @ R
+    return first, second, float(np.arctan2(R[1, 0], R[0, 0]))

@@ -1,0 +1,205 @@
+"""Mechanisms as texts for other programs: what they share, whatever their format."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from axode.disk.atomic import write_atomically
+from axode.errors import InvalidArgument, LeftOut, NotApplicable, UnknownName, shortened
+from axode.formats.written.written_tree import WrittenTree
+from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.topology import coordinate_names, parameters_of
+from axode.mechanism.values.expressions import Expression, depends_on_time, numeric
+from axode.mechanism.values.parameter_values import at_values
+
+XmlElement = ElementTree.Element
+
+MOST_SENTENCES = 40  # in one warning
+
+
+@dataclass(frozen=True)
+class MechanismText:
+    """A mechanism in the format of other programs.
+
+    Attributes:
+        format: "URDF", "MJCF" or "SDF".
+        text: What a file holds.
+        left_out: One sentence for each thing that the text does not say, or says differently.
+    """
+
+    format: str
+    text: str
+    left_out: tuple[str, ...] = ()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the text to a file; one that was there is replaced completely or left as it was.
+
+        Raises:
+            FileError: if the file cannot be written.
+        """
+        write_atomically(path, self.text.encode())
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def finish(
+    mechanism: Mechanism,
+    kind: str,
+    root: XmlElement,
+    left_out: Iterable[str],
+    path: str | os.PathLike[str] | None,
+    *,
+    strict: bool,
+) -> MechanismText:
+    """Make the text of a tree of elements, and write and report as asked.
+
+    Raises:
+        NotApplicable: if something is left out and `strict` is true.
+        FileError: if the file cannot be written.
+
+    Warns:
+        LeftOut: listing everything that the text does not say.
+    """
+    result = MechanismText(kind, _xml(root), tuple(dict.fromkeys(left_out)))
+    head = f"mechanism '{mechanism.name}' as {kind}:"
+    if result.left_out and strict:
+        lost = "\n  ".join([head, *result.left_out])
+        raise NotApplicable(f"{lost}\n  Leave strict out to write the rest")
+    if path is not None:
+        result.save(path)
+    if result.left_out:
+        shown = list(result.left_out[:MOST_SENTENCES])
+        if len(shown) < len(result.left_out):
+            shown.append(f"... ({len(result.left_out)} in all; the text's .left_out has them)")
+        text = "\n  ".join([head, *shown])
+        warnings.warn(LeftOut(text, {kind: result.left_out}), stacklevel=4)
+    return result
+
+
+def _xml(root: XmlElement) -> str:
+    """Write a tree of elements, however deep it is."""
+    lines = ['<?xml version="1.0"?>']
+    waiting: list[tuple[int, XmlElement | str]] = [(0, root)]
+    while waiting:
+        depth, part = waiting.pop()
+        if isinstance(part, str):
+            lines.append(f"{'  ' * depth}</{part}>")
+            continue
+        named = "".join(f" {name}={quoteattr(value)}" for name, value in part.items())
+        start = f"{'  ' * depth}<{part.tag}{named}"
+        if part.text:
+            lines.append(f"{start}>{escape(part.text)}</{part.tag}>")
+        elif len(part):
+            lines.append(f"{start}>")
+            waiting.append((depth, part.tag))
+            waiting += [(depth + 1, child) for child in reversed(part)]
+        else:
+            lines.append(f"{start}/>")
+    return "\n".join(lines) + "\n"
+
+
+def with_parameters(mechanism: Mechanism, given: Mapping[str, float] | None) -> Mechanism:
+    """Return the description at values of its parameters, checked.
+
+    Raises:
+        UnknownName: for a name that is no parameter's.
+        InvalidArgument: for a value that is not a finite number.
+        MechanismError: if no mechanism can have these values.
+    """
+    known = parameters_of(mechanism)
+    for name, value in (given or {}).items():
+        if name not in known:
+            raise UnknownName(f"mechanism '{mechanism.name}'", "parameter", name, known)
+        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            raise InvalidArgument(
+                f"parameter '{name}': expected a finite number, got {shortened(value)}"
+            )
+    values = {name: float(value) for name, value in (given or {}).items()}
+    found = at_values(mechanism, values) if values else mechanism.copy()
+    found.check()
+    return found
+
+
+def home_values(mechanism: Mechanism, *, closed: bool) -> dict[str, float]:
+    """Return all coordinates of the home configuration, by name.
+
+    Args:
+        mechanism: Whose home it is.
+        closed: Whether loops and couplings must hold there and wheels touch the ground.
+    """
+    if closed:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            home = mechanism.derive(self_check=False).system.home
+        return dict(zip(coordinate_names(mechanism), map(float, home), strict=True))
+    found: dict[str, float] = {}
+    for connection in mechanism.connections:
+        values = [mechanism.home_coordinates.get(name, 0.0) for name in connection.coordinates]
+        if connection.joint.has_quaternion:
+            length = math.hypot(*values[:4])
+            unit = [x / length for x in values[:4]] if length else [1.0, 0.0, 0.0, 0.0]
+            values[:4] = unit
+        found |= dict(zip(connection.coordinates, map(float, values), strict=True))
+    return found
+
+
+def unsaid(tree: WrittenTree) -> Iterator[str]:
+    """Yield sentences about what none of the formats can say."""
+    mechanism = tree.mechanism
+    for wrench in mechanism.wrenches:
+        yield f"wrench '{wrench.name}' is an input; the other program applies forces by itself"
+    for prescribed in mechanism.prescribed:
+        if is_constant(prescribed.motion):
+            continue
+        yield f"the motion of '{prescribed.coordinate}', a function of time"
+    for measure in mechanism.measures:
+        yield f"measure '{measure.name}'"
+
+
+def is_constant(motion: Any) -> bool:
+    """Return whether a prescribed motion holds its coordinate still."""
+    return not (isinstance(motion, Expression) and depends_on_time(motion))
+
+
+def motor_efforts(tree: WrittenTree) -> dict[tuple[str, int], float]:
+    """Return the largest forces of motors by the names of joints and the numbers of speeds.
+
+    The force of a motor without limit is infinite.
+    """
+    found: dict[tuple[str, int], list[float]] = {}
+    for drive in tree.mechanism.drives:
+        driven = tree.joint_of_speed(drive.coordinate)
+        if driven is not None:
+            limit = math.inf if drive.motor.limit is None else numeric(drive.motor.limit)
+            effort = limit * abs(numeric(drive.motor.gear))
+            found.setdefault((driven[0].name, driven[1]), []).append(effort)
+    return {speed: sum(efforts) for speed, efforts in found.items()}
+
+
+def number(value: float) -> str:
+    """Write a number with the fewest digits that read back to it."""
+    text = repr(float(value) + 0.0)
+    return text.removesuffix(".0")
+
+
+def row(values: Iterable[Any]) -> str:
+    """Write numbers with spaces between them."""
+    return " ".join(number(float(value)) for value in values)
+
+
+def add(parent: XmlElement, tag: str, text: str | None = None, **attributes: str) -> XmlElement:
+    """Add an element; a trailing underscore of an attribute's name is dropped."""
+    named = {name.removesuffix("_"): value for name, value in attributes.items()}
+    element = ElementTree.SubElement(parent, tag, named)
+    element.text = text
+    return element

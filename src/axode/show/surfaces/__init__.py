@@ -1,1 +1,0 @@
-"""Surfaces in files: found, read within limits, simplified and made ready for pictures."""
