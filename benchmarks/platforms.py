@@ -6,8 +6,8 @@ import casadi as ca
 import numpy as np
 
 from axode.codegen.tape.tape import Tape
-from axode.problems.kinematics.polynomials.polynomial_family import PolynomialFamily
-from axode.problems.kinematics.polynomials.tape_algebra import evaluate_rational
+from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
+from axode.kinematics.polynomials.tape_algebra import evaluate_rational
 from benchmarks.platform_numbers import LEGS, random_complex
 
 

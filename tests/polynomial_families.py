@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from axode.problems.kinematics.polynomials.polynomial_family import PolynomialFamily
+from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
 from benchmarks.platform_numbers import random_complex
 from benchmarks.platforms import evaluate
 

@@ -15,9 +15,9 @@ import numpy as np
 
 import axode as ax
 from axode.codegen.targets.ptx import kernels, map_program
-from axode.problems.kinematics.workspaces.closed_form import closed_form_legs
-from axode.problems.kinematics.workspaces.pose_limits import read_limits
-from axode.problems.kinematics.workspaces.workspace import PoseEvaluator
+from axode.kinematics.workspaces.closed_form import closed_form_legs
+from axode.kinematics.workspaces.pose_limits import read_limits
+from axode.kinematics.workspaces.workspace import PoseEvaluator
 from benchmarks.gpu.prepare import CAPABILITY, PRECISIONS
 
 ROBOT = "flight_simulator"

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode import errors as errors
     from axode import gallery as gallery
+    from axode import motions as motions
+    from axode.cooperation.cooperation import Cooperation as Cooperation
     from axode.errors import AxodeError as AxodeError
     from axode.errors import Doubtful as Doubtful
     from axode.errors import DoubtfulFile as DoubtfulFile
@@ -42,6 +44,14 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import UnderactuatedMotion as UnderactuatedMotion
     from axode.errors import UnknownName as UnknownName
     from axode.formats.written.mechanism_text import MechanismText as MechanismText
+    from axode.kinematics.reaching.goals import Target as Target
+    from axode.kinematics.reaching.inverse_kinematics import (
+        inverse_kinematics as inverse_kinematics,
+    )
+    from axode.kinematics.reaching.resolved_motion import resolved_motion as resolved_motion
+    from axode.kinematics.reaching.resolved_motion import resolved_rates as resolved_rates
+    from axode.kinematics.robot_kinematics import Kinematics as Kinematics
+    from axode.kinematics.workspaces.workspace_result import Workspace as Workspace
     from axode.literature.acceptance import verify as verify
     from axode.mechanism.dh import chain_from_dh as chain_from_dh
     from axode.mechanism.elements.bodies import Box as Box
@@ -72,26 +82,16 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.model.model import Model as Model
     from axode.model.model_file import load_model as load_model
     from axode.model.state import State as State
+    from axode.motions import paths
+    from axode.motions.paths import Path as Path
     from axode.problems.assemble.assemble import assemble as assemble
     from axode.problems.compare import compare as compare
-    from axode.problems.cooperation.cooperation import Cooperation as Cooperation
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.gradients.cost import Cost as Cost
     from axode.problems.gradients.gradient import gradient as gradient
     from axode.problems.inverse.inverse import inverse as inverse
-    from axode.problems.inverse_kinematics.goals import Target as Target
-    from axode.problems.inverse_kinematics.inverse_kinematics import (
-        inverse_kinematics as inverse_kinematics,
-    )
-    from axode.problems.inverse_kinematics.resolved_motion import resolved_motion as resolved_motion
-    from axode.problems.inverse_kinematics.resolved_motion import resolved_rates as resolved_rates
-    from axode.problems.kinematics.robot_kinematics import Kinematics as Kinematics
-    from axode.problems.kinematics.workspaces.workspace_result import Workspace as Workspace
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
-    from axode.problems.motions import generators as motions
-    from axode.problems.paths import paths
-    from axode.problems.paths.paths import Path as Path
     from axode.problems.simulate.inputs import Callback as Callback
     from axode.problems.simulate.inputs import Sampled as Sampled
     from axode.problems.simulate.laws import Law as Law
@@ -150,14 +150,14 @@ _LAZY = {
     "gradient": "axode.problems.gradients.gradient",
     "Event": "axode.results.event",
     "Trajectory": "axode.results.trajectory",
-    "Cooperation": "axode.problems.cooperation.cooperation",
+    "Cooperation": "axode.cooperation.cooperation",
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
-    "Target": "axode.problems.inverse_kinematics.goals",
+    "Target": "axode.kinematics.reaching.goals",
     "inverse": "axode.problems.inverse.inverse",
-    "inverse_kinematics": "axode.problems.inverse_kinematics.inverse_kinematics",
-    "Kinematics": "axode.problems.kinematics.robot_kinematics",
-    "Workspace": "axode.problems.kinematics.workspaces.workspace_result",
+    "inverse_kinematics": "axode.kinematics.reaching.inverse_kinematics",
+    "Kinematics": "axode.kinematics.robot_kinematics",
+    "Workspace": "axode.kinematics.workspaces.workspace_result",
     "linearize": "axode.problems.linearize.linearize",
     "LogUniform": "axode.problems.sweep.distributions",
     "Normal": "axode.problems.sweep.distributions",
@@ -165,12 +165,12 @@ _LAZY = {
     "sweep": "axode.problems.sweep.sweep",
     "view": "axode.show.viewer.opening",
     "page": "axode.show.live.live_page",
-    "resolved_motion": "axode.problems.inverse_kinematics.resolved_motion",
-    "resolved_rates": "axode.problems.inverse_kinematics.resolved_motion",
+    "resolved_motion": "axode.kinematics.reaching.resolved_motion",
+    "resolved_rates": "axode.kinematics.reaching.resolved_motion",
     "verify": "axode.literature.acceptance",
     "Linearization": "axode.problems.linearize.linearization",
     "Model": "axode.model.model",
-    "Path": "axode.problems.paths.paths",
+    "Path": "axode.motions.paths",
     "State": "axode.model.state",
     "Sweep": "axode.results.sweep_result",
     "load_model": "axode.model.model_file",
@@ -249,8 +249,8 @@ __all__ = [
 _LAZY_MODULES = {
     "errors": "axode.errors",
     "gallery": "axode.gallery",
-    "motions": "axode.problems.motions.generators",
-    "paths": "axode.problems.paths.paths",
+    "motions": "axode.motions",
+    "paths": "axode.motions.paths",
 }
 
 

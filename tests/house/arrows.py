@@ -22,6 +22,9 @@ ORDER = (
     "model",
     "results",
     "problems",
+    "kinematics",
+    "motions",
+    "cooperation",
     "formats",
     "show",
     "literature",
@@ -39,11 +42,12 @@ STEPS_WHEN_CALLED = {
     ("axode.symbolic.equations", "model"),  # Equations.compile
     ("axode.model.exports.export", "problems"),  # Model.export writes whole runs too
     ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
-    ("axode.problems.kinematics.postures.postures", "show"),  # Postures.plot
-    ("axode.problems.kinematics.velocities.singularity_map", "show"),  # SingularityMap.plot
+    ("axode.problems.inverse.inverse", "motions"),  # inverse takes planned motions
+    ("axode.kinematics.postures.postures", "show"),  # Postures.plot
+    ("axode.kinematics.velocities.singularity_map", "show"),  # SingularityMap.plot
     ("axode.results.trajectory_exports", "show"),  # Trajectory.plot, report, view and logs
     ("axode.results.sweep_result", "show"),  # Sweep.plot
-    ("axode.problems.kinematics.workspaces.workspace_result", "show"),  # Workspace.plot
+    ("axode.kinematics.workspaces.workspace_result", "show"),  # Workspace.plot
 }
 
 # Packages that a folder knows nothing of, not even inside a function.
@@ -58,6 +62,9 @@ FORBIDDEN = {
     "printing": {"llvmlite"},
     "model": {"llvmlite"},
     "problems": {"llvmlite"},
+    "kinematics": {"llvmlite"},
+    "motions": {"llvmlite"},
+    "cooperation": {"llvmlite"},
     "results": {"casadi", "llvmlite"},
     "formats": {"casadi", "llvmlite"},
     "show": {"casadi", "llvmlite"},

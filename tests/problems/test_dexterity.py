@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems.kinematics.velocities.dexterity import characteristic_length
+from axode.kinematics.velocities.dexterity import characteristic_length
 from problems import parallel_robots
 
 LEVEL = {"c_M.x": 0.0, "c_M.y": 0.0, "c_M.z": 1.0, "roll": 0.0, "pitch": 0.0}

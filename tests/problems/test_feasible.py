@@ -7,9 +7,9 @@ from scipy.optimize import brentq
 
 import axode as ax
 import random_mechanisms as rm
+from axode.motions import paths
 from axode.problems.feasible.feasible import feasible
 from axode.problems.inverse.inverse import inverse
-from axode.problems.paths import paths
 from tests.problems.carts import MW, SPIN, G, M, R, cart
 from variants import further
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.kinematics.workspaces.closed_form import closed_form_legs
+from axode.kinematics.workspaces.pose_arguments import home_coordinates
 from axode.numerics.rotations import from_angles, from_quaternions, to_angles
-from axode.problems.kinematics.workspaces.closed_form import closed_form_legs
-from axode.problems.kinematics.workspaces.pose_arguments import home_coordinates
 from tests.problems.small_parallel_robots import (
     BASES,
     TOPS,

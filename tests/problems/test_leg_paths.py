@@ -93,7 +93,7 @@ def test_every_joint_moves_as_in_the_model():
 
 
 def test_a_leg_may_be_described_from_its_far_end():
-    from axode.problems.kinematics.motion_graph import motion_graph
+    from axode.kinematics.motion_graph import motion_graph
 
     joints = motion_graph(every_joint()).joints
     for joint in joints:

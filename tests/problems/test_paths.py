@@ -10,7 +10,7 @@ import pytest
 
 import axode as ax
 import random_mechanisms as rm
-from axode.problems.paths import paths
+from axode.motions import paths
 from tests.textbook.test_caster_robot import A, B, D, caster_robot
 
 PATHS = {

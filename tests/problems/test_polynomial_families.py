@@ -9,14 +9,14 @@ import pytest
 
 import axode as ax
 import polynomial_families
-from axode.problems.kinematics.polynomials import start_sets, tracked_paths
-from axode.problems.kinematics.polynomials.certificates import certify_roots
-from axode.problems.kinematics.polynomials.path_tracker import PathStatus
-from axode.problems.kinematics.polynomials.polish import evaluate_at, polish_roots
-from axode.problems.kinematics.polynomials.polynomial_family import PolynomialFamily
-from axode.problems.kinematics.polynomials.solve_family import solve_family
-from axode.problems.kinematics.polynomials.start_sets import monodromy, start_set
-from axode.problems.kinematics.polynomials.tracked_paths import TrackingSettings
+from axode.kinematics.polynomials import start_sets, tracked_paths
+from axode.kinematics.polynomials.certificates import certify_roots
+from axode.kinematics.polynomials.path_tracker import PathStatus
+from axode.kinematics.polynomials.polish import evaluate_at, polish_roots
+from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
+from axode.kinematics.polynomials.solve_family import solve_family
+from axode.kinematics.polynomials.start_sets import monodromy, start_set
+from axode.kinematics.polynomials.tracked_paths import TrackingSettings
 from benchmarks.platform_numbers import dietmaier, platforms, random_complex, real_in_own_charts
 from benchmarks.platforms import gough_stewart
 from emulated_gpu import install

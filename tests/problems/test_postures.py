@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems.kinematics.link_groups import group_links, lock_joints
-from axode.problems.kinematics.motion_graph import RigidJoint, motion_graph
-from axode.problems.kinematics.polynomials import tracked_paths
-from axode.problems.kinematics.polynomials.tape_algebra import evaluate_rational
-from axode.problems.kinematics.postures.closure_family import closure_family
-from axode.problems.kinematics.postures.direct_kinematics import direct_closure
+from axode.kinematics.link_groups import group_links, lock_joints
+from axode.kinematics.motion_graph import RigidJoint, motion_graph
+from axode.kinematics.polynomials import tracked_paths
+from axode.kinematics.polynomials.tape_algebra import evaluate_rational
+from axode.kinematics.postures.closure_family import closure_family
+from axode.kinematics.postures.direct_kinematics import direct_closure
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.frames import Pose
 from posture_robots import (

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import polynomial_families
-from axode.problems.kinematics.polynomials.certificates import IntervalArray, certify_roots
-from axode.problems.kinematics.polynomials.polish import polish_roots
-from axode.problems.kinematics.polynomials.polynomial_family import PolynomialFamily
+from axode.kinematics.polynomials.certificates import IntervalArray, certify_roots
+from axode.kinematics.polynomials.polish import polish_roots
+from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
 
 
 def random_intervals(rng, count):

@@ -5,7 +5,7 @@ import pytest
 
 import axode as ax
 from axode.errors import InvalidArgument, NotApplicable
-from axode.problems.motions.reachability import PathRows, pass_paths
+from axode.motions.reachability import PathRows, pass_paths
 
 MASS, FORCE = 2.0, 4.0
 

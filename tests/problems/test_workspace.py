@@ -9,11 +9,11 @@ from casadi import SX, Function
 
 import axode as ax
 from axode.cli import run
+from axode.kinematics.workspaces.closed_form import closed_form_legs
+from axode.kinematics.workspaces.level_sets import level_set
+from axode.kinematics.workspaces.pose_limits import read_limits, segment_distance
+from axode.kinematics.workspaces.workspace import PoseEvaluator
 from axode.problems.interrupt import Interrupt
-from axode.problems.kinematics.workspaces.closed_form import closed_form_legs
-from axode.problems.kinematics.workspaces.level_sets import level_set
-from axode.problems.kinematics.workspaces.pose_limits import read_limits, segment_distance
-from axode.problems.kinematics.workspaces.workspace import PoseEvaluator
 from axode.show.plot.workspace_plot import limit_group
 from emulated_gpu import install
 from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr

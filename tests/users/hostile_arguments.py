@@ -14,7 +14,7 @@ import numpy as np
 
 import axode as ax
 from axode import gallery
-from axode.problems.paths import paths
+from axode.motions import paths
 
 
 def nested(depth: int) -> list[Any]:

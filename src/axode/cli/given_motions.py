@@ -75,7 +75,7 @@ def along_path(
     model: Model, text: str, point: str, start: dict[str, float], options: dict[str, Any]
 ) -> Trajectory:
     """Compute the inputs along a path of a vehicle, KIND:NAME=VALUE."""
-    from axode.problems.paths import paths
+    from axode.motions import paths
 
     kind, _, values = text.partition(":")
     given: dict[str, Any] = dict(pairs("--path", [values] if values else []))

@@ -19,8 +19,8 @@ from axode.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from axode.problems.kinematics.postures.postures import Postures
-    from axode.problems.kinematics.robot_kinematics import Kinematics
+    from axode.kinematics.postures.postures import Postures
+    from axode.kinematics.robot_kinematics import Kinematics
 
 
 def kinematics(
@@ -57,7 +57,7 @@ def kinematics(
 
     axode kinematics planar_3rrr --values theta1=-0.5 --plot modes.png
     """
-    from axode.problems.kinematics.robot_kinematics import Kinematics
+    from axode.kinematics.robot_kinematics import Kinematics
 
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
     robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)

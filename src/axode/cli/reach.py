@@ -10,8 +10,8 @@ from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import AsJson, JsonFile, Parameters, deliver, numbers, ranges, words
 
 if TYPE_CHECKING:
+    from axode.kinematics.reaching.inverse_kinematics import Reached
     from axode.model.model import Model
-    from axode.problems.inverse_kinematics.inverse_kinematics import Reached
 
 TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coordinate or measure"
 
@@ -53,7 +53,7 @@ def reach(
 
     axode reach mobile_manipulator --target gripper=2,1,0.5 --hold theta1
     """
-    from axode.problems.inverse_kinematics.inverse_kinematics import inverse_kinematics
+    from axode.kinematics.reaching.inverse_kinematics import inverse_kinematics
 
     if not target:
         raise typer.BadParameter(f"give at least one, {TARGET}", param_hint="--target")
@@ -101,7 +101,7 @@ def _show(model: Model, found: Reached) -> None:
 
 
 def _target(text: str) -> tuple[str, Any]:
-    from axode.problems.inverse_kinematics.goals import Target
+    from axode.kinematics.reaching.goals import Target
 
     name, values = _parts("--target", text, ",")
     if len(values) == 6:

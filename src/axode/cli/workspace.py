@@ -91,7 +91,7 @@ def workspace(
 
     axode workspace five_bar --output tool --show dexterity --plot ws.png
     """
-    from axode.problems.kinematics.robot_kinematics import Kinematics
+    from axode.kinematics.robot_kinematics import Kinematics
 
     check_writable(out, (".npz", ".stl", ".obj"))
     check_writable(plot, PICTURES, "--plot")

@@ -13,11 +13,11 @@ from scipy.optimize import brentq
 from axode.errors import InvalidArgument
 from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, roman
+from axode.kinematics.velocities.dexterity import characteristic_length
 from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
 from axode.model.state import State
 from axode.problems.assemble.assemble import assemble
-from axode.problems.kinematics.velocities.dexterity import characteristic_length
 
 
 def numbered(given: Mapping[str, Any], name: str, count: int) -> dict[str, Any]:

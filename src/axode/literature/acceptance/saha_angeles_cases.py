@@ -20,12 +20,12 @@ from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
+from axode.motions.paths import Path, along
 from axode.problems.arguments import GivenState
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inverse.motion_rows import rows_by_name
 from axode.problems.inverse.motions import GivenMotion, MotionSamples
 from axode.problems.inverse.time_signals import TimeSignal
-from axode.problems.paths.paths import Path, along
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.constraints.twist_constraints import TwistConstraints
 

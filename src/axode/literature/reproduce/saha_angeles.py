@@ -14,8 +14,8 @@ from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Ite
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
+from axode.motions.paths import Path, circle, follow, parallel_lines
 from axode.problems.feasible.feasible import feasible
-from axode.problems.paths.paths import Path, circle, follow, parallel_lines
 from axode.problems.simulate.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory

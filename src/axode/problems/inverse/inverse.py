@@ -87,7 +87,7 @@ def inverse(
             constraints do not allow or that is not determined.
     """
     check_arguments(inverse, locals())
-    from axode.problems.motions.planned_motion import PlannedMotion, solve_planned
+    from axode.motions.planned_motion import PlannedMotion, solve_planned
     from axode.results.interpolation import resample_exact
     from axode.results.trajectory import Trajectory
 

@@ -20,7 +20,7 @@ from axode.show.render.picture import camera_of, picture
 from axode.show.style import INK, figure_style, new_figure, sized
 
 if TYPE_CHECKING:
-    from axode.problems.kinematics.postures.postures import Postures
+    from axode.kinematics.postures.postures import Postures
 
 MAX_COLUMNS = 4
 PIXELS = 960  # across a row of pictures

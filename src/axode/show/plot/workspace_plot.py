@@ -18,7 +18,7 @@ from axode.show.plot.plots import picture_bytes, picture_suffix
 from axode.show.style import COLOURS, GREY, INK, Size, figure_style, new_figure, pin_ticks, sized
 
 if TYPE_CHECKING:
-    from axode.problems.kinematics.workspaces.workspace_result import Workspace
+    from axode.kinematics.workspaces.workspace_result import Workspace
 
 Array = npt.NDArray[np.float64]
 SHOWN = ("limits", "margin", "dexterity", "regions")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.errors import InvalidArgument
+from axode.kinematics.workspaces.workspace_result import Workspace
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import Array, Scene
 from axode.model.model import Model
-from axode.problems.kinematics.workspaces.workspace_result import Workspace
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera

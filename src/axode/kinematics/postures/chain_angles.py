@@ -1,0 +1,352 @@
+"""Joint values of a chain whose two nodes and unknown joints are known, in batches.
+
+The eliminated link is placed first by the element with fewer freedoms, whose turn takes the other
+element's point to where it is; what is left is the turn of the other element. Two axes that meet
+can do it in two ways, and so can three: these are the branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+import numpy.typing as npt
+
+from axode.kinematics.motion_graph import ElementaryJoint
+from axode.kinematics.postures.chain_reduction import (
+    LEAST_SINE,
+    ChainEnd,
+    PlacedJoint,
+    ReducedChain,
+)
+from axode.kinematics.postures.turns import (
+    angle_about,
+    angle_of,
+    apply,
+    inverse_pose,
+    placed,
+    shifted,
+    shortest_turn,
+    turn_about,
+    two_angles,
+)
+from axode.numerics.rotations import from_quaternions, to_quaternions
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.tree.frames import Pose
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Values = dict[int, Array]  # by the place of the joint in the side: tree, then element
+
+
+@dataclass(frozen=True, eq=False)
+class SideNumbers:
+    """Numbers of one side of a chain, (n, ...) each.
+
+    Attributes:
+        joints: Those of the tree, then those of the element.
+        tree: How many are of the tree.
+        frames: Their frames in the axes of the node at zero, homogeneous.
+        links: Poses of the links after them.
+        sizes: Lengths of parallelograms.
+        point: Point of the element.
+        link: Pose of the eliminated link.
+        link_point: Point of the element in the link.
+    """
+
+    joints: tuple[ElementaryJoint, ...]
+    tree: int
+    frames: tuple[Array, ...]
+    links: tuple[Array, ...]
+    sizes: tuple[Array, ...]
+    point: Array
+    link: Array
+    link_point: Array
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """What decides how values are computed: kinds of joints, and which stay unknowns."""
+        return (self.tree, *((joint.kind, joint.inverted) for joint in self.joints))
+
+    @classmethod
+    def joined(cls, sides: Sequence[SideNumbers]) -> SideNumbers:
+        """Join sides of one form along their first axis; names are those of the first."""
+        if len(sides) == 1:
+            return sides[0]
+
+        def together(name: str) -> tuple[Array, ...]:
+            columns = zip(*(getattr(side, name) for side in sides), strict=True)
+            return tuple(np.concatenate(arrays) for arrays in columns)
+
+        one = sides[0]
+        point, link, link_point = (
+            np.concatenate([getattr(side, name) for side in sides])
+            for name in ("point", "link", "link_point")
+        )
+        frames, links, sizes = (together(name) for name in ("frames", "links", "sizes"))
+        return cls(one.joints, one.tree, frames, links, sizes, point, link, link_point)
+
+    def axis(self, k: int) -> Array:
+        """Direction of a joint's axis."""
+        return self.frames[k][:, :3, 2]
+
+    def outward(self, values: Mapping[int, Array]) -> Array:
+        """Motion of the last link of the tree."""
+        return self._motions(values, self.tree)
+
+    def _motions(self, values: Mapping[int, Array], count: int) -> Array:
+        made = np.tile(np.eye(4), (len(self.point), 1, 1))
+        for k in range(count):
+            made = made @ self.motion(k, values[k])
+        return made
+
+    def link_poses(self, node: Array, values: Mapping[int, Array]) -> dict[str, Array]:
+        """Poses of the links after all joints, by name, for poses of the node."""
+        return {
+            joint.second: node @ self._motions(values, k + 1) @ self.links[k]
+            for k, joint in enumerate(self.joints)
+        }
+
+    def motion(self, k: int, value: Array) -> Array:
+        """Motion of a joint in the axes of the node."""
+        if self.joints[k].kind == "prismatic":
+            return shifted(self.axis(k) * value[:, None])
+        if self.joints[k].kind == "spherical":
+            F, R = self.frames[k][:, :3, :3], from_quaternions(value)
+            R = R.swapaxes(1, 2) if self.joints[k].inverted else R
+            return placed(F @ R @ F.swapaxes(1, 2), self.frames[k][:, :3, 3])
+        if self.joints[k].kind == "parallelogram":
+            moved = np.stack([np.cos(value) - 1, np.sin(value), np.zeros(len(value))], axis=1)
+            return shifted(apply(self.frames[k][:, :3, :3], self.sizes[k][:, None] * moved))
+        return placed(turn_about(self.axis(k), value), self.frames[k][:, :3, 3])
+
+    @property
+    def element(self) -> range:
+        """Places of the element's joints."""
+        return range(self.tree, len(self.joints))
+
+    @property
+    def freedoms(self) -> int:
+        """How many turns the element leaves."""
+        return sum(3 if self.joints[k].kind == "spherical" else 1 for k in self.element)
+
+
+class ChainNumbers:
+    """Numbers of chains as a function of what is held and of the mechanism's parameters."""
+
+    def __init__(self, chains: Sequence[ReducedChain], arguments: Sequence[SX]) -> None:
+        self.sides = [side for chain in chains for side in (chain.first, chain.second)]
+        entries = [entry for side in self.sides for entry in self._entries(side)]
+        made = ca.vertcat(*entries) if entries else SX(0, 1)
+        self.function = ca.Function("chains", list(arguments), [ca.densify(made)])
+
+    @staticmethod
+    def _entries(side: ChainEnd) -> list[SX]:
+        items: tuple[PlacedJoint, ...] = side.tree + side.element
+        entries = [_flat(pose) for item in items for pose in (item.frame, item.link)]
+        entries += [SX(item.joint.size) for item in items]
+        return [*entries, side.point, _flat(side.link), side.link_point]
+
+    def at(self, held: Array, parameters: Array, rows: npt.NDArray[np.intp]) -> list[SideNumbers]:
+        """Both sides of every chain, at some rows of what is held and of parameters."""
+        table = np.array(self.function(held.T, parameters.T)).T[rows]
+        place = 0
+
+        def take(count: int) -> Array:
+            nonlocal place
+            place += count
+            return table[:, place - count : place]
+
+        def pose() -> Array:
+            made = np.zeros((len(table), 4, 4))
+            made[:, :3], made[:, 3, 3] = take(12).reshape(-1, 4, 3).swapaxes(1, 2), 1.0
+            return made
+
+        sides = []
+        for side in self.sides:
+            items = side.tree + side.element
+            poses = [pose() for _ in items for _ in range(2)]
+            sizes = tuple(take(1)[:, 0] for _ in items)
+            joints = tuple(item.joint for item in items)
+            point, link = take(3), pose()
+            sides.append(
+                SideNumbers(
+                    joints,
+                    len(side.tree),
+                    tuple(poses[::2]),
+                    tuple(poses[1::2]),
+                    sizes,
+                    point,
+                    link,
+                    take(3),
+                )
+            )
+        return sides
+
+
+def _flat(pose: Pose) -> SX:
+    return ca.vec(ca.densify(ca.horzcat(pose.R, pose.p)))
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """One way to place the joints of a chain.
+
+    Attributes:
+        first, second: Values of the joints of either side, by their places.
+        missing: Square of the length by which a direction cannot be reached, (n,).
+    """
+
+    first: Values
+    second: Values
+    missing: Array
+
+    def split(self, count: int) -> list[Branch]:
+        """Divide what was computed together into equal parts."""
+        size = len(self.missing) // count
+        parts = [slice(k * size, (k + 1) * size) for k in range(count)]
+        return [
+            Branch(
+                {k: value[part] for k, value in self.first.items()},
+                {k: value[part] for k, value in self.second.items()},
+                self.missing[part],
+            )
+            for part in parts
+        ]
+
+
+def joined_values(values: Sequence[Values]) -> Values:
+    """Join values of sides of one form along their first axis."""
+    return {k: np.concatenate([one[k] for one in values]) for k in values[0]}
+
+
+def chain_branches(
+    first: SideNumbers,
+    second: SideNumbers,
+    nodes: tuple[Array, Array],
+    known: tuple[Values, Values],
+    spin: Array | None = None,
+) -> list[Branch]:
+    """Find all values of the joints of a chain's elements.
+
+    Args:
+        first, second: Its two sides.
+        nodes: Poses of the two nodes, (n, 4, 4).
+        known: Values of the joints of the trees, by their places.
+        spin: Turn of the first element that a link between two spherical joints is near to.
+    """
+    ends = [
+        node @ side.outward(v) for node, side, v in zip(nodes, (first, second), known, strict=True)
+    ]
+    across = inverse_pose(ends[0]) @ ends[1]
+    if not second.element:  # they meet in one joint
+        turn = across @ second.link @ inverse_pose(first.link)
+        return [
+            Branch(known[0] | values, known[1], missing)
+            for values, missing in _element_values(first, turn)
+        ]
+    if first.joints[-1].kind == "parallelogram":
+        return _rod_branches(first, second, across)
+    if first.freedoms > second.freedoms:
+        swapped = chain_branches(second, first, nodes[::-1], known[::-1], spin)
+        return [Branch(b.second, b.first, b.missing) for b in swapped]
+    made = []
+    start, end = _directions(first, second, across)
+    for values, missing, turn in _point_values(first, start, end, spin):
+        rest = inverse_pose(across) @ turn @ first.link @ inverse_pose(second.link)
+        for others, more in _element_values(second, rest):
+            made.append(Branch(known[0] | values, known[1] | others, missing + more))
+    return made
+
+
+def _directions(first: SideNumbers, second: SideNumbers, across: Array) -> tuple[Array, Array]:
+    """Vectors that the first element takes from one to the other.
+
+    They lead to the other element's point, or, between two axes that are not parallel, along the
+    other axis: points may coincide.
+    """
+    if first.freedoms == second.freedoms == 1:
+        axis = second.axis(second.tree)
+        start = apply(first.link[:, :3, :3] @ second.link[:, :3, :3].swapaxes(1, 2), axis)
+        sines = np.linalg.norm(np.cross(first.axis(first.tree), start), axis=1)
+        if sines.max(initial=0.0) > LEAST_SINE:
+            return start, apply(across[:, :3, :3], axis)
+    start = apply(first.link, second.link_point) - first.point
+    return start, apply(across, second.point) - first.point
+
+
+def _point_values(
+    side: SideNumbers, start: Array, end: Array, spin: Array | None
+) -> list[tuple[Values, Array, Array]]:
+    """Values of an element that take a vector to another, and the motion that they make."""
+    k = side.tree
+    none = np.zeros(len(start))
+    if side.freedoms == 1:
+        angle = angle_about(side.axis(k), start, end)
+        return [({k: angle}, none, side.motion(k, angle))]
+    if side.freedoms == 2:
+        made = []
+        for one, two, missing in two_angles(side.axis(k), side.axis(k + 1), start, end):
+            turn = side.motion(k, one) @ side.motion(k + 1, two)
+            made.append(({k: one, k + 1: two}, missing, turn))
+        return made
+    near = np.tile(np.eye(3), (len(start), 1, 1)) if spin is None else spin
+    unit = np.einsum("nij,nj->ni", near, start)
+    unit = unit / np.linalg.norm(unit, axis=1)[:, None]
+    turn = placed(
+        shortest_turn(unit, end / np.linalg.norm(end, axis=1)[:, None]) @ near, side.point
+    )
+    return [(values, missing, turn) for values, missing in _element_values(side, turn)]
+
+
+def _element_values(side: SideNumbers, turn: Array) -> list[tuple[Values, Array]]:
+    """Values of an element's joints that make a given turn, and what is missing."""
+    k, R = side.tree, turn[:, :3, :3]
+    none = np.zeros(len(R))
+    if side.joints[k].kind == "spherical":
+        F = side.frames[k][:, :3, :3]
+        q = to_quaternions(F.swapaxes(1, 2) @ R @ F)
+        if side.joints[k].inverted:
+            q[:, 1:] *= -1
+        return [({k: q}, none)]
+    if side.freedoms == 1:
+        return [({k: angle_of(R, side.axis(k))}, none)]
+    if side.freedoms == 2:
+        one = angle_about(side.axis(k), side.axis(k + 1), apply(R, side.axis(k + 1)))
+        rest = turn_about(side.axis(k), -one) @ R
+        return [({k: one, k + 1: angle_of(rest, side.axis(k + 1))}, none)]
+    made = []
+    last = side.axis(k + 2)
+    for one, two, missing in two_angles(side.axis(k), side.axis(k + 1), last, apply(R, last)):
+        before = turn_about(side.axis(k), one) @ turn_about(side.axis(k + 1), two)
+        three = angle_of(before.swapaxes(1, 2) @ R, last)
+        made.append(({k: one, k + 1: two, k + 2: three}, missing))
+    return made
+
+
+def _rod_branches(first: SideNumbers, second: SideNumbers, across: Array) -> list[Branch]:
+    """Values of a revolute, a parallelogram and a revolute of a body that does not turn."""
+    rod = first.frames[1]
+    start = first.sizes[1][:, None] * rod[:, :3, 0]
+    end = apply(across, second.point) - first.point
+    turned = first.link[:, :3, :3] @ second.link[:, :3, :3].swapaxes(1, 2)
+    made = []
+    for one, two, missing in two_angles(first.axis(0), rod[:, :3, 2], start, end):
+        turn = turn_about(first.axis(0), one) @ turned
+        angle = angle_of(across[:, :3, :3].swapaxes(1, 2) @ turn, second.axis(0))
+        made.append(Branch({0: one, 1: two}, {0: angle}, missing))
+    return made
+
+
+def nearest_branch(branches: Sequence[Branch], cost: Sequence[Array]) -> Branch:
+    """Choose the branch of least cost, row by row."""
+    chosen = np.argmin(np.stack(cost), axis=0)
+    rows = np.arange(len(chosen))
+
+    def pick(values: Sequence[Values]) -> Values:
+        return {k: np.stack([v[k] for v in values])[chosen, rows] for k in values[0]}
+
+    missing = np.stack([b.missing for b in branches])[chosen, rows]
+    return Branch(pick([b.first for b in branches]), pick([b.second for b in branches]), missing)

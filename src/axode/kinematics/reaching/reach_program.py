@@ -1,0 +1,339 @@
+r"""Inverse kinematics as compiled code: every run has its own targets.
+
+The rows R are the errors of the targets, each with its weight, and those of the loops with a large
+one. `reach_program` reduces :math:`\tfrac12 |R|^2` within the limits by Levenberg-Marquardt steps,
+
+.. math:: (J^T J + \mu 1)\, d = -J^T R, \qquad \mu = \kappa |R|^2,
+
+in which coordinates stay that lie at a limit and would be pushed beyond it. With damping in
+proportion to the squared error, convergence is quadratic also where J has no full rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from axode.codegen.lowering.program import Evaluate, Operation, Program, While
+from axode.codegen.tape.derivatives import changes_along
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.tape import Tape
+from axode.kinematics.reaching.goals import SIZES
+from axode.problems.assemble.closure_program import (
+    NOT_FINITE,
+    call_tape,
+    factor_symmetric,
+    largest,
+    solve_symmetric,
+    total,
+)
+
+LOOP_WEIGHT = 30.0  # of a loop's row against a target's
+MAX_STEPS = 70.0
+MAX_STEP = 1.0  # of the coordinates' units
+EXACT = 1e-13  # error that is not worth reducing
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-1, 1e-7, 1e9
+REGULAR = 1e-13  # of the trace of J^T J: damping that is there in any case
+STATIONARY = 1e-5  # of rows and their slopes: a gradient below is left to polishing
+
+
+@dataclass(frozen=True)
+class ReachTapes:
+    """What the rows are made of.
+
+    Attributes:
+        poses, measures, residual: Tapes of the model; None where no row reads them.
+        goals: Kind and number of each.
+        closing: Rows of the residual that must vanish.
+        row_units: One unit of each of these.
+        quaternions: Places of the four parts of each among all coordinates.
+        free: Coordinates that move.
+        coordinates, speeds, parameters: Numbers of them.
+        rates, projection: Where given, what moves are not coordinates but independent speeds times
+            a time, by which the robot goes on from the coordinates held, and the step back onto
+            its loops after that.
+    """
+
+    poses: Tape | None
+    measures: Tape | None
+    residual: Tape | None
+    goals: tuple[tuple[str, int], ...]
+    closing: tuple[int, ...]
+    row_units: tuple[float, ...]
+    quaternions: tuple[tuple[int, ...], ...]
+    free: tuple[int, ...]
+    coordinates: int
+    speeds: int
+    parameters: int
+    rates: Tape | None = None
+    projection: Tape | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return len(self.free) if self.rates is None else self.speeds
+
+    @property
+    def wanted(self) -> int:
+        """Size of the values that goals want, and of the rows of their errors."""
+        return sum(SIZES[kind] for kind, _ in self.goals)
+
+    @property
+    def rows(self) -> int:
+        """Number of all rows: of goals, loops and quaternions."""
+        return self.wanted + len(self.closing) + len(self.quaternions)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Buffers that rows read: `x` moves, `held` stays, `points` are fixed in bodies."""
+        sizes = {"x": self.size, "held": self.coordinates, "t": 1, "p": self.parameters}
+        sizes |= {"wanted": self.wanted, "points": 3 * len(self.goals)}
+        sizes |= {"weights": self.wanted}
+        return {name: size for name, size in sizes.items() if size}
+
+    @cached_property
+    def tape(self) -> Tape:
+        """All rows as one tape."""
+        return formula_tape("rows", self.sizes, lambda **v: {"r": self._rows(v)})
+
+    def rows_at(self, **v: Vector) -> Vector:
+        """All rows for some values of the buffers."""
+        return call_tape(self.tape, {name: v[name] for name in self.sizes})
+
+    def columns_at(self, **v: Vector) -> list[list[Formula | None]]:
+        """Derivatives of all rows by each coordinate that moves; None where there is none."""
+        arguments = [v[name] for name in self.sizes]
+        one = 1.0 + 0.0 * v["x"][0]
+        columns = []
+        for j in range(self.size):
+            directions: list[list[Formula | None]] = [[None] * len(a) for a in arguments]
+            directions[0][j] = one
+            columns.append(changes_along(self.tape, arguments, directions))
+        return columns
+
+    def normalized(self, x: Vector) -> Vector:
+        """Coordinates that move, with unit quaternions."""
+        x = list(x)
+        for four in self._free_quaternions:
+            length = total([x[k] * x[k] for k in four]).sqrt().most(1e-300)
+            for k in four:
+                x[k] = x[k] / length
+        return x
+
+    @property
+    def _free_quaternions(self) -> list[list[int]]:
+        return [[self.free.index(k) for k in four] for four in self.quaternions]
+
+    def place(self, v: Mapping[str, Vector]) -> Vector:
+        """All coordinates."""
+        q = list(v["held"])
+        if self.rates is not None:
+            return self._go_on(self.rates, q, v)
+        for place, x in zip(self.free, v["x"], strict=True):
+            q[place] = x
+        return q
+
+    def _go_on(self, rates: Tape, q: Vector, v: Mapping[str, Vector]) -> Vector:
+        """Coordinates after one step by the midpoint rule."""
+        given = {"nu": v["x"], "t": v["t"], "p": v.get("p", [])}
+        half = call_tape(rates, {"q": q, **given})
+        middle = [a + 0.5 * b for a, b in zip(q, half, strict=True)]
+        whole = call_tape(rates, {"q": middle, **given})
+        q = [a + b for a, b in zip(q, whole, strict=True)]
+        return q if self.projection is None else call_tape(self.projection, {**given, "q": q})
+
+    def _rows(self, v: dict[str, Vector]) -> Vector:
+        q = self.place(v)
+        given = {"q": q, "nu": [0.0 * q[0]] * self.speeds, "t": v["t"], "p": v.get("p", [])}
+        poses = call_tape(self.poses, given) if self.poses is not None else []
+        measures = call_tape(self.measures, given) if self.measures is not None else []
+        rows: Vector = []
+        for number, (kind, index) in enumerate(self.goals):
+            point = v["points"][3 * number : 3 * number + 3]
+            size, first = SIZES[kind], len(rows)
+            if kind in ("coordinate", "measure"):
+                value = [(q if kind == "coordinate" else measures)[index]]
+            else:
+                value = _pose_value(kind, poses[16 * index : 16 * index + 16], point)
+            wanted, weights = (v[name][first : first + size] for name in ("wanted", "weights"))
+            rows += [w * (a - b) for a, b, w in zip(value, wanted, weights, strict=True)]
+        open_ = call_tape(self.residual, given) if self.residual is not None else []
+        rows += [
+            (LOOP_WEIGHT / unit) * open_[k]
+            for k, unit in zip(self.closing, self.row_units, strict=True)
+        ]
+        for four in self.quaternions:
+            rows.append(LOOP_WEIGHT * (total([q[k] * q[k] for k in four]) - 1.0))
+        return rows
+
+
+def _pose_value(kind: str, pose: Vector, point: Vector) -> Vector:
+    """Position of a point, direction of an axis, or the matrix of an orientation."""
+    R = [pose[4 * i : 4 * i + 3] for i in range(3)]
+    if kind == "rotation":
+        return [entry for row in R for entry in row]
+    turned = [total([a * b for a, b in zip(row, point, strict=True)]) for row in R]
+    if kind == "direction":
+        return turned
+    return [turned[i] + pose[4 * i + 3] for i in range(3)]
+
+
+def gram_and_columns(
+    columns: list[list[Formula | None]], units: Vector, zero: Formula
+) -> tuple[list[list[Formula]], list[Vector]]:
+    """Gram matrix of scaled columns below its diagonal, and the columns with zeros filled in."""
+    scaled = [
+        [None if a is None else a * unit for a in column]
+        for column, unit in zip(columns, units, strict=True)
+    ]
+    gram: list[list[Formula]] = []
+    for i, left in enumerate(scaled):
+        row = []
+        for right in scaled[: i + 1]:
+            both = [
+                a * b for a, b in zip(left, right, strict=True) if a is not None and b is not None
+            ]
+            row.append(total(both, zero))
+        gram.append(row)
+    return gram, [[zero if a is None else a for a in column] for column in scaled]
+
+
+def masked_matrix(gram: list[list[Formula]], free: Vector, extra: Formula) -> list[Vector]:
+    """Matrix without the coordinates that stay, and `extra` added to its diagonal."""
+    return [
+        [
+            free[i].then(gram[i][i] + extra, 1.0)
+            if i == j
+            else (free[i] & free[j]).then(gram[i][j], 0.0)
+            for j in range(i + 1)
+        ]
+        for i in range(len(gram))
+    ]
+
+
+def may_move(x: Vector, g: Vector, v: dict[str, Vector]) -> Vector:
+    """One for coordinates that may move: not at a limit beyond which the gradient pushes."""
+    made = []
+    for a, slope, low, high in zip(x, g, v["lower"], v["upper"], strict=True):
+        made.append(~(((a <= low) & (slope > 0.0)) | ((a >= high) & (slope < 0.0))))
+    return made
+
+
+def step_within_limits(tapes: ReachTapes, x: Vector, d: Vector, v: dict[str, Vector]) -> Vector:
+    """Coordinates after a step, shortened if it is long, within the limits."""
+    zero = 0.0 * x[0]
+    shorter = MAX_STEP / largest([abs(a) for a in d], zero).most(MAX_STEP)
+    moved = [a + unit * (shorter * b) for a, unit, b in zip(x, v["units"], d, strict=True)]
+    moved = tapes.normalized(moved)
+    return [
+        a.most(low).least(high) for a, low, high in zip(moved, v["lower"], v["upper"], strict=True)
+    ]
+
+
+def largest_error(tapes: ReachTapes, r: Vector, v: dict[str, Vector], zero: Formula) -> Formula:
+    """Largest row without its weight; not finite if any of them is."""
+    own = [abs(a) * w for a, w in zip(r, v["ease"], strict=False)]
+    own += [abs(a) / LOOP_WEIGHT for a in r[tapes.wanted :]]
+    finite = total([abs(a) for a in r], zero) < NOT_FINITE
+    return finite.then(largest(own, zero), NOT_FINITE)
+
+
+def half_square(r: Sequence[Formula], zero: Formula) -> Formula:
+    """Half of the sum of squares."""
+    return 0.5 * total([a * a for a in r], zero)
+
+
+STATE = {"cost": 1, "error": 1, "damping": 1, "count": 1, "active": 1}
+
+
+def reach_program(tapes: ReachTapes, *, counted: bool = True) -> Program:
+    """Make the program that moves `x` of each run towards its targets.
+
+    If it is counted, it goes as far as the budget.
+
+    `fresh` of a run is one if it starts and zero if it goes on; `active` afterwards is one if it
+    is not at its end. `ease` is what a row counts for where its error is compared with the
+    `tolerance`.
+    """
+    n = tapes.size
+    more = {"lower": n, "upper": n, "units": n, "ease": tapes.wanted, "tolerance": 1}
+    read = tapes.sizes | more | STATE
+    begin = formula_tape("reach_begin", read | {"fresh": 1}, lambda **v: _begin(tapes, v))
+    step = formula_tape("reach_step", read, lambda **v: _step(tapes, v))
+    made = ("x", *STATE)
+    operations: tuple[Operation, ...] = (
+        Evaluate(begin, (*read, "fresh", *made)),
+        While("active", (Evaluate(step, (*read, *made)),), counted=counted),
+    )
+    given = {name: size for name, size in (tapes.sizes | more).items() if name != "x"}
+    return Program("reach", {"x": n, **STATE}, given | {"fresh": 1}, {}, operations)
+
+
+def _begin(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
+    x, zero = v["x"], 0.0 * v["x"][0]
+    x = [a.most(low).least(high) for a, low, high in zip(x, v["lower"], v["upper"], strict=True)]
+    x = tapes.normalized(x)
+    r = tapes.rows_at(**{**v, "x": x})
+    error = largest_error(tapes, r, v, zero)
+    started = {
+        "x": x,
+        "cost": [half_square(r, zero)],
+        "error": [error],
+        "damping": [FIRST_DAMPING + zero],
+        "count": [zero],
+        "active": [(error > EXACT) & (error < NOT_FINITE)],
+    }
+    fresh = v["fresh"][0]
+    return {
+        name: [fresh.then(a, b) for a, b in zip(made, v[name], strict=True)]
+        for name, made in started.items()
+    }
+
+
+def _step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
+    """Make one step, and keep it where it reduces the cost."""
+    x, zero = v["x"], 0.0 * v["x"][0]
+    cost, error, damping, count, active = (v[name][0] for name in STATE)
+    r = tapes.rows_at(**v)
+    gram, columns = gram_and_columns(tapes.columns_at(**v), v["units"], zero)
+    g = [total([a * b for a, b in zip(column, r, strict=True)]) for column in columns]
+    free = may_move(x, g, v)
+    own = [f.then(a, 0.0) for f, a in zip(free, g, strict=True)]
+    size = total([gram[i][i] for i in range(len(gram))])
+    lower, pivots = factor_symmetric(
+        masked_matrix(gram, free, 2.0 * damping * cost + REGULAR * size)
+    )
+    d = [-a for a in solve_symmetric(lower, pivots, own)]
+    trial = step_within_limits(tapes, x, d, v)
+    there = tapes.rows_at(**{**v, "x": trial})
+    better = half_square(there, zero)
+    moved = [(a - b) / unit for a, b, unit in zip(trial, x, v["units"], strict=True)]
+    linear = [
+        a + total([column[i] * m for column, m in zip(columns, moved, strict=True)])
+        for i, a in enumerate(r)
+    ]
+    promised = cost - half_square(linear, zero)
+    helps = active & (better < cost)
+    good, poor = (cost - better) > 0.75 * promised, (cost - better) < 0.25 * promised
+    factor = helps.then(good.then(0.1, poor.then(4.0, 1.0)), 8.0)
+    damping = active.then((damping * factor).most(LEAST_DAMPING), damping)
+    error = helps.then(largest_error(tapes, there, v, zero), error)
+    count = count + active
+    slope = largest([abs(a) for a in own], zero)
+    reached = error <= v["tolerance"][0]
+    goes_on = (error > EXACT) & (error < NOT_FINITE) & (damping < MOST_DAMPING)
+    goes_on = goes_on & (count < MAX_STEPS)
+    goes_on = (
+        goes_on
+        & ~(reached & ~helps)
+        & ((slope > STATIONARY * (size * (2.0 * cost)).sqrt()) | reached)
+    )
+    return {
+        "x": [helps.then(a, b) for a, b in zip(trial, x, strict=True)],
+        "cost": [helps.then(better, cost)],
+        "error": [error],
+        "damping": [damping],
+        "count": [count],
+        "active": [active & goes_on],
+    }

@@ -1,0 +1,346 @@
+"""Kinematics of a robot: which body it moves, which coordinates are driven, what follows from them.
+
+A thin class: every capability stands in a file of its own and is imported when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.kinematics.velocity_methods import VelocityMethods
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.parts import BodyLike, body_name
+from axode.mechanism.mechanism import Connection, Mechanism
+from axode.mechanism.topology import (
+    coordinate_names,
+    coordinate_of,
+    not_in_tree,
+    quaternion_components,
+    speed_meanings,
+)
+from axode.symbolic.casadi_interrupts import stoppable
+
+if TYPE_CHECKING:
+    from axode.kinematics.leg_paths import LegPath
+    from axode.kinematics.motion_graph import MotionGraph
+    from axode.kinematics.postures.closure_family import ClosureFamily
+    from axode.kinematics.postures.postures import Postures
+    from axode.kinematics.workspaces.workspace_result import Workspace
+    from axode.model.model import Model
+    from axode.symbolic.equations import Equations
+
+Array = npt.NDArray[np.float64]
+
+OUTPUT_NAMES = ("platform", "tool")
+
+
+class Kinematics(VelocityMethods):
+    """A robot whose driven coordinates move an output body.
+
+    Args:
+        mechanism: What the robot is made of.
+        output: The body that it moves; unless given, the one called "platform" or "tool", else the
+            only one on which three joints or more end, or the end of a serial chain.
+        driven: Names of the coordinates that motors hold; those with motors unless given.
+
+    Attributes:
+        mechanism: An independent copy of the description.
+        output: Name of the output body.
+        driven: Names of the driven coordinates.
+
+    Raises:
+        MechanismError: if the description is wrong.
+        UnknownName: for an output or a driven coordinate that there is not.
+        InvalidArgument: if the output or the driven coordinates must be named.
+    """
+
+    @stoppable
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        output: BodyLike | None = None,
+        driven: Sequence[str] | None = None,
+    ) -> None:
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidArgument(
+                f"Kinematics, mechanism: expected a Mechanism, got {shortened(mechanism)}"
+            )
+        check_arguments(Kinematics.__init__, locals())
+        mechanism.check()
+        self.mechanism = mechanism.copy()
+        self.output = _output_body(self.mechanism, output)
+        self.driven = _driven_coordinates(self.mechanism, driven)
+        self.closure: ClosureFamily | None = None
+        self.inverse_polynomials: ClosureFamily | None = None
+
+    @cached_property
+    def equations(self) -> Equations:
+        """Equations of motion of the mechanism."""
+        return self.mechanism.derive()
+
+    @cached_property
+    def model(self) -> Model:
+        """Compiled functions of the mechanism."""
+        return self.equations.compile()
+
+    @cached_property
+    def legs(self) -> tuple[LegPath, ...]:
+        """Chains of joints from the ground to the output body, in numbers."""
+        from axode.kinematics.leg_paths import leg_paths
+
+        names = self.graph.values
+        parameters = np.array([self.model.parameters[name] for name in names])
+        return leg_paths(self.graph, self.output, self.driven, parameters, self.home_poses)
+
+    @cached_property
+    def graph(self) -> MotionGraph:
+        """Links and elementary joints of the mechanism."""
+        from axode.kinematics.motion_graph import motion_graph
+
+        return motion_graph(self.mechanism)
+
+    @cached_property
+    def home_poses(self) -> dict[str, Array]:
+        """Poses of all bodies and of the ground at home, homogeneous matrices by name."""
+        poses = zip(self.model.bodies, self.model.poses(self.model.home), strict=True)
+        return {GROUND.name: np.eye(4), **dict(poses)}
+
+    @cached_property
+    def mobility(self) -> int:
+        """Number of independent motions near home."""
+        return len(self.equations.independent)
+
+    @stoppable
+    def direct(
+        self,
+        values: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, npt.ArrayLike] | None = None,
+        certify: bool = True,
+        threads: int | None = None,
+        target: str = "cpu",
+    ) -> Postures:
+        """Find all postures for given driven coordinates: the assembly modes of the robot.
+
+        The polynomials of closure of a general robot of the same structure are solved once, over
+        the complex numbers, and their solutions kept on disk; those of this robot are reached from
+        there by continuous change of geometry. Real ones are polished, proved to exist, and turned
+        into coordinates of the mechanism. Of legs that can take a posture in several ways the way
+        nearest to home is chosen.
+
+        Args:
+            values: Driven coordinates by name, those left out as at home; or an array with all of
+                them along its last axis. Arrays make a batch.
+            parameters: Parameters of the mechanism by name instead of the defaults; arrays make a
+                batch.
+            certify: Whether to prove by interval arithmetic that there is exactly one solution at
+                each posture.
+            threads: How many threads share a batch; all unless given.
+            target: "cpu" or "cuda": where solutions are followed.
+
+        Raises:
+            NotApplicable: for wheels and couplings, passive screws, and chains of joints that
+                cannot be reduced to equations of points and axes; and if the driven coordinates
+                do not determine the posture.
+        """
+        check_arguments(Kinematics.direct, locals())
+        from axode.kinematics.postures.direct_kinematics import direct
+
+        return direct(self, values, parameters, certify, threads, target)
+
+    @stoppable
+    def all_inverse(
+        self, pose: Any, *, threads: int | None = None, target: str = "cpu"
+    ) -> Postures:
+        """Find all configurations of a serial robot that give its output a pose.
+
+        A general arm of six revolutes has 16 of them over the complex numbers. They are found as
+        those of `direct` are; `labels` count them by distance from home.
+
+        Args:
+            pose: As `inverse` takes it.
+            threads: How many threads share a batch; all unless given.
+            target: "cpu" or "cuda": where solutions are followed.
+
+        Raises:
+            NotApplicable: for robots with loops, and with more or fewer joints than a pose needs.
+        """
+        check_arguments(Kinematics.all_inverse, locals())
+        from axode.kinematics.postures.inverse_postures import inverse_postures
+
+        return inverse_postures(self, pose, threads, target)
+
+    @stoppable
+    def inverse(self, pose: Any, branch: Literal["home", "all"] = "home") -> dict[str, Array]:
+        """Driven coordinates of poses of the output.
+
+        Args:
+            pose: A dictionary of pose coordinates, 4 x 4 matrices, or (position, rotation) with the
+                rotation as matrix, quaternion or roll, pitch, yaw; with any leading batch axes.
+            branch: "home" for the solution that continues the one at home, "all" for both of every
+                leg.
+
+        Returns:
+            Values by the names of the driven coordinates, NaN where a leg does not reach the pose.
+            With "all", a last axis of two: first the solution of "home". Legs do not depend on each
+            other, so that any combination of their solutions is one of the robot.
+
+        Raises:
+            NotApplicable: if a leg has no closed form.
+        """
+        from axode.kinematics.workspaces.leg_inverse import inverse
+
+        return inverse(self, pose, branch)
+
+    @stoppable
+    def workspace(
+        self,
+        kind: Literal[
+            "constant-orientation", "orientation", "reachable", "dexterous", "pose"
+        ] = "constant-orientation",
+        *,
+        at: Mapping[str, float] | None = None,
+        orientations: Mapping[str, npt.ArrayLike] | None = None,
+        limits: Mapping[str, Any] | None = None,
+        diameter: float | None = None,
+        condition: float | None = None,
+        length: float | None = None,
+        bounds: Mapping[str, Sequence[float]] | None = None,
+        grid: int | Mapping[str, int] = 100,
+        target: Literal["cpu", "cuda"] = "cpu",
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> Workspace:
+        """Poses that a robot reaches within its limits.
+
+        Args:
+            kind: "constant-orientation": positions at one orientation; "orientation": orientations
+                at one position; "reachable" and "dexterous": positions with some, or all, of the
+                given orientations; "pose": all pose coordinates of a robot with up to three.
+            at: Pose coordinates that are held; home unless given.
+            orientations: Angles by name for "reachable" and "dexterous"; all their combinations.
+            limits: (smallest, largest) by the names of driven coordinates; largest angle between a
+                leg and its direction at home by the names of passive joints [rad]. Patterns such
+                as `l_*` stand for several.
+            diameter: Diameter of straight legs, which may not touch each other [m].
+            condition: Largest condition number.
+            length: Characteristic length for condition numbers; the robot's size unless given [m].
+            bounds: (smallest, largest) of the grid by pose coordinate; unless given, found for
+                positions, and from home a quarter turn for roll and pitch, half a turn for others.
+            grid: Cells per axis, for all or by pose coordinate; the next multiple of four is taken.
+            target: "cpu" or "cuda".
+            threads: How many threads share the work.
+            progress: Show a bar; unless given, after a second on a terminal.
+
+        Raises:
+            NotApplicable: if a leg has no closed form, or a limit does not suit the robot.
+            UnknownName: for names that the robot does not have.
+            InvalidArgument: for impossible numbers.
+            Interrupted: at Ctrl-C.
+        """
+        from axode.kinematics.workspaces.workspace import workspace
+
+        return workspace(
+            self,
+            kind,
+            at=at,
+            orientations=orientations,
+            limits=limits,
+            diameter=diameter,
+            condition=condition,
+            length=length,
+            bounds=bounds,
+            grid=grid,
+            target=target,
+            threads=threads,
+            progress=progress,
+        )
+
+    def __repr__(self) -> str:
+        driven = ", ".join(self.driven)
+        return f"Kinematics('{self.mechanism.name}': {driven} move '{self.output}')"
+
+
+def _output_body(mechanism: Mechanism, output: BodyLike | None) -> str:
+    """Name of the output body, given or found."""
+    names = [body.name for body in mechanism.bodies]
+    if output is not None:
+        name = body_name("Kinematics", "output", output)
+        if name not in names:
+            raise UnknownName(f"mechanism '{mechanism.name}'", "body", name, names)
+        return name
+    called = [name for name in names if name in OUTPUT_NAMES]
+    if len(called) == 1:
+        return called[0]
+    joints = [*mechanism.connections, *mechanism.loops]
+    ends = {name: sum(_ends_on(joint, name) for joint in joints) for name in names}
+    candidates = [name for name, count in ends.items() if count > 2]
+    if not candidates and not mechanism.loops:
+        candidates = [name for name, count in ends.items() if count == 1]
+    if len(candidates) != 1:
+        listed = ", ".join(candidates or names)
+        raise InvalidArgument(
+            f"Kinematics of '{mechanism.name}': name the output body, output=...: {listed}"
+        )
+    return candidates[0]
+
+
+def _ends_on(connection: Connection, body: str) -> bool:
+    """Return whether a joint that is not fixed has one end on a body."""
+    return connection.joint.dof > 0 and body in (connection.parent, connection.child)
+
+
+def _driven_coordinates(mechanism: Mechanism, driven: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the driven coordinates, given or those with motors."""
+    if driven is None:
+        found = _with_motors(mechanism)
+        if not found:
+            listed = ", ".join(coordinate_names(mechanism))
+            raise InvalidArgument(
+                f"Kinematics of '{mechanism.name}': no coordinate has a motor; "
+                f"name those that are driven, driven=[...]: {listed}"
+            )
+        return found
+    if isinstance(driven, str) or not all(isinstance(name, str) for name in driven):
+        raise InvalidArgument(
+            f"Kinematics, driven: expected a list of names, got {shortened(driven)}"
+        )
+    meant = {name: coordinate_of(mechanism, name) for name in driven}
+    unknown = [name for name, coordinate in meant.items() if coordinate is None]
+    if unknown:
+        raise UnknownName(
+            f"mechanism '{mechanism.name}'",
+            "coordinate",
+            unknown[0],
+            coordinate_names(mechanism),
+            "; ".join(not_in_tree(mechanism, name, "coordinate") for name in unknown),
+        )
+    coordinates = [coordinate for coordinate in meant.values() if coordinate is not None]
+    parts = sorted(quaternion_components(mechanism).intersection(coordinates))
+    if parts:
+        raise InvalidArgument(
+            f"Kinematics, driven: {', '.join(parts)} are parts of quaternions, which no motor holds"
+        )
+    if len(set(coordinates)) != len(tuple(driven)):
+        raise InvalidArgument(f"Kinematics, driven: {', '.join(driven)} names one of them twice")
+    return tuple(coordinates)
+
+
+def _with_motors(mechanism: Mechanism) -> tuple[str, ...]:
+    """Coordinates with motors, in the order of the motors."""
+    speeds = speed_meanings(mechanism)
+    rates = {
+        speed: connection.coordinates[place]
+        for connection in mechanism.connections
+        for k, speed in enumerate(connection.speeds)
+        if (place := connection.joint.rate_of(k)) is not None
+    }
+    found = [rates.get(speeds.get(drive.coordinate, "")) for drive in mechanism.drives]
+    return tuple(dict.fromkeys(name for name in found if name is not None))

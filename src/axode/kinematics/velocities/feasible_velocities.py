@@ -1,0 +1,289 @@
+r"""What the output and the driven joints of a robot may do together at a state.
+
+Passive speeds of each leg are eliminated by rows that do no power on them. What is left of all
+legs are rows on the output's twist t and the driven speeds,
+
+.. math:: G \begin{pmatrix} t \\ \dot\theta \end{pmatrix} = 0, \qquad
+          \begin{pmatrix} t \\ \dot\theta \end{pmatrix} = Q c,
+
+with orthonormal rows per leg and orthonormal columns of Q. Lengths are measured in a length of the
+robot, so that metres and radians compare. Singular values of G, and of the parts of Q, are the
+margins that vanish at singularities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.kinematics.velocities.leg_rows import TWIST, LegPart, LegRows
+from axode.model.conditions import Conditions
+from axode.model.model import Model
+from axode.numerics.rank import rank
+
+Array = npt.NDArray[np.float64]
+RANK_TOLERANCE = 1e-7  # relative to the rows; feasible configurations are closed to 1e-13
+ROUNDED = 30.0  # of the loop tolerance that was used: rounding that rank must not see
+COMPONENTS = ("wx", "wy", "wz", "vx", "vy", "vz")
+
+
+@dataclass(frozen=True)
+class LegRanks:
+    """Ranks of a leg wherever it is not singular.
+
+    Attributes:
+        passive: Rank of the columns of its passive speeds.
+        rows: Number of independent rows without them.
+        drive: Rank of these rows on its driven speeds.
+    """
+
+    passive: int
+    rows: int
+    drive: int
+
+
+@dataclass(frozen=True)
+class LegWrenches:
+    """What a leg asks of the output and of its driven speeds, at a batch of states.
+
+    Attributes:
+        part: The leg.
+        ranks: Its ranks.
+        rows: Orthonormal rows on the twist and the leg's driven speeds, scaled.
+        passive_margin: Smallest singular value of the passive columns; zero where passive joints
+            of the leg move by themselves.
+        row_margin: Smallest singular value of the rows; zero where the leg gains a freedom.
+        passive_motion: Speeds of the passive joints that belong to the passive margin.
+    """
+
+    part: LegPart
+    ranks: LegRanks
+    rows: Array
+    passive_margin: Array
+    row_margin: Array
+    passive_motion: Array
+
+    def select(self, k: Any) -> LegWrenches:
+        """Select some states of a batch."""
+        arrays = (self.rows, self.passive_margin, self.row_margin, self.passive_motion)
+        return LegWrenches(self.part, self.ranks, *(array[k] for array in arrays))
+
+
+class Velocities:
+    """Feasible velocities of a robot at a batch of states.
+
+    Attributes:
+        rows: Rows of the robot.
+        length: Length in which lengths are measured [m].
+        legs: What each leg asks.
+        freedoms: Dimension of the feasible velocities wherever the robot is not singular.
+        origin: Where the output's reference point is in the world, (..., 3).
+        known: Which states are states, and not NaN.
+        usual: Feasible velocities at some configurations, in columns: what is possible usually.
+    """
+
+    def __init__(
+        self,
+        rows: LegRows,
+        matrix: Array,
+        poses: Array,
+        ranks: Sequence[LegRanks],
+        freedoms: int,
+        length: float,
+    ) -> None:
+        self.rows, self.length, self.freedoms = rows, length, freedoms
+        self.origin = poses[..., :3, 3]
+        self.known = np.asarray(np.isfinite(matrix).all(axis=(-2, -1)))
+        scaled = scale(rows, np.where(self.known[..., np.newaxis, np.newaxis], matrix, 0.0), length)
+        self.legs = [eliminate(scaled, leg, own) for leg, own in zip(rows.legs, ranks, strict=True)]
+        self.batch = matrix.shape[:-2]
+        self.usual = np.zeros((1, TWIST + len(rows.driven), freedoms))
+
+    def output_rank(self, S: Array, tolerance: float = RANK_TOLERANCE) -> int:
+        """Number of independent velocities that the output has usually, of those that S selects."""
+        return int(rank(S @ self.usual[:, :TWIST], tolerance, floor=1.0).max())
+
+    def select(self, k: Any) -> Velocities:
+        """Select some states of a batch."""
+        part = copy(self)
+        for name in ("stacked", "_svd"):
+            part.__dict__.pop(name, None)
+        part.origin, part.legs = self.origin[k], [leg.select(k) for leg in self.legs]
+        part.known = self.known[k]
+        part.batch = part.origin.shape[:-1]
+        return part
+
+    @cached_property
+    def stacked(self) -> Array:
+        """Rows of all legs on the twist and all driven speeds, scaled."""
+        order = driven_columns(self.rows)
+        parts = []
+        for leg in self.legs:
+            part = np.zeros((*self.batch, leg.rows.shape[-2], TWIST + len(order)))
+            part[..., :TWIST] = leg.rows[..., :TWIST]
+            places = [TWIST + order.index(k) for k in leg.part.driven]
+            part[..., places] = leg.rows[..., TWIST:]
+            parts.append(part)
+        return np.concatenate([*parts, np.zeros((*self.batch, 0, TWIST + len(order)))], axis=-2)
+
+    @cached_property
+    def _svd(self) -> tuple[Array, Array]:
+        G = self.stacked
+        if not G.shape[-2]:
+            eye = np.broadcast_to(np.eye(G.shape[-1]), (*self.batch, *(G.shape[-1],) * 2))
+            return np.zeros((*self.batch, 0)), eye
+        _, s, Vt = np.linalg.svd(G)
+        return s, Vt
+
+    def fill(self, values: Array) -> Array:
+        """Put NaN where a state is none."""
+        shape = (*self.batch, *(1 for _ in range(values.ndim - len(self.batch))))
+        return np.where(np.reshape(self.known, shape), values, np.nan)
+
+    @property
+    def mobility_margin(self) -> Array:
+        """Smallest singular value of all rows; zero where the robot gains a freedom."""
+        s, Vt = self._svd
+        count = Vt.shape[-1] - self.freedoms
+        own = s[..., count - 1] if count else np.full(self.batch, np.inf)
+        return np.asarray(np.min([own, *(leg.row_margin for leg in self.legs)], axis=0))
+
+    @property
+    def passive_margin(self) -> Array:
+        """Smallest singular value of passive joints; zero where some move by themselves."""
+        none = np.full(self.batch, np.inf)
+        return np.asarray(np.min([none, *(leg.passive_margin for leg in self.legs)], axis=0))
+
+    def basis(self, more: int = 0) -> Array:
+        """Orthonormal feasible velocities in columns, scaled; with `more`, also the next ones."""
+        Vt = self._svd[1]
+        count = self.freedoms + more
+        return np.swapaxes(Vt[..., Vt.shape[-2] - count :, :], -1, -2)
+
+
+def driven_columns(rows: LegRows) -> list[int]:
+    """Columns of the driven speeds among all speeds, in the order of their names."""
+    return [rows.speeds.index(name) for name in rows.driven]
+
+
+def scale(rows: LegRows, matrix: Array, length: float) -> Array:
+    """Measure rows and speeds in a length instead of metres."""
+    r = np.array([1.0 / length if unit == "m" else 1.0 for unit in rows.row_units])
+    units = ["rad/s"] * 3 + ["m/s"] * 3 + list(rows.speed_units)
+    return np.asarray(r[:, np.newaxis] * matrix * speed_scales(units, length))
+
+
+def speed_scales(units: Sequence[str], length: float) -> Array:
+    """Size of one scaled unit of each speed: a radian, or the length, per second."""
+    return np.array([length if unit == "m/s" else 1.0 for unit in units])
+
+
+def eliminate(matrix: Array, leg: LegPart, ranks: LegRanks) -> LegWrenches:
+    """Eliminate the passive speeds of a leg from its rows."""
+    own = matrix[..., list(leg.rows), :]
+    batch = own.shape[:-2]
+    columns = [*range(TWIST), *(TWIST + k for k in leg.driven)]
+    left, passive_margin, motion = np.eye(len(leg.rows)), np.full(batch, np.inf), np.zeros(batch)
+    if ranks.passive:
+        U, s, Vt = np.linalg.svd(own[..., [TWIST + k for k in leg.passive]])
+        left = U[..., ranks.passive :]
+        passive_margin, motion = s[..., ranks.passive - 1], Vt[..., ranks.passive - 1, :]
+    G = np.swapaxes(left, -1, -2) @ own[..., columns]
+    if not ranks.rows:
+        none = np.full(batch, np.inf)
+        return LegWrenches(leg, ranks, G[..., :0, :], passive_margin, none, motion)
+    _, s, Vt = np.linalg.svd(G, full_matrices=False)
+    rows, row_margin = Vt[..., : ranks.rows, :], s[..., ranks.rows - 1]
+    return LegWrenches(leg, ranks, rows, passive_margin, row_margin, motion)
+
+
+class RobotVelocities:
+    """Ranks of a robot, found once, and its feasible velocities at any states.
+
+    Args:
+        model: What moves.
+        rows: Its rows with the output body cut out.
+    """
+
+    def __init__(self, model: Model, rows: LegRows) -> None:
+        self.rows = rows
+        system = model.equations.system
+        self.tolerance = max(RANK_TOLERANCE, ROUNDED * system.report.tolerance)
+        samples = np.array([*system.samples, system.home])
+        matrix, poses = rows.evaluate(model, samples, Conditions())
+        scaled = scale(rows, matrix, rows.length)
+        self.ranks = [_ranks(scaled, leg, self.tolerance) for leg in rows.legs]
+        unknown = TWIST + len(rows.driven)
+        found = Velocities(rows, matrix, poses, self.ranks, unknown, rows.length)
+        held = int(rank(found.stacked, self.tolerance).max()) if found.stacked.size else 0
+        self.freedoms = unknown - held
+        self._samples = matrix, poses
+
+    def at(
+        self,
+        model: Model,
+        q: Array,
+        conditions: Conditions,
+        point: Array | None = None,
+        length: float | None = None,
+    ) -> Velocities:
+        """Evaluate the feasible velocities at states, for a point of the output body.
+
+        Args:
+            model: What moves.
+            q: States, (..., coordinates).
+            conditions: Time and parameters.
+            point: Reference point of the twist in the output's frame [m]; its origin unless given.
+            length: Length in which lengths are measured [m]; the robot's size unless given.
+        """
+        length = self.rows.length if length is None else length
+        found, usual = (
+            Velocities(self.rows, *refer(*rows, point), self.ranks, self.freedoms, length)
+            for rows in (self.rows.evaluate(model, q, conditions), self._samples)
+        )
+        found.usual = usual.basis()
+        return found
+
+
+def refer(matrix: Array, poses: Array, point: Array | None) -> tuple[Array, Array]:
+    """Refer the twist to another point of the output: v_origin = v_point + offset x omega.
+
+    Args:
+        matrix: Rows on the twist of the output's origin and the speeds.
+        poses: Poses of the output.
+        point: The point in the output's frame [m]; its origin unless given.
+
+    Returns:
+        The rows, and the poses of a frame at the point.
+    """
+    if point is None:
+        return matrix, poses
+    offset = poses[..., :3, :3] @ point
+    moved, placed = matrix.copy(), poses.copy()
+    moved[..., :3] -= np.cross(offset[..., np.newaxis, :], matrix[..., 3:6])
+    placed[..., :3, 3] += offset
+    return moved, placed
+
+
+def _ranks(matrix: Array, leg: LegPart, tolerance: float) -> LegRanks:
+    """Largest ranks of a leg at several configurations."""
+    own = matrix[..., list(leg.rows), :]
+    columns = [*range(TWIST), *(TWIST + k for k in leg.driven)]
+    passive = own[..., [TWIST + k for k in leg.passive]]
+    ranks = rank(passive, tolerance) if leg.passive else np.zeros(len(own), int)
+    most = int(ranks.max())
+    regular = own[ranks == most]
+    U = np.linalg.svd(passive[ranks == most])[0] if leg.passive else np.eye(own.shape[-2])
+    left = np.swapaxes(np.broadcast_to(U, (len(regular), *U.shape[-2:]))[..., most:], -1, -2)
+    G = left @ regular[..., columns]
+    if not G.shape[-2]:
+        return LegRanks(most, 0, 0)
+    rows = int(rank(G, tolerance, floor=1.0).max())
+    drive = int(rank(G[..., TWIST:], tolerance, floor=1.0).max()) if leg.driven else 0
+    return LegRanks(most, rows, drive)

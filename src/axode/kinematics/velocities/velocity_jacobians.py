@@ -1,0 +1,356 @@
+r"""The two Jacobians of a robot's input-output velocity relation.
+
+.. math:: A\, \dot x = B\, \dot\theta, \qquad C\, \dot x = 0,
+
+x' the output's twist or chosen components of it, :math:`\dot\theta` the driven speeds. A row of A
+is the wrench that a leg transmits while its driven joint is locked, referred to the output; rows
+of C are the wrenches that legs transmit whatever the motors do. With the whole twist, rows belong
+to one leg each. A serial arm is a single leg without passive joints: A is the identity, B its
+Jacobian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.kinematics.velocities.feasible_velocities import (
+    COMPONENTS,
+    RobotVelocities,
+    Velocities,
+    speed_scales,
+)
+from axode.kinematics.velocities.leg_rows import TWIST, LegRows
+from axode.mechanism.topology import speed_meanings
+from axode.model.conditions import Conditions
+from axode.problems.arguments import number, read_state, start_time
+from axode.problems.parameter_arguments import checked_parameters
+from axode.problems.simulate.starts import find_starts
+
+if TYPE_CHECKING:
+    from axode.kinematics.robot_kinematics import Kinematics
+
+Array = npt.NDArray[np.float64]
+UNITS = ("rad/s",) * 3 + ("m/s",) * 3  # of a twist
+NO_FORCE = 1e-9  # of a wrench, relative: what is less is a pure couple
+VANISHES = 1e-9  # of a column, relative: a driven speed that no row contains
+SINGULAR = 1e-13  # smallest singular value at which driven speeds determine the output
+
+
+@dataclass(frozen=True)
+class VelocityJacobians:
+    """Matrices of the velocity relation A x' = B theta', C x' = 0 at a state or a batch of states.
+
+    Attributes:
+        components: Names of the output's velocities x': w for angular velocity [rad/s], v for
+            velocity of the reference point [m/s], in world axes.
+        driven: Names of the driven speeds.
+        direct: A, (..., rows, components): wrenches of the legs with locked motors. Singular at
+            singularities of type 2.
+        inverse: B, (..., rows, driven): what motors do on these wrenches. Singular at type 1.
+        constraint: C, (..., constraints, components): wrenches that hold the output anyway.
+        forward: J, (..., components, driven): the output's velocity for unit driven speeds; NaN
+            where these do not determine it.
+        length: Length by which turning and moving are compared unless another is given [m].
+    """
+
+    components: tuple[str, ...]
+    driven: tuple[str, ...]
+    direct: Array
+    inverse: Array
+    constraint: Array
+    forward: Array
+    length: float
+
+    def __repr__(self) -> str:
+        rows, width = self.direct.shape[-2:]
+        batch = f", batch of shape {self.direct.shape[:-2]}" if self.direct.ndim > 2 else ""
+        return (
+            f"VelocityJacobians: direct {rows} x {width} ({', '.join(self.components)}), inverse "
+            f"{rows} x {len(self.driven)} ({', '.join(self.driven)}), "
+            f"{self.constraint.shape[-2]} constraints{batch}"
+        )
+
+
+@dataclass(frozen=True)
+class OutputChoice:
+    """What of the output's motion counts: rows that select components of the twist.
+
+    Attributes:
+        names: Names of the components.
+        matrix: Orthonormal rows, (components, 6).
+        units: Their units.
+    """
+
+    names: tuple[str, ...]
+    matrix: Array
+    units: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it is the whole twist."""
+        return len(self.names) == TWIST
+
+
+def choose_output(components: Sequence[str] | None) -> OutputChoice:
+    """Choose components of the output's twist by name; all unless given.
+
+    Raises:
+        UnknownName: for others than wx, wy, wz, vx, vy and vz.
+        InvalidArgument: for none, or one twice.
+    """
+    if components is None:
+        return OutputChoice(COMPONENTS, np.eye(TWIST), UNITS)
+    if isinstance(components, str) or not all(isinstance(name, str) for name in components):
+        raise InvalidArgument(
+            f"components: expected a list of names of {', '.join(COMPONENTS)}, got "
+            f"{shortened(components)}"
+        )
+    for name in components:
+        if name not in COMPONENTS:
+            raise UnknownName("the output's twist", "component", name, COMPONENTS)
+    if not components or len(set(components)) != len(components):
+        raise InvalidArgument(
+            f"components: name each once, at least one of {', '.join(COMPONENTS)}"
+        )
+    places = [COMPONENTS.index(name) for name in components]
+    return OutputChoice(tuple(components), np.eye(TWIST)[places], tuple(UNITS[k] for k in places))
+
+
+_MADE = "_velocities_of_robot"  # kept with the robot
+
+
+def robot_velocities(robot: Kinematics, joints: Sequence[str] = ()) -> RobotVelocities:
+    """Return the ranks and rows of a robot, found once.
+
+    Args:
+        robot: The robot.
+        joints: Speeds that count as driven besides the robot's own.
+    """
+    made: dict[tuple[str, ...], RobotVelocities] = robot.__dict__.setdefault(_MADE, {})
+    meanings = speed_meanings(robot.mechanism)
+    without = [name for name in robot.driven if name not in meanings]
+    if without:
+        raise InvalidArgument(
+            f"driven: {', '.join(without)} of '{robot.mechanism.name}' has no speed of its own, as "
+            "coordinates of revolute and prismatic joints have; drive such joints"
+        )
+    driven = tuple(dict.fromkeys([*(meanings[name] for name in robot.driven), *joints]))
+    if driven not in made:
+        rows = LegRows(robot.model, robot.output, driven)
+        made[driven] = RobotVelocities(robot.model, rows)
+    return made[driven]
+
+
+def velocities_at(
+    robot: Kinematics,
+    state: Any,
+    *,
+    at: Any = None,
+    length: float | None = None,
+    t: float | None = None,
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+    joints: Sequence[str] = (),
+) -> Velocities:
+    """Evaluate the feasible velocities of a robot at a state, in any of its forms."""
+    model = robot.model
+    p = checked_parameters(model, parameters)
+    given = read_state(model, state, "state")
+    t = start_time(t, given)
+    starts = find_starts(model, given, t, p, ())
+    starts.require_some()
+    q, p = starts.q.reshape(*starts.batch, starts.q.shape[-1]), starts.p
+    if p is not None and p.ndim > 1:
+        p = p.reshape(*starts.batch, p.shape[-1])
+    conditions = Conditions(t, p)
+    found = robot_velocities(robot, joints)
+    return found.at(model, q, conditions, read_point(at), check_length(length))
+
+
+def read_point(at: Any) -> Array | None:
+    """Read a point of the output body, three numbers.
+
+    Raises:
+        InvalidArgument: for anything else.
+    """
+    if at is None:
+        return None
+    try:
+        point = np.asarray(at, dtype=float)
+    except (TypeError, ValueError):
+        point = np.zeros(0)
+    if point.shape != (3,) or not np.isfinite(point).all():
+        raise InvalidArgument(
+            f"at: expected three finite numbers [m] in the output's frame, got {shortened(at)}"
+        )
+    return point
+
+
+def check_length(length: Any) -> float | None:
+    """Check a characteristic length.
+
+    Raises:
+        InvalidArgument: if it is not positive.
+    """
+    if length is None:
+        return None
+    given = number("length", length)
+    if not 0.0 < given < np.inf:
+        raise InvalidArgument(f"length: must be finite and > 0 m, got {given:g}")
+    return given
+
+
+def velocity_jacobians(
+    robot: Kinematics,
+    state: Any = None,
+    *,
+    components: Sequence[str] | None = None,
+    at: Any = None,
+    t: float | None = None,
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+) -> VelocityJacobians:
+    """Find the Jacobians of a robot; see `Kinematics.jacobians`."""
+    output = choose_output(components)
+    velocities = velocities_at(robot, state, at=at, t=t, parameters=parameters)
+    return jacobians_of(robot_velocities(robot), velocities, output)
+
+
+def jacobians_of(
+    robot: RobotVelocities, velocities: Velocities, output: OutputChoice
+) -> VelocityJacobians:
+    """Write the feasible velocities as Jacobians, in metres and radians."""
+    if output.is_whole:
+        A, B, C = _rows_of_legs(robot, velocities)
+    else:
+        A, B, C = _rows_of_components(robot, velocities, output)
+    length = velocities.length
+    x, theta = (speed_scales(units, length) for units in (output.units, velocities.rows.units))
+    A, B, C = _normalized(A / x, B / theta, C / x, output)
+    if _is_serial(velocities) and A.shape[-2] == A.shape[-1]:
+        sign = np.diagonal(A, axis1=-2, axis2=-1)[..., np.newaxis]  # of an identity
+        A, B = sign * A, sign * B
+    J = forward_map(velocities, output.matrix) * x[:, np.newaxis] / theta
+    A, B, C, J = map(velocities.fill, (A, B, C, J))
+    return VelocityJacobians(output.names, velocities.rows.driven, A, B, C, J, length)
+
+
+def forward_map(velocities: Velocities, S: Array) -> Array:
+    """Output velocities for unit driven speeds, scaled; NaN where they are not determined."""
+    Q = velocities.basis()
+    x, theta = S @ Q[..., :TWIST, :], Q[..., TWIST:, :]
+    if min(theta.shape[-2:]) == 0:
+        return np.zeros((*velocities.batch, S.shape[0], theta.shape[-2]))
+    smallest = np.linalg.svd(theta, compute_uv=False)[..., -1]
+    J = x @ np.linalg.pinv(theta, rcond=SINGULAR)
+    J[(smallest < SINGULAR) | (theta.shape[-2] < theta.shape[-1])] = np.nan
+    return np.asarray(J)
+
+
+def _rows_of_legs(robot: RobotVelocities, velocities: Velocities) -> tuple[Array, Array, Array]:
+    """Rows of the whole twist, leg by leg: A, B and C, scaled."""
+    batch, driven = velocities.batch, list(velocities.rows.driven)
+    direct, inverse, held = [], [], []
+    for leg in velocities.legs:
+        A, B = leg.rows[..., :TWIST], -leg.rows[..., TWIST:]
+        count = leg.ranks.drive
+        if count:
+            U = np.swapaxes(np.linalg.svd(B)[0], -1, -2)
+            A, B = U @ A, U @ B
+            if count == B.shape[-1] and leg.part.passive:
+                mix = _one_each(B[..., :count, :])
+                A[..., :count, :], B[..., :count, :] = (
+                    mix @ A[..., :count, :],
+                    mix @ B[..., :count, :],
+                )
+            elif _is_serial(velocities) and count == TWIST:
+                mix = np.asarray(np.linalg.inv(A))
+                A, B = mix @ A, mix @ B
+        full = np.zeros((*batch, count, len(driven)))
+        places = [driven.index(velocities.rows.speeds[k]) for k in leg.part.driven]
+        full[..., places] = B[..., :count, :]
+        direct.append(A[..., :count, :])
+        inverse.append(full)
+        held.append(A[..., count:, :])
+    C: Array = np.concatenate([*held, np.zeros((*batch, 0, TWIST))], axis=-2)
+    rows = sum(part.shape[-2] for part in direct)
+    count = TWIST + len(driven) - robot.freedoms - rows
+    Vt: Array = np.asarray(np.linalg.svd(C)[2]) if count else C
+    empty = np.zeros((*batch, 0, TWIST)), np.zeros((*batch, 0, len(driven)))
+    return (
+        np.concatenate([*direct, empty[0]], axis=-2),
+        np.concatenate([*inverse, empty[1]], axis=-2),
+        Vt[..., :count, :],
+    )
+
+
+def _rows_of_components(
+    robot: RobotVelocities, velocities: Velocities, output: OutputChoice
+) -> tuple[Array, Array, Array]:
+    """Rows on chosen components of the twist, the others eliminated: A, B and C, scaled."""
+    S, n = output.matrix, robot.freedoms
+    Q = velocities.basis()
+    both = np.concatenate([S @ Q[..., :TWIST, :], Q[..., TWIST:, :]], axis=-2)
+    moves = velocities.output_rank(S, robot.tolerance)
+    left = np.swapaxes(np.linalg.svd(both)[0][..., n:], -1, -2)
+    m = S.shape[0]
+    A, B = left[..., :m], -left[..., m:]
+    held, count = m - moves, left.shape[-2] - (m - moves)
+    if not B.shape[-1]:
+        return A[..., :0, :], B[..., :0, :], A
+    U = np.swapaxes(np.linalg.svd(B)[0], -1, -2)
+    A, B = U @ A, U @ B
+    C = A[..., count:, :] if held else A[..., :0, :]
+    A, B = A[..., :count, :], B[..., :count, :]
+    if _is_serial(velocities) and count == m:
+        mix = np.linalg.inv(A)
+    elif count == B.shape[-1]:
+        mix = _one_each(B)
+    else:
+        return A, B, C
+    return mix @ A, mix @ B, C
+
+
+def _is_serial(velocities: Velocities) -> bool:
+    """Return whether the robot is one chain of driven joints."""
+    return len(velocities.legs) == 1 and not velocities.legs[0].part.passive
+
+
+def _one_each(B: Array) -> Array:
+    """Combinations of rows that contain one driven speed each.
+
+    Where a column vanishes, at a singularity of type 1, its row is what the others leave.
+    """
+    n = B.shape[-1]
+    size = np.linalg.norm(B, axis=-2, keepdims=True)
+    there = size > VANISHES * size.max(axis=-1, keepdims=True)
+    unit = np.where(there, B / np.where(there, size, 1.0), 0.0)
+    lost = ~there[..., 0, :]
+    place = n - lost.sum(axis=-1, keepdims=True) + np.cumsum(lost, axis=-1) - 1
+    place = np.clip(place, 0, n - 1)[..., np.newaxis, :]
+    left = np.take_along_axis(np.linalg.svd(unit)[0], place, axis=-1)
+    return np.asarray(np.linalg.pinv(np.where(there, unit, left), rcond=VANISHES))
+
+
+def _normalized(A: Array, B: Array, C: Array, output: OutputChoice) -> tuple[Array, Array, Array]:
+    """Scale rows to unit forces, or unit couples where there is no force, B not negative."""
+    linear = np.array([unit == "m/s" for unit in output.units])
+
+    def sizes(rows: Array, others: Array) -> Array:
+        force = np.linalg.norm(rows[..., linear], axis=-1, keepdims=True)
+        couple = np.linalg.norm(rows[..., ~linear], axis=-1, keepdims=True)
+        size = np.where(force > NO_FORCE * couple, force, couple)
+        rest = np.linalg.norm(others, axis=-1, keepdims=True)  # a row on driven speeds alone
+        size = np.where(size > NO_FORCE * rest, size, rest)
+        return np.where(size > 0.0, size, 1.0)
+
+    if B.size:
+        main = np.abs(B).argmax(axis=-1)[..., np.newaxis]
+        sign = np.where(np.take_along_axis(B, main, axis=-1) < 0.0, -1.0, 1.0)
+        divide = sign * sizes(A, B)
+        A, B = A / divide, B / divide
+    return A, B, C / sizes(C, C[..., :0])

@@ -1,0 +1,378 @@
+r"""The equation of a leg: one scalar equation in its driven coordinate, given the output's pose.
+
+A leg is e0(x) A e1(x) B e2(x): passive joints A at the base and B at the platform, and a driven
+joint before, between or behind them, of coordinate x counted from home. A fixes a point p, if its
+axes meet there, and the direction of its axis, if it is one revolute; B fixes q and its axis. With
+the output displaced by D from home, lengths and angles between what A and B fix are the same
+inside the leg and outside of it:
+
+.. math:: |D e_2^{-1} q - e_0 p|^2 = |e_1 q - p|^2,
+
+and so on for the components of this gap along the fixed directions, and for the angles between
+these. Each is A + B cos x + C sin x = 0 for a driven revolute and A + B x + E x^2 = 0 for a driven
+prismatic joint, with coefficients that depend on D. The first that holds x drives the leg; those
+without x restrict the pose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import numpy.typing as npt
+
+from axode.kinematics.workspaces.serial_legs import HomeScrew, perpendiculars
+
+Array = npt.NDArray[np.float64]
+SX = ca.SX
+MEETS = 1e-9  # distance of axes that meet, relative to the size of the robot
+PARALLEL = 1e-9  # sine of an angle
+FEET = 1e-3  # sine of an angle of axes whose nearest points are looked for
+DEPENDS = 1e-9  # coefficient of an equation that holds the driven coordinate, relative
+
+
+@dataclass(frozen=True)
+class PassiveEnd:
+    """What the passive joints at one end of a leg leave where it is.
+
+    Attributes:
+        joints: Their names.
+        point: A point that they fix; any for a slide.
+        directions: Directions that they fix.
+        across: Directions along which they do not move points.
+        ball: Whether they turn about the point in more than one direction.
+        slides: Whether they do not fix the point.
+    """
+
+    joints: tuple[str, ...]
+    point: Array
+    directions: tuple[Array, ...] = ()
+    across: tuple[Array, ...] = ()
+    ball: bool = False
+    slides: bool = False
+
+
+def passive_end(screws: Sequence[HomeScrew], size: float) -> PassiveEnd | None:
+    """What screws leave where it is; None if that is too little for a closed form."""
+    if not screws:
+        return None
+    joints = tuple(dict.fromkeys(screw.joint for screw in screws))
+    first = screws[0]
+    if len(screws) == 1:
+        if first.kind == "turn":
+            return PassiveEnd(joints, first.point, (first.axis,), (first.axis,))
+        u, w = perpendiculars(first.axis)
+        return PassiveEnd(joints, first.point, (first.axis, u, w), (u, w), slides=True)
+    if any(screw.kind == "slide" for screw in screws):
+        return None
+    axes = np.array([screw.axis for screw in screws])
+    if np.linalg.svd(axes, compute_uv=False)[1] < PARALLEL:
+        return None
+    point = _common_point(screws, size)
+    return None if point is None else PassiveEnd(joints, point, ball=True)
+
+
+def _common_point(screws: Sequence[HomeScrew], size: float) -> Array | None:
+    """Where the axes of revolutes meet; None if they do not."""
+    normal: Array = np.zeros((3, 3))
+    right: Array = np.zeros(3)
+    for screw in screws:
+        across: Array = np.eye(3) - np.outer(screw.axis, screw.axis)
+        normal += across
+        right += across @ screw.point
+    point = np.asarray(np.linalg.solve(normal, right), dtype=np.float64)
+    gaps = [np.linalg.norm(np.cross(screw.axis, point - screw.point)) for screw in screws]
+    return point if max(gaps) <= MEETS * size else None
+
+
+@dataclass(frozen=True, eq=False)
+class PoseSymbols:
+    """The output's pose in symbols; at home and at other possible poses in numbers."""
+
+    r: SX
+    R: SX
+    r_home: Array
+    R_home: Array
+    samples: Array
+
+    @classmethod
+    def at(cls, r_home: Array, R_home: Array, samples: Array) -> PoseSymbols:
+        """New symbols for the pose of a body with this home and these other poses."""
+        return cls(SX.sym("r", 3), SX.sym("R", 3, 3), r_home, R_home, samples)
+
+    def point(self, x: Array) -> SX:
+        """Where a point of the output is that is at x at home."""
+        return self.r + self.vector(x - self.r_home)
+
+    def vector(self, x: Array) -> SX:
+        """What a vector of the output is that is x at home."""
+        return self.R @ SX(self.R_home.T @ x)
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarEquation:
+    """constant + cosine c + sine s + square c^2 = 0 for a driven coordinate.
+
+    For a revolute, c and s are its cosine and sine; for a prismatic joint c is the coordinate.
+    """
+
+    constant: SX
+    cosine: SX
+    sine: SX
+    square: float = 0.0
+    distance: bool = False
+
+    def at(self, c: Any, s: Any) -> SX:
+        """Left-hand side."""
+        return self.constant + self.cosine * c + self.sine * s + self.square * c * c
+
+
+@dataclass(frozen=True, eq=False)
+class MovedPoint:
+    """A point that moves with the driven coordinate: constant + cosine c + sine s."""
+
+    constant: SX
+    cosine: SX
+    sine: SX
+
+    def at(self, c: Any, s: Any) -> SX:
+        """Where it is."""
+        return self.constant + self.cosine * c + self.sine * s
+
+
+@dataclass(frozen=True, eq=False)
+class LegEquation:
+    """What a leg says of its driven coordinate and of the pose.
+
+    Attributes:
+        driven: The driven joint; None for a leg without one.
+        near, far: Its passive ends at the base and at the platform.
+        place: 0, 1 or 2: the driven joint stands before, between or behind the passive ends.
+        drive: The equation of the driven coordinate; None for a leg without one.
+        restrictions: Equations in the pose, and in the driven coordinate where they hold it.
+        start, end: Where the points that the two ends fix are in the world.
+    """
+
+    driven: HomeScrew | None
+    near: PassiveEnd
+    far: PassiveEnd
+    place: int
+    drive: ScalarEquation | None
+    restrictions: tuple[ScalarEquation, ...]
+    start: MovedPoint
+    end: MovedPoint
+
+
+def split_chain(
+    chain: Sequence[HomeScrew], driven: str, size: float
+) -> tuple[HomeScrew | None, PassiveEnd, PassiveEnd, int] | None:
+    """Divide a chain into its driven joint, two passive ends and the place of the driven joint.
+
+    Args:
+        chain: Screws from the ground to the output.
+        driven: Name of the driven coordinate; empty for a chain without one.
+        size: Size of the robot [m].
+
+    Returns:
+        None if there are not two ends.
+    """
+    places = [k for k, screw in enumerate(chain) if driven and screw.coordinate == driven]
+    if not places:
+        found = None if driven else _split(chain, size)
+        return None if found is None else (None, *found, 1)
+    (k,) = places
+    before, after = chain[:k], chain[k + 1 :]
+    if before and after:
+        near, far = passive_end(before, size), passive_end(after, size)
+        return None if near is None or far is None else (chain[k], near, far, 1)
+    found = _split(before or after, size)
+    return None if found is None else (chain[k], *found, 0 if after else 2)
+
+
+def _split(screws: Sequence[HomeScrew], size: float) -> tuple[PassiveEnd, PassiveEnd] | None:
+    for k in range(1, len(screws)):
+        near, far = passive_end(screws[:k], size), passive_end(screws[k:], size)
+        if near is not None and far is not None:
+            return near, far
+    return None
+
+
+def leg_equation(
+    pose: PoseSymbols,
+    driven: HomeScrew | None,
+    near: PassiveEnd,
+    far: PassiveEnd,
+    place: int,
+    size: float,
+) -> LegEquation:
+    """Write the equations of a leg.
+
+    Args:
+        pose: The output's pose.
+        driven: The driven joint, if there is one.
+        near, far: The passive ends.
+        place: 0, 1 or 2: the driven joint stands before, between or behind them.
+        size: Size of the robot [m].
+    """
+    near, far = _at_feet(near, far, size)
+    motions = [driven if k == place else None for k in range(3)]
+    start = MovedPoint(*map(SX, _moved_point(motions[0], near.point)))
+    c, u, w = _moved_point(motions[2], far.point, -1.0)
+    end = MovedPoint(pose.point(c), pose.vector(u), pose.vector(w))
+    found = []
+    apart = float(np.linalg.norm(far.point - near.point))
+    if apart and not near.slides and not far.slides:
+        found.append(_distance(start, end, driven, near, far, place))
+    found += [
+        _written(driven, outside, inside) for outside, inside in _pairs(pose, near, far, motions)
+    ]
+    drive = _driving(pose, driven, found, min(size, size**2))
+    rest = tuple(equation for equation in found if equation is not drive)
+    return LegEquation(driven, near, far, place, drive, rest, start, end)
+
+
+def _at_feet(near: PassiveEnd, far: PassiveEnd, size: float) -> tuple[PassiveEnd, PassiveEnd]:
+    """Choose the fixed points where the two ends come nearest to each other."""
+    if near.slides or far.slides:
+        return near, far
+    p, q = near.point, far.point
+    a = near.directions[0] if near.directions else np.zeros(3)
+    b = far.directions[0] if far.directions else np.zeros(3)
+    columns = np.column_stack([a, -b])
+    s, t = np.linalg.lstsq(columns, q - p, rcond=FEET)[0]
+    p, q = p + s * a, q + t * b
+    if np.linalg.norm(q - p) <= MEETS * size:
+        q = p  # axes that meet: only angles matter
+    return replace(near, point=p), replace(far, point=q)
+
+
+def _moved_point(
+    driven: HomeScrew | None, point: Array, sign: float = 1.0
+) -> tuple[Array, Array, Array]:
+    """A point displaced by the driven joint, or back: numbers of `MovedPoint`."""
+    if driven is None:
+        return point, np.zeros(3), np.zeros(3)
+    if driven.kind == "slide":
+        return point, sign * driven.axis, np.zeros(3)
+    centre = driven.point + driven.axis * (driven.axis @ (point - driven.point))
+    arm = point - centre
+    return centre, arm, sign * np.cross(driven.axis, arm)
+
+
+def _distance(
+    start: MovedPoint,
+    end: MovedPoint,
+    driven: HomeScrew | None,
+    near: PassiveEnd,
+    far: PassiveEnd,
+    place: int,
+) -> ScalarEquation:
+    """Square of the distance of the two points, outside the leg less inside."""
+    g = [a - b for a, b in zip(vars(end).values(), vars(start).values(), strict=True)]
+    c, u, w = _moved_point(driven if place == 1 else None, far.point)
+    c = c - near.point
+    radius = float(u @ u)  # of the circle, or one for a slide
+    outer = [ca.dot(g[0], g[0]), 2 * ca.dot(g[0], g[1]), 2 * ca.dot(g[0], g[2])]
+    inner = [float(c @ c), 2 * float(c @ u), 2 * float(c @ w)]
+    square = -radius
+    if driven is not None and place != 1:
+        moved = near.point if place == 0 else far.point
+        own = _moved_point(driven, moved)[1]
+        square = float(own @ own)
+    constant, cosine, sine = (a - b for a, b in zip(outer, inner, strict=True))
+    if driven is not None and driven.kind == "turn":
+        constant, square = constant + square, 0.0
+    return ScalarEquation(constant, cosine, sine, square, True)
+
+
+Invariant = tuple[Callable[[float], SX], Callable[[float], float]]
+
+
+def _pairs(
+    pose: PoseSymbols, near: PassiveEnd, far: PassiveEnd, motions: Sequence[HomeScrew | None]
+) -> list[Invariant]:
+    """Components and angles that are the same outside a leg and inside, as functions of x."""
+
+    def moved(k: int, x: float, v: Array, *, is_point: bool) -> Array:
+        return _displaced(motions[k], -x if k == 2 else x, v, is_point=is_point)
+
+    def gap(x: float) -> SX:
+        end = pose.point(moved(2, x, far.point, is_point=True))
+        return end - SX(moved(0, x, near.point, is_point=True))
+
+    def inner_gap(x: float) -> Array:
+        return moved(1, x, far.point, is_point=True) - near.point
+
+    def near_out(a: Array, x: float) -> SX:
+        return SX(moved(0, x, a, is_point=False))
+
+    def far_out(b: Array, x: float) -> SX:
+        return pose.vector(moved(2, x, b, is_point=False))
+
+    def far_in(b: Array, x: float) -> Array:
+        return moved(1, x, b, is_point=False)
+
+    def along_near(a: Array) -> Invariant:
+        return lambda x: ca.dot(near_out(a, x), gap(x)), lambda x: float(a @ inner_gap(x))
+
+    def along_far(b: Array) -> Invariant:
+        return (
+            lambda x: ca.dot(far_out(b, x), gap(x)),
+            lambda x: float(far_in(b, x) @ inner_gap(x)),
+        )
+
+    def angle(a: Array, b: Array) -> Invariant:
+        return (lambda x: ca.dot(near_out(a, x), far_out(b, x)), lambda x: float(a @ far_in(b, x)))
+
+    made = [] if far.slides else [along_near(a) for a in near.across]
+    made += [] if near.slides else [along_far(b) for b in far.across]
+    return made + [angle(a, b) for a, b in product(near.directions, far.directions)]
+
+
+def _displaced(screw: HomeScrew | None, x: float, v: Array, *, is_point: bool) -> Array:
+    """A point or a direction displaced by a joint; quarter turns are exact."""
+    if screw is None or (screw.kind == "slide" and not is_point):
+        return v
+    if screw.kind == "slide":
+        return v + x * screw.axis
+    c, s = round(np.cos(x)), round(np.sin(x))
+    arm = v - screw.point if is_point else v
+    along = screw.axis * (screw.axis @ arm)
+    turned: Array = along + c * (arm - along) + s * np.cross(screw.axis, arm)
+    return turned + screw.point if is_point else turned
+
+
+def _written(
+    driven: HomeScrew | None, outside: Callable[[float], SX], inside: Callable[[float], float]
+) -> ScalarEquation:
+    """Equation of an invariant, from its values at three driven coordinates."""
+    if driven is None:
+        return ScalarEquation(outside(0.0) - inside(0.0), SX(0), SX(0))
+    if driven.kind == "slide":
+        (f0, g0), (f1, g1) = ((outside(x), inside(x)) for x in (0.0, 1.0))
+        return ScalarEquation(f0 - g0, (f1 - f0) - (g1 - g0), SX(0))
+    values = [(outside(x), inside(x)) for x in (0.0, np.pi / 2, np.pi)]
+    (f0, f1, f2), (g0, g1, g2) = zip(*values, strict=True)
+    middle, mean = (f0 + f2) / 2, (g0 + g2) / 2
+    return ScalarEquation(middle - mean, (f0 - f2) / 2 - (g0 - g2) / 2, (f1 - middle) - (g1 - mean))
+
+
+def _driving(
+    pose: PoseSymbols, driven: HomeScrew | None, found: Sequence[ScalarEquation], size: float
+) -> ScalarEquation | None:
+    """The first equation that holds the driven coordinate at possible poses."""
+    if driven is None:
+        return None
+    for equation in found:
+        held = ca.vertcat(equation.cosine, equation.sine, equation.square)
+        function = ca.Function("held", [pose.r, pose.R], [held, equation.constant])
+        for sample in pose.samples:
+            values = function(sample[:3, 3], sample[:3, :3])
+            strength, rest = (float(ca.norm_2(value)) for value in values)
+            if strength > DEPENDS * (size + rest):
+                return equation
+    return None

@@ -1,0 +1,281 @@
+"""Planned motions: named quantities and poses over time, with exact derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.errors import InvalidArgument, UnknownName
+from axode.model.conditions import Conditions
+from axode.model.model import Model
+from axode.motions.time_laws import TimeLaw
+from axode.motions.time_optimum import TimeOptimum
+from axode.motions.waypoint_curves import WaypointCurve
+from axode.motions.waypoints import Channel, Waypoints
+from axode.problems.arguments import GivenState
+from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
+from axode.problems.inverse.motions import GivenMotion, MotionSamples
+from axode.problems.inverse.time_signals import TimeSignal, check_times
+
+if TYPE_CHECKING:
+    from axode.results.trajectory import Trajectory
+
+Array = npt.NDArray[np.float64]
+SAMPLES = 500  # of a motion, unless given
+MARGIN_SAMPLES = 2001
+RATES = {"": "", "m": "m/s", "rad": "rad/s", "m/s": "m/s^2", "rad/s": "rad/s^2"}
+SECOND_RATES = {"": "", "m": "m/s^2", "rad": "rad/s^2", "m/s": "m/s^3", "rad/s": "rad/s^3"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlannedMotion:
+    """Coordinates, measures and poses of bodies over time.
+
+    `ax.inverse(model, motion)` finds the whole motion of a model, and the forces it needs. Before
+    the start and after the end it stands still.
+
+    Attributes:
+        waypoints: What moves, and where it passes.
+        curve: The columns by a parameter.
+        law: The parameter by time.
+        name: What messages call it.
+        limits: By kind ("speed", "acceleration"), the limits it was made for, one per part.
+        optimum: What limits a time-optimal motion where; None for others.
+    """
+
+    waypoints: Waypoints
+    curve: WaypointCurve
+    law: TimeLaw
+    name: str
+    limits: Mapping[str, Array] = field(default_factory=dict)
+    optimum: TimeOptimum | None = None
+
+    @property
+    def duration(self) -> float:
+        """[s]"""
+        return self.law.duration
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns; a body has seven, from `<body>.x` to `<body>.qz`."""
+        return self.waypoints.names
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the columns; "" where the motion was planned without a model."""
+        return self.waypoints.units
+
+    @property
+    def times(self) -> Array:
+        """Times at which pieces of the motion meet, start and end included [s]."""
+        return self.law.breaks
+
+    def values(self, times: npt.ArrayLike) -> Array:
+        """Columns, rates and accelerations at some times: (3, T, columns)."""
+        s, rate, second = self.law.at(np.atleast_1d(np.asarray(times, dtype=float)))
+        y, y1, y2 = self.curve.at(s)
+        rate, second = rate[:, np.newaxis], second[:, np.newaxis]
+        return np.array([y, y1 * rate, y2 * rate**2 + y1 * second])
+
+    def __call__(self, times: npt.ArrayLike) -> dict[str, Array]:
+        """Columns at some times by name, with `_rate` and `_acceleration` of each."""
+        found = self.values(times)
+        return {
+            f"{name}{ending}": found[order, :, k]
+            for k, name in enumerate(self.names)
+            for order, ending in enumerate(("", "_rate", "_acceleration"))
+        }
+
+    def formulas(self, t: Any) -> dict[str, Any]:
+        """Columns, rates and accelerations by name as formulas of a symbol of time.
+
+        They are for functions of the state that `simulate` traces: `motion.formulas(s.t)`.
+
+        Args:
+            t: The symbol.
+
+        Raises:
+            NotApplicable: for poses, time-optimal motions and very many pieces.
+        """
+        from axode.motions.motion_formulas import motion_formulas
+
+        return motion_formulas(self.names, self.curve, self.law, t)
+
+    def sampled(self, save_every: float | None = None) -> Trajectory:
+        """Samples with names and units, to plot, to save, or to hand to `axode inverse --motion`.
+
+        Args:
+            save_every: Time between samples [s]; 1/500 of the duration unless given.
+        """
+        from axode.problems.inverse.inverse import equal_times
+        from axode.results.trajectory import Trajectory
+
+        every = self.duration / SAMPLES if save_every is None else save_every
+        times = equal_times(np.array([0.0, self.duration]), every)
+        columns = self(times)
+        units = [x for u in self.units for x in (u, RATES.get(u, ""), SECOND_RATES.get(u, ""))]
+        return Trajectory(
+            time=times,
+            values=np.stack(list(columns.values()), axis=-1),
+            names=tuple(columns),
+            units=tuple(units),
+            kinds={
+                name: "coordinate"
+                if name in self.names
+                else "speed"
+                if name.endswith("_rate")
+                else "measure"
+                for name in columns
+            },
+            info={"model": self.name, "method": "plan"},
+        )
+
+    @property
+    def margins(self) -> dict[str, float]:
+        """What is left of each limit that the motion was planned with, the tightest first.
+
+        One minus the largest part of the limit that is used, at two thousand times and where pieces
+        of the motion meet.
+        """
+        times = np.union1d(np.linspace(0.0, self.duration, MARGIN_SAMPLES), self.times)
+        used = dict(
+            zip(
+                ("speed", "acceleration"),
+                self.waypoints.magnitudes(self.values(times)),
+                strict=True,
+            )
+        )
+        found = {
+            f"{part}, {kind}": 1.0 - float(used[kind][:, k].max()) / float(limit[k])
+            for kind, limit in self.limits.items()
+            if kind in used
+            for k, part in enumerate(self.waypoints.parts)
+            if np.isfinite(limit[k])
+        }
+        return dict(sorted(found.items(), key=lambda item: item[1]))
+
+    def __repr__(self) -> str:
+        moving = ", ".join(channel.name for channel in self.waypoints.channels)
+        return f"PlannedMotion('{self.name}' of {moving}, {self.duration:g} s)"
+
+
+# what a model makes of it ------------------------------------------------------------------------
+
+
+def given_motion(
+    model: Model, waypoints: Waypoints, values: Callable[[Array], Array], conditions: Conditions
+) -> GivenMotion:
+    """Describe a motion in terms of a model: its rows, and a signal for each.
+
+    A body's pose is given by its position and the nine entries of its rotation matrix, all smooth
+    whatever the orientation; they agree with each other, and least squares need no more.
+
+    Args:
+        model: The model that moves.
+        waypoints: What moves of it.
+        values: Columns and two derivatives at times, (3, T, columns).
+        conditions: Parameters.
+
+    Raises:
+        UnknownName: for a name that is neither coordinate, speed or measure nor a body.
+    """
+    columns = _Shared(values)
+    numbers = [channel for channel in waypoints.channels if not channel.is_pose]
+    names = full_names(model, [channel.name for channel in numbers])
+    if len(set(names)) != len(names):
+        raise InvalidArgument("motion: a signal is given twice")
+    signals = [
+        TimeSignal(name, columns.column(channel.first))
+        for name, channel in zip(names, numbers, strict=True)
+    ]
+    own = rows_by_name(model, names)
+    rows = list(own.positions)
+    for channel in waypoints.channels:
+        if channel.is_pose:
+            rows += _pose_rows(model, channel)
+            signals += _pose_signals(channel, columns)
+    speeds = [model.speed_names[j] for j in own.speeds]
+    return GivenMotion(model, Rows(model, rows, speeds, keep=True), signals, conditions)
+
+
+def solve_planned(
+    model: Model,
+    motion: PlannedMotion,
+    times: Any,
+    start: GivenState,
+    save_every: float | None,
+    conditions: Conditions,
+) -> MotionSamples:
+    """Solve for the motion of a model, at times of its own unless others are given."""
+    from axode.problems.inverse.inverse import equal_times
+
+    if times is None:
+        every = motion.duration / SAMPLES if save_every is None else save_every
+        wanted = equal_times(np.array([0.0, motion.duration]), every)
+    else:
+        wanted = check_times(times)
+    given = given_motion(model, motion.waypoints, motion.values, conditions)
+    return given.solve(wanted, start)
+
+
+class _Shared:
+    """Values that several signals share, evaluated once per array of times."""
+
+    def __init__(self, values: Callable[[Array], Array]) -> None:
+        self._values, self._times, self._last = values, None, np.zeros(0)
+
+    def at(self, times: Any) -> Array:
+        if self._times is not times:
+            self._times, self._last = times, self._values(times)
+        return self._last
+
+    def column(self, k: int) -> Callable[[Array], Array]:
+        return lambda times: self.at(times)[..., k]
+
+
+def _pose_rows(model: Model, channel: Channel) -> list[PositionRow]:
+    if channel.name not in model.facts.bodies:
+        raise UnknownName(f"model '{model.name}'", "body", channel.name, model.facts.bodies)
+    pose = model.equations.poses[channel.name]
+    rows = [PositionRow(f"{channel.name}.{x}", pose.p[k], "m") for k, x in enumerate("xyz")]
+    return rows + [
+        PositionRow(f"{channel.name}.R{i + 1}{j + 1}", pose.R[i, j], "rad")
+        for i in range(3)
+        for j in range(3)
+    ]
+
+
+def _pose_signals(channel: Channel, columns: _Shared) -> list[TimeSignal]:
+    first = channel.first
+    found = [
+        TimeSignal(f"{channel.name}.{x}", columns.column(first + k)) for k, x in enumerate("xyz")
+    ]
+    entries = _Shared(lambda times: _matrix_entries(columns.at(times)[..., first + 3 : first + 7]))
+    return found + [
+        TimeSignal(f"{channel.name}.R{k // 3 + 1}{k % 3 + 1}", entries.column(k)) for k in range(9)
+    ]
+
+
+def _matrix_entries(q: Array) -> Array:
+    """Entries of the rotation matrix row by row, with two derivatives, of quaternions (3, T, 4)."""
+
+    def form(a: Array, b: Array) -> Array:
+        return a[:, :, np.newaxis] * b[:, np.newaxis, :]
+
+    y, rate, second = q
+    mixed, bent = form(y, rate), form(y, second)
+    P = np.array([form(y, y), mixed + np.swapaxes(mixed, 1, 2), bent + np.swapaxes(bent, 1, 2)])
+    P[2] += 2 * form(rate, rate)
+    ww, xx, yy, zz = (P[..., k, k] for k in range(4))
+    wx, wy, wz = (P[..., 0, k] for k in (1, 2, 3))
+    xy, xz, yz = P[..., 1, 2], P[..., 1, 3], P[..., 2, 3]
+    rows = [
+        [ww + xx - yy - zz, 2 * (xy - wz), 2 * (xz + wy)],
+        [2 * (xy + wz), ww - xx + yy - zz, 2 * (yz - wx)],
+        [2 * (xz - wy), 2 * (yz + wx), ww - xx - yy + zz],
+    ]
+    return np.stack([entry for row in rows for entry in row], axis=-1)

@@ -1,0 +1,265 @@
+"""Time-optimal motions along paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.argument_types import check_arguments
+from axode.errors import InvalidArgument, shortened
+from axode.model.conditions import Conditions
+from axode.model.model import Model
+from axode.motions.path_dynamics import PathDynamics
+from axode.motions.path_limits import PathLimits, read_path_limits
+from axode.motions.path_motion import PathMotion, path_motion
+from axode.motions.paths import Path, check_jumps
+from axode.motions.planned_motion import PlannedMotion, given_motion
+from axode.motions.reachability import PathPassage
+from axode.motions.time_optimum import LimitRows, TimeOptimum, find_optima
+from axode.motions.waypoint_curves import SplineCurve, WaypointCurve, regular_spline
+from axode.motions.waypoints import Waypoints, read_waypoints
+from axode.problems.arguments import GivenState, read_state, require_model
+from axode.problems.parameter_arguments import check_parameters
+from axode.symbolic.casadi_interrupts import stoppable
+
+Array = npt.NDArray[np.float64]
+Limits = float | Mapping[str, Any]
+POINTS = 1001  # of a path
+MAX_POINTS = 100_000  # about a gigabyte
+
+
+@stoppable
+def time_optimal(
+    model: Model,
+    path: Any,
+    *,
+    speed: Limits | None = None,
+    acceleration: Limits | None = None,
+    torque: Limits | None = None,
+    points: int = POINTS,
+    start: Any = None,
+    point: Any = (0.0, 0.0, 0.0),
+    forward: Any = "x",
+    base: str | None = None,
+    weights: Any = None,
+    parameters: Mapping[str, float] | None = None,
+) -> Any:
+    """Follow a path in the least time that the limits of a model allow.
+
+    The limits hold at all points of a grid, and between them to 1e-4 of their size; `optimum` of
+    the motion holds what limits it where. Closed loops and wheels are those of the model; with more
+    motors than needed, their efforts are those of `inverse`.
+
+    Args:
+        model: What moves; every joint that the path moves needs a motor.
+        path: Waypoints, through which a spline is laid; a motion of this module, or a list of such
+            motions; or a path of `ax.paths` for a vehicle. Timings of their own are left out.
+        speed: Largest speeds [rad/s, m/s], by the names of speeds, coordinates and measures of
+            position, or one number for all joints with motors; a body whose pose is given has a
+            pair, for its position and for its rotation; `path` means the point of a vehicle that
+            follows its path [m/s].
+        acceleration: Largest accelerations [rad/s^2, m/s^2], likewise, but for bodies.
+        torque: Largest efforts of motors [N m, N], by their inputs, or one number for all. The
+            motors' own limits unless given.
+        points: Number of points of the grid.
+        start: State at the start, as for `inverse`, where the path does not tell it.
+        point, forward, base: For a path of a vehicle, as for `ax.paths.follow`.
+        weights, parameters: As for `inverse`.
+
+    Returns:
+        A motion as the others of this module with `optimum`, a `TimeOptimum`; a list of them for a
+        list of motions; for a path of a vehicle, a path with another timing and with `optimum`.
+
+    Raises:
+        InvalidArgument: with everything that is wrong with the limits; for a path that cannot be
+            passed, with the limit, the place and the excess.
+    """
+    check_arguments(time_optimal, locals())
+    verb = "time_optimal"
+    require_model(verb, model)
+    check_parameters(model, parameters)
+    conditions = Conditions.of(model, parameters=parameters)
+    state = read_state(model, start, "start")
+    state.require_one("start")
+    if not 3 <= points <= MAX_POINTS:
+        raise InvalidArgument(f"points: expected 3 to {MAX_POINTS}, got {points}")
+    given = {"speed": speed, "acceleration": acceleration, "torque": torque}
+    if isinstance(path, Path):
+        limits = read_path_limits(verb, model, (), given)
+        shape = path if path.steady is None else path.steady
+        motion = path_motion(model, shape, point, forward, base, {}, parameters)
+        return _retimed(motion, shape, limits, points, state, conditions, weights)
+    curves, single = _read_paths(verb, path, model)
+    bodies = [c.name for c in curves[0][0].channels if c.is_pose]
+    limits = read_path_limits(verb, model, bodies, given)
+    grids = np.array([_grid(curve.knots, points) for _, curve in curves])
+    motions = [given_motion(model, w, curve.at, conditions) for w, curve in curves]
+    dynamics = PathDynamics(model, motions, grids, state, conditions, weights)
+    optima = _optima(dynamics, limits, grids, _outline(curves, grids, limits))
+    made = [
+        PlannedMotion(w, curve, optimum.law, "time-optimal", optimum=optimum)
+        for (w, curve), optimum in zip(curves, optima, strict=True)
+    ]
+    return made[0] if single else made
+
+
+def _retimed(
+    motion: PathMotion,
+    shape: Path,
+    limits: PathLimits,
+    points: int,
+    state: GivenState,
+    conditions: Conditions,
+    weights: Any,
+) -> Path:
+    """Give a path of a vehicle the timing in which it is driven in the least time."""
+    motion.steering.check_jumps(shape.name)
+    check_jumps(shape)
+    grids = _grid(np.array([0.0, shape.duration]), points)[np.newaxis]
+    dynamics = PathDynamics(motion.model, [motion], grids, state, conditions, weights)
+    rates = shape.pose(grids[0])[:2, 1]
+    speeds = np.hypot(*rates)[np.newaxis, :, np.newaxis]
+    (optimum,) = _optima(dynamics, limits, grids, (speeds, ["path"], np.array([limits.path])))
+
+    def pose(times: Array) -> Array:
+        s, rate, second = optimum.law.at(times)
+        y, y1, y2 = np.moveaxis(shape.pose(s), 1, 0)
+        return np.stack([y, y1 * rate, y2 * rate**2 + y1 * second], axis=1)
+
+    return Path(optimum.duration, pose, shape.name, shape, optimum)
+
+
+def _read_paths(
+    verb: str, path: Any, model: Model
+) -> tuple[list[tuple[Waypoints, WaypointCurve]], bool]:
+    """Waypoints and regular curves of the paths, and whether there is one that is no list."""
+    if isinstance(path, PlannedMotion):
+        return [_regular(path)], True
+    items = list(path) if isinstance(path, Sequence) else []
+    if items and all(isinstance(item, PlannedMotion) for item in items):
+        curves = [_regular(item) for item in items]
+        if len({w.channels for w, _ in curves}) > 1:
+            raise InvalidArgument(f"{verb}: the motions of a list have to move the same")
+        return curves, False
+    if len(items) < 2 or not all(isinstance(item, Mapping) for item in items):
+        raise InvalidArgument(
+            f"{verb}: expected two waypoints or more, such as [{{'theta1': 0.0}}, "
+            f"{{'theta1': 1.0}}], or a motion of ax.motions, got {shortened(path)}"
+        )
+    labels = [f"waypoint {k}" for k in range(len(items))]
+    return [_spline(verb, read_waypoints(verb, items, labels, model))], True
+
+
+def _regular(motion: PlannedMotion) -> tuple[Waypoints, WaypointCurve]:
+    """The curve of a motion, with a parameter along which it never stands still."""
+    if isinstance(motion.curve, SplineCurve) and motion.optimum is None:
+        return _spline("time_optimal", motion.waypoints)
+    return motion.waypoints, motion.curve
+
+
+def _spline(verb: str, waypoints: Waypoints) -> tuple[Waypoints, WaypointCurve]:
+    """Spline through waypoints by the length of the way between them, parts scaled alike."""
+    waypoints, _ = waypoints.without_repeats()
+    if len(waypoints.values) < 2:
+        raise InvalidArgument(f"{verb}: all waypoints are the same place, so that nothing moves")
+    distances = waypoints.distances()
+    extent = distances.sum(axis=0)
+    scaled = distances[:, extent > 0] / extent[extent > 0]
+    lengths = np.sqrt((scaled**2).sum(axis=1))
+    parameters = np.concatenate([[0.0], np.cumsum(lengths)])
+    return waypoints, regular_spline(waypoints, parameters / parameters[-1])
+
+
+def _grid(knots: Array, points: int) -> Array:
+    """Points of a grid with all knots among them, and the middles between them: 2 points - 1.
+
+    They are dense at both ends, s = (1 - cos(pi w)) / 2 for equal steps of w, because a motion from
+    rest takes equal times for them there.
+    """
+    points = max(points, 2 * knots.size)
+    end = knots[-1]
+    w = np.arccos(1 - 2 * knots / end) / np.pi
+    share = (points - 1) * np.diff(w)
+    counts = np.maximum(np.floor(share).astype(int), 1)
+    while counts.sum() != points - 1:  # a few times at most: rounding, and short intervals
+        more = points - 1 - counts.sum()
+        k = np.argsort((share - counts) * np.sign(more))[::-1][: abs(more)]
+        counts[k] = np.maximum(counts[k] + np.sign(more), 1)
+    places = np.concatenate([[0], np.cumsum(counts)])
+    found = np.empty(2 * points - 1)
+    found[::2] = end * (1 - np.cos(np.pi * np.interp(np.arange(points), places, w))) / 2
+    found[2 * places] = knots
+    found[1::2] = (found[:-1:2] + found[2::2]) / 2
+    return found
+
+
+def _outline(
+    curves: Sequence[tuple[Waypoints, WaypointCurve]], grids: Array, limits: PathLimits
+) -> tuple[Array, list[str], Array]:
+    """Speeds of bodies whose poses the paths give, by the parameter, with names and limits."""
+    waypoints = curves[0][0]
+    names = [f"{name} {part}" for name in limits.bodies for part in ("position", "rotation")]
+    bounds = np.array([x for pair in limits.bodies.values() for x in pair])
+    columns = [waypoints.parts.index(name) for name in names]
+    speeds = [
+        w.magnitudes(curve.at(s))[0][:, columns]
+        for (w, curve), s in zip(curves, grids, strict=True)
+    ]
+    return np.array(speeds), names, bounds
+
+
+def _optima(
+    dynamics: PathDynamics,
+    limits: PathLimits,
+    grids: Array,
+    outline: tuple[Array, Sequence[str], Array],
+    speeds: tuple[float, float] = (0.0, 0.0),
+) -> list[TimeOptimum]:
+    """Find the optima, or report why there are none."""
+    standing = dynamics.standing()
+    if standing.any():
+        k, i = (int(x[0]) for x in np.nonzero(standing))
+        raise InvalidArgument(
+            f"time_optimal: nothing moves with the path's parameter at {grids[k, i]:g}, so that it "
+            "does not tell speeds; give a path that does not stand still"
+        )
+    if limits.effort:
+        dynamics.require_motors()
+    rows = LimitRows(dynamics, limits, grids[:, -1], outline)
+    ends = tuple(np.full(len(grids), speed) for speed in speeds)
+    optima, passage = find_optima(rows, grids, (ends[0], ends[1]))
+    if not optima:
+        _raise_impassable(rows, grids, passage)
+    return optima
+
+
+def _raise_impassable(rows: LimitRows, grids: Array, passage: PathPassage) -> None:
+    """Report the limit, the place and the excess at which a path cannot be passed."""
+    bad = ~np.isfinite(passage.squares).all(axis=1)
+    if not bad.any():
+        k = int(np.argmax(passage.squares.max(axis=1)))
+        i = int(np.argmax(passage.squares[k]))
+        raise InvalidArgument(
+            f"time_optimal: nothing limits the motion at {_place(grids[k], i)}; the limits given "
+            f"are of {', '.join(rows.labels)}"
+        )
+    k = int(np.argmax(bad))
+    held = np.abs(rows.rest[k, ::2])
+    i, j = (int(x) for x in np.unravel_index(int(np.argmax(held)), held.shape))
+    model, name, limit = rows.dynamics.model, rows.labels[j], float(rows.strength[j])
+    unit = model.facts.input_units[model.inputs.index(name)]
+    raise InvalidArgument(
+        f"time_optimal: '{model.name}' cannot pass the path: at {_place(grids[k], i)} standing "
+        f"still takes {rows.rest[k, 2 * i, j] * limit:.4g} {unit} of '{name}', "
+        f"{(held[i, j] - 1) * limit:.3g} {unit} more than its limit of {limit:.4g} {unit}.\n  "
+        "Raise the limit, or choose another path"
+    )
+
+
+def _place(grid: Array, i: int) -> str:
+    """Where the i-th point of a grid is."""
+    part = grid[2 * i] / grid[-1]
+    return "its start" if part == 0 else "its end" if part == 1 else f"{100 * part:.3g} % of it"

@@ -1,1 +1,0 @@
-"""Motions of arms and platforms: how they pass from one place to others, and how fast."""
