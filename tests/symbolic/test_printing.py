@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.codegen.tape.tape import Tape
 from axode.printing.exact_parts import arguments_of, exact_part, tape_of
-from axode.printing.latex import latex
+from axode.printing.latex import ComputedWriter, latex
 from axode.printing.latex_names import typeset_names
 from axode.printing.parts import PRINTED, default_parts
 from axode.printing.polynomials import Polynomials
 from axode.printing.sympy_model import sympy_model
 from axode.printing.text import readable
-from axode.printing.writers import latex_number_near
 
 TOLERANCE = 1e-11  # relative: both sides are rounded arithmetic on the same graph
 
@@ -221,11 +221,15 @@ def evaluate(collected, point):
     values = []
 
     def value(poly):
-        return sum(x * math.prod(values[a] ** e for a, e in monomial) for monomial, x in poly)
+        return sum(
+            float(x) * math.prod(values[a] ** e for a, e in monomial) for monomial, x in poly
+        )
 
     for atom in collected.atoms:
         if atom.label == "input":
             values.append(float(point[atom.place[0]][atom.place[1]]))
+        elif atom.label in ("root", "pi"):
+            values.append(math.sqrt(atom.number) or math.pi)
         else:
             values.append(functions[atom.label](*map(value, atom.arguments)))
     return np.array([value(poly.items()) for poly in collected.results])
@@ -368,7 +372,11 @@ def test_numbers_are_short():
         2 * math.pi: r"2 \, \pi",
         0.1 * 0.1: "0.01",
     }
-    assert {x: latex_number_near(x) for x in shown} == shown
+    names = typeset_names(pendulum().derive())
+    for x, text in shown.items():
+        tape = Tape.from_casadi(ca.Function("number", [ca.SX.sym("q", 0)], [ca.SX(x)]))
+        (line,) = ComputedWriter.of(tape, names).part(0, "x", symmetric=False)
+        assert line == f"x &= {text}"
 
 
 # exact fractions ---------------------------------------------------------------------------------
@@ -469,6 +477,14 @@ def read(latex_text, values):
     assert "\\" not in text, text
     known = {name: getattr(math, name) for name in ("sin", "cos", "tan", "sqrt", "pi")}
     return eval(text, {"__builtins__": {}}, known | symbols)
+
+
+def test_sums_as_computed_share_factors_and_cancel():
+    """Angeles, 12.5.1: (a + b) once; the angle of the caster's disk, which cancels, never."""
+    robot = ax.gallery.build("caster_robot").derive()
+    assert r"\left(a + b\right)" in latex(robot, ["Theta"])
+    assert r"b \, \cos \psi" not in latex(robot, ["Theta"])
+    assert r"\theta_{3}" not in latex(robot, ["bias"]).partition(r"\text{where}")[2]
 
 
 def test_the_omni_array_is_as_short_as_in_the_book():

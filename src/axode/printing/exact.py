@@ -40,14 +40,15 @@ class TooLong(Exception):
 
 @dataclass(frozen=True)
 class Generator:
-    """A generator: an input, a sine or cosine, a root, a function, or a named quantity.
+    """A generator: an input, a sine or cosine, a root, a function, a sum, or a named quantity.
 
     Attributes:
         label: "input", "sin", "cos", "root", "pi", "sqrt", "fabs", "name", or a function's name.
         place: Argument and element of an input.
         angle: What a sine or cosine is of.
         number: What a root is of.
-        arguments: Fractions that a function is of; the definition of a named quantity.
+        arguments: What a function or sum is of, as fractions or, of `Polynomials`, sums of terms;
+            the definition of a named quantity.
         name: Name and component of a named quantity.
     """
 
@@ -55,7 +56,7 @@ class Generator:
     place: tuple[int, int] = (0, 0)
     angle: Angle = ()
     number: int = 0
-    arguments: tuple[tuple[Poly, Poly], ...] = ()
+    arguments: tuple[Any, ...] = ()
     name: tuple[str, str] = ("", "")
 
 

@@ -7,26 +7,28 @@ be computed; the rest is written out in place.
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from axode.printing.exact_parts import ExactPart, Verticals, exact_fractions, exact_part, tape_of
+from axode.printing.exact_parts import ExactPart, Verticals, exact_fractions, tape_of
 from axode.printing.exact_parts import unit_quaternions as unit_quaternions
 from axode.printing.latex_names import Typeset, typeset_names
-from axode.printing.layout import Product
+from axode.printing.layout import ZERO, Product, Sum, positive_first, rank
 from axode.printing.parts import PRINTED, default_parts, is_first_kind, part_of
-from axode.printing.polynomials import ROUNDING, Frozen, Monomial, Polynomials, frozen, multiply
-from axode.printing.writers import (
-    LATEX_FUNCTIONS,
-    LATEX_OPERATORS,
-    LatexWriter,
-    latex_number_near,
-    raised,
+from axode.printing.polynomials import (
+    Frozen,
+    Monomial,
+    Polynomials,
+    content,
+    divided,
+    frozen,
+    members,
 )
+from axode.printing.writers import LatexWriter
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -38,12 +40,10 @@ MATRIX_WIDTH = 240  # characters of LaTeX in a row, up to which a matrix is writ
 MATRIX_ROWS = 12
 UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
 
-THIN = r" \, "  # between factors
 SYMMETRIC = ("I", "I_tree")
 ONE = Product(Fraction(1), ())
-LONG = (
-    1000  # characters of a projected matrix, above which what it is projected from may be shorter
-)
+EXACT_WORTH = 1.1  # times the characters of what is computed, for what has no terms that cancel
+LONG = 1000  # characters of a projection, above which what it is projected from may be shorter
 _THETA = r"\boldsymbol{\Theta}"
 _PROJECTED = rf"{_THETA}^{{\mathsf{{T}}}}"
 _RATE = r"\tilde{\mathbf{I}} \, \dot{\boldsymbol{\Theta}}"
@@ -100,19 +100,17 @@ def _aligned(equations: Equations, parts: Sequence[str], projected: Sequence[str
     """Write parts out; those of all speeds, and laws that project them, if any are projected."""
     all_speeds = bool(projected)
     names = typeset_names(equations, all_speeds=all_speeds)
-    lines: dict[str, list[str]] = {}
+    lines: dict[str, Sequence[str]] = {}
     verticals: list[str] = []
     for part in parts:
-        found = exact_part(equations, part, all_speeds=all_speeds)
-        if found is not None:
-            lines[part] = _exact_lines(part, found, names)
-            writer = _Writer(tape_of(equations, [part], all_speeds=all_speeds), names)
-            if sum(map(len, lines[part])) > sum(map(len, _all_lines(writer, [part]))):
-                del lines[part]
-            else:
-                verticals += _vertical_lines(found, names)
+        tape = tape_of(equations, [part], all_speeds=all_speeds)
+        symbol, symmetric = PRINTED[part].symbol, part in SYMMETRIC
+        made = write_matrix(symbol, tape, unit_quaternions(equations), names, symmetric=symmetric)
+        if made.exact is not None:
+            lines[part] = made.lines
+            verticals += made.definitions
     left = [part for part in parts if part not in lines]
-    writer = _Writer(tape_of(equations, left, all_speeds=all_speeds), names)
+    writer = ComputedWriter.of(tape_of(equations, left, all_speeds=all_speeds), names)
     for number, part in enumerate(left):
         lines[part] = writer.part(number, PRINTED[part].symbol, symmetric=part in SYMMETRIC)
     written = _heading(equations, names, all_speeds=all_speeds)
@@ -125,47 +123,54 @@ def _aligned(equations: Equations, parts: Sequence[str], projected: Sequence[str
     return "\\begin{aligned}\n" + " \\\\\n".join(written) + "\n\\end{aligned}"
 
 
-def _all_lines(writer: _Writer, parts: Sequence[str]) -> list[str]:
-    """Lines of parts as they are computed, and what they are named for."""
-    written = [
-        line
-        for number, part in enumerate(parts)
-        for line in writer.part(number, PRINTED[part].symbol, symmetric=part in SYMMETRIC)
-    ]
-    return [*written, *writer.definitions()]
-
-
-def _exact_lines(part: str, found: ExactPart, names: Typeset) -> list[str]:
-    """Lines of one part, as a matrix if that is short, else entry by entry."""
-    symbol, symmetric = PRINTED[part].symbol, part in SYMMETRIC
-    return _fraction_lines(symbol, found, names, symmetric=symmetric)
-
-
 def _fraction_lines(
     symbol: str, found: ExactPart, names: Typeset, *, symmetric: bool, width: int = MATRIX_WIDTH
 ) -> list[str]:
+    writer = LatexWriter(found.exact.atoms, found.layout, names.vectors, names.vertical)
+    shared, entries = found.layout.matrix(found.exact.results)
+    written = [writer.write(found.layout.ratio(value)) for value in found.exact.results]
+    factor = "" if shared == ONE else writer.product(shared) + writer.times
+    inner = [writer.write(entry) for entry in entries] if factor else written
+    columns = found.shape[1]
+    return _matrix_lines(symbol, written, columns, factor, inner, symmetric=symmetric, width=width)
+
+
+def _matrix_lines(
+    symbol: str,
+    written: Sequence[str],
+    columns: int,
+    factor: str = "",
+    inner: Sequence[str] = (),
+    *,
+    symmetric: bool,
+    width: int,
+) -> list[str]:
+    """Lines of one part, as a matrix if that is short, else entry by entry.
+
+    Args:
+        symbol: What it is called.
+        written: Its entries, row by row.
+        columns: How many it has.
+        factor, inner: What stands before the matrix, and the entries after it.
+        symmetric: Whether it is symmetric.
+        width: Characters in a row, up to which it is written as a matrix.
+    """
     bare = symbol.strip("()")
-    writer = LatexWriter(found.exact, found.layout, names.vectors, names.vertical)
-    results = found.exact.results
-    if all(value.is_zero for value in results):
-        return [f"{bare} &= " + r"\mathbf{0}"] if results else []
-    if len(results) == 1:
-        return [f"{bare} &= {writer.write(found.layout.ratio(results[0]))}"]
-    shared, entries = found.layout.matrix(results)
-    written = [writer.write(entry) for entry in entries]
-    rows, columns = found.shape
-    widest = [max(map(len, written[j::columns])) for j in range(columns)]
-    if sum(widest) <= width and rows <= MATRIX_ROWS:
-        factor = "" if shared == ONE else writer.product(shared) + THIN
-        return [f"{bare} &= {factor}{_matrix(written, columns)}"]
-    plain = [writer.write(found.layout.ratio(value)) for value in results]
-    return _entry_lines(symbol, found.places, plain, columns, symmetric=symmetric)
+    if all(text == "0" for text in written):
+        return [f"{bare} &= " + r"\mathbf{0}"] if written else []
+    if len(written) == 1:
+        return [f"{bare} &= {written[0]}"]
+    entries = inner or written
+    widest = [max(map(len, entries[j::columns])) for j in range(columns)]
+    if sum(widest) <= width and len(written) <= MATRIX_ROWS * columns:
+        return [f"{bare} &= {factor}{_matrix(entries, columns)}"]
+    return _entry_lines(symbol, written, columns, symmetric=symmetric)
 
 
 def _vertical_lines(found: ExactPart, names: Typeset) -> list[str]:
     """Definitions of the components of the vertical that are used."""
     exact = found.exact
-    writer = LatexWriter(exact, found.layout, names.vectors, names.vertical)
+    writer = LatexWriter(exact.atoms, found.layout, names.vectors, names.vertical)
     used = set().union(*map(exact.generators, exact.results))
     return [
         rf"{writer.atom(k)} &= {writer.arguments(atom)[0]}"
@@ -180,15 +185,11 @@ def _matrix(written: Sequence[str], columns: int) -> str:
 
 
 def _entry_lines(
-    symbol: str,
-    places: Sequence[tuple[int, int]],
-    written: Sequence[str],
-    columns: int,
-    *,
-    symmetric: bool,
+    symbol: str, written: Sequence[str], columns: int, *, symmetric: bool
 ) -> list[str]:
     equal: dict[str, list[str]] = {}
-    for (i, j), text in zip(places, written, strict=True):
+    for k, text in enumerate(written):
+        i, j = divmod(k, columns)
         if text != "0" and not (symmetric and j < i):
             place = f"{i + 1}" if columns == 1 else f"{i + 1},{j + 1}"
             equal.setdefault(text, []).append(f"{symbol}_{{{place}}}")
@@ -234,7 +235,7 @@ def write_matrix(
         symmetric: Whether it is symmetric.
         width: Characters of LaTeX in a row, up to which it is written as a matrix.
     """
-    writer = _Writer(tape, names)
+    writer = ComputedWriter.of(tape, names)
     lines = writer.part(0, symbol, symmetric=symmetric, width=width)
     computed = WrittenMatrix(tuple(lines), tuple(writer.definitions()), None)
     found = exact_fractions(tape, verticals)
@@ -242,7 +243,7 @@ def write_matrix(
         return computed
     lines = _fraction_lines(symbol, found, names, symmetric=symmetric, width=width)
     exact = WrittenMatrix(tuple(lines), tuple(_vertical_lines(found, names)), found)
-    return exact if len(exact) <= len(computed) else computed
+    return exact if len(exact) <= EXACT_WORTH * len(computed) else computed
 
 
 def _heading(equations: Equations, names: Typeset, *, all_speeds: bool) -> list[str]:
@@ -278,16 +279,34 @@ def _heading(equations: Equations, names: Typeset, *, all_speeds: bool) -> list[
 
 # expressions -------------------------------------------------------------------------------------
 
-RELATIONS = {"lt": "<", "le": r"\le", "eq": "=", "ne": r"\ne", "and": r"\land", "or": r"\lor"}
 
+@dataclass(frozen=True, kw_only=True)
+class ComputedWriter(LatexWriter):
+    """Writes polynomials as they are computed; sums and functions used again have a name.
 
-class _Writer:
-    """Writes polynomials and their atoms as LaTeX."""
+    Attributes:
+        polynomials: What was computed.
+        tape: How it was.
+        term: Letter of these names.
+    """
 
-    def __init__(self, tape: Tape, names: Typeset) -> None:
-        self.tape, self.names = tape, names
-        self.polynomials = Polynomials(tape)
-        self.atoms = self.polynomials.atoms
+    polynomials: Polynomials
+    tape: Tape
+    term: str
+
+    @classmethod
+    def of(cls, tape: Tape, names: Typeset) -> ComputedWriter:
+        """Return the writer of a tape whose inputs have these names."""
+        made = Polynomials(tape)
+        return cls(
+            made.atoms,
+            None,
+            names.vectors,
+            names.vertical,
+            polynomials=made,
+            tape=tape,
+            term=names.term,
+        )
 
     @cached_property
     def terms(self) -> dict[int, str]:
@@ -297,153 +316,106 @@ class _Writer:
         uses = self.polynomials.reachable
         for number in sorted(uses):
             atom = self.atoms[number]
-            inner = [1 if a in named else size[a] for a in atom.members]
+            inner = [1 if a in named else size[a] for a in members(atom)]
             size[number] = max(sum(inner), 1)
             shared = uses[number] > 1 and (atom.label == "sum" or size[number] > SHARED_FUNCTION)
             if shared or (atom.label == "sum" and size[number] > LONGEST_TERM):
-                named[number] = f"{self.names.term}_{{{len(named) + 1}}}"
+                named[number] = f"{self.term}_{{{len(named) + 1}}}"
         return named
-
-    # the lines
 
     def part(
         self, output: int, symbol: str, *, symmetric: bool, width: int = MATRIX_WIDTH
     ) -> list[str]:
         """One output of the tape, as a matrix if that is short, else entry by entry."""
-        bare = symbol.strip("()")
         first = sum(port.size for port in self.tape.outputs[:output])
         rows, columns = (*self.tape.outputs[output].shape, 1, 1)[:2]
-        places = [(i, j) for i in range(rows) for j in range(columns)]
         results = self.polynomials.results[first : first + rows * columns]
-        written = {
-            place: self.sum(frozen(poly)) for place, poly in zip(places, results, strict=True)
-        }
-        if all(text == "0" for text in written.values()):
-            return [f"{bare} &= " + r"\mathbf{0}"] if written else []
-        if len(written) == 1:
-            return [f"{bare} &= {written[0, 0]}"]
-        texts = [written[place] for place in places]
-        widest = [max(map(len, texts[j::columns])) for j in range(columns)]
-        if sum(widest) <= width and rows <= MATRIX_ROWS:
-            return [f"{bare} &= {_matrix(texts, columns)}"]
-        return _entry_lines(symbol, places, texts, columns, symmetric=symmetric)
+        written = [self.write(self.node(frozen(poly))) for poly in results]
+        return _matrix_lines(symbol, written, columns, symmetric=symmetric, width=width)
 
     def definitions(self) -> list[str]:
         """The named terms, each after those it is made of."""
-        return [f"{name} &= {self._write_out(number)}" for number, name in self.terms.items()]
+        return [f"{name} &= {self.written_out(k)}" for k, name in self.terms.items()]
 
-    # the expressions
-
-    def sum(self, poly: Frozen) -> str:
-        """A polynomial, what all its terms share taken out."""
-        if not poly:
-            return "0"
-        largest = max(abs(number) for _, number in poly)
+    def node(self, poly: Frozen) -> Product | Sum:
+        """A polynomial, what its terms share taken out of all and of some of them."""
+        largest = max((abs(number) for _, number in poly), default=0)
         poly = tuple(term for term in poly if abs(term[1]) > UNSEEN * largest)
-        number, shared = _common(poly)
-        if len(poly) == 1 or (not shared and number == 1):
-            return self._open_sum(poly)
-        inner = tuple((multiply(m, _inverse(shared)), x / number) for m, x in poly)
-        return self._product(number, shared, [rf"\left({self._open_sum(inner)}\right)"])
+        if len(poly) < 2:
+            return self._product(poly[0][1], poly[0][0]) if poly else ZERO
+        number, shared = content(poly)
+        total = Sum(positive_first(self._collected(divided(poly, number, shared))))
+        return total if number == 1 and not shared else self._product(number, shared, total)
 
-    def _open_sum(self, poly: Frozen) -> str:
-        ordered = sorted(poly, key=lambda term: self._order(*term))
-        lead = next((term for term in ordered if term[1] > 0), ordered[0])
-        text = ""
-        for monomial, number in [lead, *(term for term in ordered if term is not lead)]:
-            piece = self._product(abs(number), monomial, [])
-            joint = "-" if number < 0 else "+" if text else ""
-            text += f" {joint} {piece}" if text else f"{joint}{piece}"
-        return text
+    def _product(self, number: Fraction, monomial: Monomial, *sums: Sum) -> Product:
+        ordered = sorted(monomial, key=lambda factor: rank(self.atoms, factor[0]))
+        factors = ((self._opened(k), e) for k, e in ordered)
+        return Product(number, (*factors, *((total, 1) for total in sums)))
 
-    def _order(self, monomial: Monomial, number: float) -> tuple[bool, bool, Monomial]:
+    def _opened(self, k: int) -> int | Sum:
+        """A sum that has no name in full."""
+        atom = self.atoms[k]
+        if atom.label != "sum" or k in self.terms:
+            return k
+        node = self.node(atom.arguments[0])
+        return node if isinstance(node, Sum) else Sum((node,))
+
+    def _collected(self, poly: Frozen) -> list[Product]:
+        """Terms of a sum; those that share a factor, or a sum of factors, together."""
+        count = Counter(atom for monomial, _ in poly for atom, e in monomial if e > 0)
+        atom, most = min(count.items(), key=lambda item: (-item[1], item[0]), default=(0, 0))
+        if most < 2:
+            ordered = sorted(poly, key=lambda term: self._order(term[0]))
+            return [self._product(number, monomial) for monomial, number in ordered]
+        some = tuple(
+            term for term in poly if (atom, 1) in term[0] or dict(term[0]).get(atom, 0) > 1
+        )
+        rest = tuple(term for term in poly if term not in some)
+        number, shared = content(some)
+        inner = Sum(positive_first(self._collected(divided(some, number, shared))))
+        own = self._product(number, shared)
+        others = self._collected(rest)
+        for k, other in enumerate(others):
+            if other.factors and other.factors[-1] == (inner, 1):
+                match Product(other.number, other.factors[:-1]):
+                    case Product(number=1, factors=((Sum(terms=terms), 1),)):
+                        pass
+                    case term:
+                        terms = (term,)
+                both = Sum(positive_first([own, *terms]))
+                return [
+                    *others[:k],
+                    *others[k + 1 :],
+                    Product(Fraction(1), ((both, 1), (inner, 1))),
+                ]
+        return [*others, Product(own.number, (*own.factors, (inner, 1)))]
+
+    def _order(self, monomial: Monomial) -> tuple[bool, bool, list[tuple[int, int]]]:
         """Sort terms of inputs before named ones, numbers last."""
-        return not monomial, any(atom in self.terms for atom, _ in monomial), monomial
+        named = any(atom in self.terms for atom, _ in monomial)
+        return not monomial, named, sorted(rank(self.atoms, atom) for atom, _ in monomial)
 
-    def _product(self, number: float, monomial: Monomial, last: list[str]) -> str:
-        sign = "-" if number < 0 else ""
-        ordered = sorted(monomial, key=lambda factor: self._rank(factor[0]))
-        above = [self._power(atom, e) for atom, e in ordered if e > 0] + last
-        below = [self._power(atom, -e) for atom, e in ordered if e < 0]
-        factor = latex_number_near(abs(number))
-        if factor != "1" or not above:  # 1 also stands for numbers that differ by rounding
-            above = [factor, *above]
-        if not below:
-            return sign + THIN.join(above)
-        over, under = (
-            _unwrap(parts[0]) if len(parts) == 1 else THIN.join(parts) for parts in (above, below)
-        )
-        return rf"{sign}\frac{{{over}}}{{{under}}}"
+    def is_symbol(self, k: int) -> bool:
+        """Whether an exponent may follow without brackets."""
+        return k in self.terms or super().is_symbol(k)
 
-    def _rank(self, atom: int) -> tuple[int, int]:
-        """Parameters, then coordinates and their functions, then speeds, then sums."""
-        label, argument = self.atoms[atom].label, self.atoms[atom].place[0]
-        kind = (2, 5, 6, 1, 0)[argument] if label == "input" else 4 if label == "sum" else 3
-        return kind, atom
+    def atom(self, k: int) -> str:
+        """An atom by its name or written out."""
+        return self.terms[k] if k in self.terms else self.written_out(k)
 
-    def _power(self, atom: int, exponent: int) -> str:
-        text = self.atom(atom)
-        label = "sum" if atom in self.terms else self.atoms[atom].label
-        if label == "sum" and atom not in self.terms:
-            text = rf"\left({text}\right)"
-        if exponent == 1:
-            return text
-        if label == "sqrt" and exponent == 2:
-            return text.removeprefix(r"\sqrt{").removesuffix("}").join((r"\left(", r"\right)"))
-        if label in LATEX_FUNCTIONS:  # \sin^{2} x
-            return text.replace(
-                LATEX_FUNCTIONS[label], f"{LATEX_FUNCTIONS[label]}^{{{exponent}}}", 1
-            )
-        simple = label in ("input", "sum", "fabs")
-        return (
-            raised(text, f"^{{{exponent}}}") if simple else rf"\left({text}\right)^{{{exponent}}}"
-        )
-
-    def atom(self, number: int) -> str:
-        """An atom by its name or written out, without brackets."""
-        return self.terms[number] if number in self.terms else self._write_out(number)
-
-    def _write_out(self, number: int) -> str:
-        atom = self.atoms[number]
-        if atom.label == "input":
-            return self.names.vectors[atom.place[0]][atom.place[1]]
-        arguments = [self.sum(poly) for poly in atom.arguments]
-        match atom.label:
-            case "sum":
-                return arguments[0]
-            case "sqrt":
-                return rf"\sqrt{{{arguments[0]}}}"
-            case "fabs":
-                return rf"\left|{arguments[0]}\right|"
-            case "pow":
-                return rf"\left({arguments[0]}\right)^{{{arguments[1]}}}"
-            case label if label in RELATIONS:
-                return rf"\left[{arguments[0]} {RELATIONS[label]} {arguments[1]}\right]"
-        names = LATEX_FUNCTIONS | LATEX_OPERATORS
-        name = names.get(atom.label, rf"\operatorname{{{atom.label}}}")
-        if len(arguments) == 1 and self._is_bare(atom.arguments[0]):
-            return f"{name} {arguments[0]}"
-        return rf"{name}\left({', '.join(arguments)}\right)"
-
-    def _is_bare(self, poly: Frozen) -> bool:
-        """Return whether it is one symbol."""
-        ((monomial, number),) = poly if len(poly) == 1 else (((), 0.0),)
-        if number != 1 or len(monomial) != 1 or monomial[0][1] != 1:
-            return False
-        return monomial[0][0] in self.terms or self.atoms[monomial[0][0]].label == "input"
-
-
-def _unwrap(text: str) -> str:
-    """Remove brackets if one pair encloses all of the text."""
-    if not (text.startswith(r"\left(") and text.endswith(r"\right)")):
-        return text
-    inner = text[len(r"\left(") : -len(r"\right)")]
-    depth = 0
-    for token in re.findall(r"\\(?:left|right)(?![a-z])", inner):
-        depth += 1 if token == r"\left" else -1
-        if depth < 0:
-            return text
-    return inner
+    def written_out(self, k: int) -> str:
+        """What an atom is."""
+        atom = self.atoms[k]
+        if atom.label in ("input", "root", "pi"):
+            return super().atom(k)
+        nodes = [self.node(poly) for poly in atom.arguments]
+        arguments = [self.write(node) for node in nodes]
+        if atom.label == "sum":
+            return arguments[0]
+        match nodes:
+            case [Product(number=1, factors=((int() as only, 1),))]:
+                return self.function(atom.label, arguments, single=self.is_symbol(only))
+        return self.function(atom.label, arguments)
 
 
 def _remark(symbol: str, zeros: bool, *, symmetric: bool) -> list[str]:
@@ -451,18 +423,3 @@ def _remark(symbol: str, zeros: bool, *, symmetric: bool) -> list[str]:
     if zeros:
         remarks.append(rf"\text{{other entries of }} {symbol} \text{{ are zero}}")
     return ["& " + r", \quad ".join(remarks)] if remarks else []
-
-
-def _common(poly: Frozen) -> tuple[float, Monomial]:
-    """Number and factors that all terms of a polynomial share."""
-    shared = dict(poly[0][0])
-    for monomial, _ in poly[1:]:
-        own = dict(monomial)
-        shared = {a: min(e, own[a]) for a, e in shared.items() if a in own and e * own[a] > 0}
-    sizes = [abs(number) for _, number in poly]
-    number = sizes[0] if max(sizes) - min(sizes) <= ROUNDING * sizes[0] else 1.0
-    return number, tuple(sorted(shared.items()))
-
-
-def _inverse(monomial: Monomial) -> Monomial:
-    return tuple((atom, -e) for atom, e in monomial)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from axode.printing.exact import ExactTape, Poly, Ratio
+from axode.printing.exact import ExactTape, Generator, Poly, Ratio
 
 EFFORT = 10_000  # squares of terms of sums that are tried; then they are written as they are
 EXCHANGED = 40  # terms of a sum up to which squares of sines and cosines are exchanged
@@ -255,16 +255,20 @@ class FractionLayout:
     # order -------------------------------------------------------------------------------------
 
     def _rank(self, k: int) -> tuple[int, int]:
-        """Parameters, then coordinates and their functions, then speeds and inputs."""
-        atom = self.exact.atoms[k]
-        if atom.label == "input":
-            return (2, 5, 6, 1, 0)[atom.place[0]], atom.place[1]
-        return (-1 if atom.label in ("root", "pi") else 3), k
+        return rank(self.exact.atoms, k)
 
     def _order(self, term: Product) -> tuple[Any, ...]:
         """Sort terms of inputs before sums, numbers last."""
         plain = [f for f, _ in term.factors if isinstance(f, int)]
         return not term.factors, len(plain) < len(term.factors), [self._rank(k) for k in plain]
+
+
+def rank(atoms: Sequence[Generator], k: int) -> tuple[int, int]:
+    """Roots, parameters, then coordinates and their functions, then sums, speeds and inputs."""
+    atom = atoms[k]
+    if atom.label == "input":
+        return (2, 5, 6, 1, 0)[atom.place[0]], atom.place[1]
+    return {"root": -1, "pi": -1, "sum": 4}.get(atom.label, 3), k
 
 
 def _size(poly: Poly) -> int:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from axode.printing.exact import ROOTS, Generator, exact_number
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -23,30 +25,17 @@ SHARED_WEIGHT = 4  # symbols in a value used twice before it becomes an atom
 ROUNDING = 1e-12  # of the terms that cancel: what is left of them is nothing
 
 Monomial = tuple[tuple[int, int], ...]  # atoms and their exponents; () is one
-Polynomial = dict[Monomial, float]
-Frozen = tuple[tuple[Monomial, float], ...]
-
-
-@dataclass(frozen=True)
-class Atom:
-    """A factor that is not opened: "input" at a place, "sum", or a function."""
-
-    label: str
-    arguments: tuple[Frozen, ...] = ()
-    place: tuple[int, int] = (0, 0)
-
-    @property
-    def members(self) -> Iterable[int]:
-        """Atoms that its arguments are made of."""
-        return (atom for poly in self.arguments for monomial, _ in poly for atom, _ in monomial)
+Polynomial = dict[Monomial, Fraction]
+Frozen = tuple[tuple[Monomial, Fraction], ...]
+ONE = Fraction(1)
 
 
 class Polynomials:
     """The results of a tape, and the atoms they are made of."""
 
     def __init__(self, tape: Tape) -> None:
-        self.atoms: list[Atom] = []
-        self._numbers: dict[Atom, int] = {}
+        self.atoms: list[Generator] = []
+        self._numbers: dict[Generator, int] = {}
         self.results = self._results(tape)
 
     def _results(self, tape: Tape) -> list[Polynomial]:
@@ -59,9 +48,9 @@ class Polynomials:
         for number, (kind, own) in enumerate(zip(kinds, operands, strict=True)):
             first, second, _ = tape.operands[number].tolist()
             if kind == Kind.INPUT:
-                value = self._single(Atom("input", place=(first, second)))
+                value = self._single(Generator("input", place=(first, second)))
             elif kind == Kind.CONSTANT:
-                value = constant(float(tape.constants[first]))
+                value = self._constant(float(tape.constants[first]))
             else:
                 value = self._apply(kind.label, [values[v] for v in own])
             if uses[number] > 1 and weight(value) > SHARED_WEIGHT:
@@ -74,29 +63,48 @@ class Polynomials:
             case "add":
                 return self._add(arguments[0], arguments[1])
             case "sub":
-                return self._add(arguments[0], scale(arguments[1], -1.0))
+                return self._add(arguments[0], scale(arguments[1], -ONE))
             case "neg":
-                return scale(arguments[0], -1.0)
+                return scale(arguments[0], -ONE)
             case "mul":
                 return self._multiply(*arguments)
             case "div":
                 return self._divide(*arguments)
             case "sin" | "cos":
                 return self._turned(label, arguments[0])
-        return self._single(Atom(label, tuple(frozen(a) for a in arguments)))
+        return self._single(Generator(label, arguments=tuple(frozen(a) for a in arguments)))
 
-    def _single(self, atom: Atom) -> Polynomial:
+    def _single(self, atom: Generator) -> Polynomial:
         if atom not in self._numbers:
             self._numbers[atom] = len(self.atoms)
             self.atoms.append(atom)
-        return {((self._numbers[atom], 1),): 1.0}
+        return {((self._numbers[atom], 1),): ONE}
+
+    def _constant(self, x: float) -> Polynomial:
+        """A rounded number as what it was: a fraction, perhaps times a root or a power of pi."""
+        found = exact_number(x)
+        if found is None or not found[0]:
+            return constant(Fraction(x))
+        fraction, k, power = found
+        value = constant(fraction)
+        for prime in ROOTS:
+            if k % prime == 0:
+                value = self._multiply(value, self._single(Generator("root", number=prime)))
+        if power:
+            (((pi, _),),) = self._single(Generator("pi"))
+            value = {multiply(monomial, ((pi, power),)): x for monomial, x in value.items()}
+        return value
 
     def _whole(self, value: Polynomial) -> Polynomial:
-        """A sum as one atom, its first term positive; anything shorter as it is."""
+        """What the terms of a sum share, times the rest as one atom; a single term as it is."""
         if len(value) < 2:
             return value
-        sign = math.copysign(1.0, next(iter(value.values())))
-        return scale(self._single(Atom("sum", (frozen(scale(value, sign)),))), sign)
+        number, shared = content(frozen(value))
+        rest = divided(frozen(value), number, shared)
+        if rest[0][1] < 0:
+            number, rest = -number, frozen(scale(dict(rest), -ONE))
+        (atom,) = self._single(Generator("sum", arguments=(rest,)))
+        return {multiply(atom, shared): number}
 
     def _add(self, a: Polynomial, b: Polynomial) -> Polynomial:
         if len(a) + len(b) > LONGEST_SUM and min(len(a), len(b)) > 0:
@@ -115,27 +123,40 @@ class Polynomials:
         product: Polynomial = {}
         for left, x in a.items():
             for right, y in b.items():
-                product = add(product, {multiply(left, right): x * y})
+                product = add(product, self._without_squares(multiply(left, right), x * y))
         return self._pythagoras(product)
+
+    def _without_squares(self, monomial: Monomial, number: Fraction) -> Polynomial:
+        """A term with roots of numbers at most once, and above."""
+        kept = []
+        for atom, exponent in monomial:
+            k = self.atoms[atom].number
+            if k:
+                number *= Fraction(k) ** (exponent // 2)
+                exponent %= 2
+            if exponent:
+                kept.append((atom, exponent))
+        return {tuple(kept): number}
 
     def _divide(self, a: Polynomial, b: Polynomial) -> Polynomial:
         if not b:
-            return self._single(Atom("div", (frozen(a), frozen(b))))
+            return self._single(Generator("div", arguments=(frozen(a), frozen(b))))
         ((monomial, number),) = self._whole(b).items()
-        return self._multiply(a, {tuple((atom, -e) for atom, e in monomial): 1.0 / number})
+        return self._multiply(a, {inverse(monomial): 1 / number})
 
     def _turned(self, label: str, angle: Polynomial) -> Polynomial:
         """Sine and cosine with constant quarter turns taken out of the angle."""
-        quarters = angle.get((), 0.0) / (math.pi / 2)
+        pi = ((self._numbers.get(Generator("pi"), -1), 1),)
+        quarters = 2 * angle.get(pi, Fraction(0))
         whole = round(quarters)
-        if abs(quarters - whole) > ROUNDING * max(1.0, abs(quarters)):
-            return self._single(Atom(label, (frozen(angle),)))
-        rest = {monomial: number for monomial, number in angle.items() if monomial}
+        if quarters != whole:
+            return self._single(Generator(label, arguments=(frozen(angle),)))
+        rest = {monomial: number for monomial, number in angle.items() if monomial != pi}
         turns = (whole + (label == "cos")) % 4  # sin(x), cos(x), -sin(x), -cos(x)
         if not rest:
-            return constant((0.0, 1.0, 0.0, -1.0)[turns])
-        function = self._single(Atom("cos" if turns % 2 else "sin", (frozen(rest),)))
-        return scale(function, -1.0 if turns >= 2 else 1.0)
+            return constant(Fraction((0, 1, 0, -1)[turns]))
+        function = self._single(Generator("cos" if turns % 2 else "sin", arguments=(frozen(rest),)))
+        return scale(function, -ONE if turns >= 2 else ONE)
 
     def _pythagoras(self, value: Polynomial) -> Polynomial:
         """Equal multiples of sine squared and cosine squared become one term."""
@@ -145,11 +166,11 @@ class Polynomials:
                     continue
                 rest = (*monomial[:position], (atom, exponent - 2), *monomial[position + 1 :])
                 rest = tuple(factor for factor in rest if factor[1])
-                partner = self._numbers.get(Atom("cos", self.atoms[atom].arguments))
+                partner = self._numbers.get(Generator("cos", arguments=self.atoms[atom].arguments))
                 if partner is None:
                     continue
                 other = multiply(rest, ((partner, 2),))
-                a, b = value[monomial], value.get(other, 0.0)
+                a, b = value[monomial], value.get(other, Fraction(0))
                 if abs(a - b) <= ROUNDING * abs(a):
                     pair = {monomial: -a, other: -b}
                     value = add(add(value, pair), {rest: a})
@@ -164,11 +185,16 @@ class Polynomials:
             atom = waiting.pop()
             count[atom] += 1
             if count[atom] == 1:
-                waiting += self.atoms[atom].members
+                waiting += members(self.atoms[atom])
         return count
 
 
-def constant(number: float) -> Polynomial:
+def members(atom: Generator) -> Iterable[int]:
+    """Atoms that the arguments of an atom are made of."""
+    return (k for poly in atom.arguments for monomial, _ in poly for k, _ in monomial)
+
+
+def constant(number: Fraction) -> Polynomial:
     """A number."""
     return {(): number} if number else {}
 
@@ -178,16 +204,16 @@ def is_number(value: Polynomial) -> bool:
     return value.keys() <= {()}
 
 
-def scale(value: Polynomial, number: float) -> Polynomial:
+def scale(value: Polynomial, number: Fraction) -> Polynomial:
     """Number times value."""
-    return value if number == 1.0 else {m: number * x for m, x in value.items()}
+    return value if number == 1 else {m: number * x for m, x in value.items()}
 
 
 def add(a: Polynomial, b: Polynomial) -> Polynomial:
     """Add two polynomials; terms that cancel are removed."""
     total = dict(a)
     for monomial, number in b.items():
-        old = total.get(monomial, 0.0)
+        old = total.get(monomial, Fraction(0))
         if abs(old + number) <= ROUNDING * abs(number):
             total.pop(monomial, None)
         else:
@@ -201,6 +227,32 @@ def multiply(a: Monomial, b: Monomial) -> Monomial:
     for atom, exponent in b:
         exponents[atom] = exponents.get(atom, 0) + exponent
     return tuple(sorted((atom, e) for atom, e in exponents.items() if e))
+
+
+def inverse(monomial: Monomial) -> Monomial:
+    """One over a monomial."""
+    return tuple((atom, -e) for atom, e in monomial)
+
+
+def content(poly: Frozen) -> tuple[Fraction, Monomial]:
+    """Number and factors that the terms of a polynomial share, denominators of most terms too."""
+    exponents = [dict(monomial) for monomial, _ in poly]
+    shared = []
+    for atom in sorted({a for own in exponents for a in own}):
+        least = min(own.get(atom, 0) for own in exponents)
+        if least > 0 or 2 * sum(own.get(atom, 0) < 0 for own in exponents) > len(poly):
+            shared.append((atom, least))
+    sizes = {abs(x) for _, x in poly}
+    above, below = zip(*(x.as_integer_ratio() for x in sizes), strict=True)
+    number = ONE
+    if len(sizes) == 1 or (len({n == 1 for n in below}) == 1 and all(n % 5 for n in below)):
+        number = Fraction(math.gcd(*above), math.lcm(*below))
+    return -number if all(x < 0 for _, x in poly) else number, tuple(shared)
+
+
+def divided(poly: Frozen, number: Fraction, monomial: Monomial) -> Frozen:
+    """A polynomial over a number and a monomial."""
+    return frozen({multiply(m, inverse(monomial)): x / number for m, x in poly})
 
 
 def frozen(value: Polynomial) -> Frozen:

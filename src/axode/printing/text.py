@@ -44,7 +44,7 @@ def readable(equations: Equations, parts: Sequence[str] | None = None) -> list[s
         found = exact_part(equations, name)
         if found is None:
             return []
-        writer = TextWriter(found.exact, found.layout, names)
+        writer = TextWriter(found.exact.atoms, found.layout, names)
         word, rows = part.text or name, part.rows(e)
         columns = part.columns(e) if part.columns(e) != ("value",) else ()
         written = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from axode.printing.exact import ExactTape, Generator, Ratio, exact_number
+from axode.printing.exact import Generator, Ratio
 from axode.printing.layout import FractionLayout, Product, Sum, positive_first
 
 DIGITS = 6  # of numbers that are no short fractions
@@ -27,6 +27,7 @@ LATEX_FUNCTIONS = {
     "acos": r"\arccos",
     "atan": r"\arctan",
 }
+RELATIONS = {"lt": "<", "le": r"\le", "eq": "=", "ne": r"\ne", "and": r"\land", "or": r"\lor"}
 # written before their arguments and never raised to a power there, as \sin is
 LATEX_OPERATORS = {
     "fmin": r"\min",
@@ -41,14 +42,14 @@ class FractionWriter:
     """Writes sums and products; subclasses know the notation.
 
     Attributes:
-        exact: Where the generators are from.
-        layout: Lays out arguments of functions.
+        atoms: The generators.
+        layout: Lays out arguments of functions, where they are fractions.
         names: Names of the inputs, by argument and element.
         vertical: Name of the vertical in the axes of a body.
     """
 
-    exact: ExactTape
-    layout: FractionLayout
+    atoms: Sequence[Generator]
+    layout: FractionLayout | None
     names: Sequence[Sequence[str]]
     vertical: str = "n"
 
@@ -108,7 +109,7 @@ class FractionWriter:
 
     def atom(self, k: int) -> str:
         """A generator."""
-        atom = self.exact.atoms[k]
+        atom = self.atoms[k]
         match atom.label:
             case "input":
                 return self.names[atom.place[0]][atom.place[1]]
@@ -123,6 +124,10 @@ class FractionWriter:
                 return self.component(*atom.name)
         return self.function(atom.label.removesuffix(" of"), self.arguments(atom))
 
+    def is_symbol(self, k: int) -> bool:
+        """Whether a generator is a single symbol."""
+        return self.atoms[k].label in ("input", "name", "pi", "root")
+
     def angle(self, atom: Generator) -> tuple[str, bool]:
         """What a sine or cosine is of, and whether that is a single symbol."""
         terms = [Product(x, ((g, 1),)) for g, x in atom.angle]
@@ -131,6 +136,7 @@ class FractionWriter:
 
     def arguments(self, atom: Generator) -> list[str]:
         """Arguments of a function."""
+        assert self.layout is not None
         return [self.write(self.layout.ratio(Ratio(a, b))) for a, b in atom.arguments]
 
 
@@ -153,11 +159,11 @@ class LatexWriter(FractionWriter):
         exponent = "" if power == 1 else f"^{{{power}}}"
         if isinstance(factor, Sum):
             return rf"\left({self.write(factor)}\right){exponent}"
-        atom, text = self.exact.atoms[factor], self.atom(factor)
+        atom, text = self.atoms[factor], self.atom(factor)
         name = LATEX_FUNCTIONS.get(atom.label)
         if name and exponent:  # \sin^{2} x
             return text.replace(name, name + exponent, 1)
-        if not exponent or atom.label in ("input", "name", "pi", "fabs", "root"):
+        if not exponent or self.is_symbol(factor) or atom.label == "fabs":
             return raised(text, exponent)
         return rf"\left({text}\right){exponent}"
 
@@ -173,6 +179,10 @@ class LatexWriter(FractionWriter):
                 return rf"\sqrt{{{arguments[0]}}}"
             case "fabs":
                 return rf"\left|{arguments[0]}\right|"
+            case "pow":
+                return rf"\left({arguments[0]}\right)^{{{arguments[1]}}}"
+            case label if label in RELATIONS:
+                return rf"\left[{arguments[0]} {RELATIONS[label]} {arguments[1]}\right]"
         name = (LATEX_FUNCTIONS | LATEX_OPERATORS).get(label, rf"\operatorname{{{label}}}")
         return f"{name} {arguments[0]}" if single else rf"{name}\left({', '.join(arguments)}\right)"
 
@@ -214,20 +224,6 @@ def raised(symbol: str, exponent: str) -> str:
 
 def _is_simple(x: Fraction) -> bool:
     return x.denominator in DENOMINATORS and x.numerator < LARGEST
-
-
-def latex_number_near(number: float) -> str:
-    """A rounded number as what it was: a fraction, times a root or a power of pi, or a decimal."""
-    found = exact_number(number)
-    if found is None or not found[0]:  # whatever is written is no zero
-        return latex_number(Fraction(number))
-    fraction, k, power = found
-    factors = [rf"\sqrt{{{k}}}"] * (k > 1) + [rf"\pi^{{{power}}}" if power != 1 else r"\pi"] * (
-        power != 0
-    )
-    if fraction == 1 and factors:
-        return r" \, ".join(factors)
-    return r" \, ".join([latex_number(fraction), *factors])
 
 
 def latex_number(x: Fraction) -> str:

@@ -220,7 +220,7 @@ class Sheet:
         q, v, u, p = self._texts
         exact = found.exact
         nu = v if wide else tuple(v[j] for j in self.system.independent)
-        writer = TextWriter(exact.exact, exact.layout, (q, nu, u, ("t",), p))
+        writer = TextWriter(exact.exact.atoms, exact.layout, (q, nu, u, ("t",), p))
         lines = []
         for (i, j), value in zip(exact.places, exact.exact.results, strict=True):
             if not value.is_zero and not (symmetric and j < i):

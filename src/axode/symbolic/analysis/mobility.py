@@ -88,7 +88,7 @@ class Mobility:
         reach = f"{self.configuration_dof} dof"
         if self.mobility != self.configuration_dof:
             at_least = "" if self.reachable_is_certain else "at least "
-            reach += f", motion reaches {at_least}{self.reachable} of them"
+            reach += f", {at_least}{self.reachable} reachable"
             if self.integrable and self.reachable_is_certain:
                 plural = "s" if self.integrable > 1 else ""
                 reach += f" ({self.integrable} velocity constraint{plural} integrable)"
