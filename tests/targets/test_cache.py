@@ -54,6 +54,22 @@ def test_directory_is_private(folder):
     assert not list(folder.glob("*.part"))
 
 
+@pytest.mark.parametrize("folder", [".", "cache", "../cache"])
+def test_no_code_is_read_from_below_the_working_folder(monkeypatch, tmp_path, folder):
+    """What came with a folder of files that somebody sent ran, if the cache was named so."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AXODE_CACHE", folder)
+    with pytest.warns(CacheWarning, match="AXODE_CACHE a full path"):
+        assert cache_directory() is None
+    monkeypatch.delenv("AXODE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", folder)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / ".cache" / "axode"
+    monkeypatch.setenv("HOME", "home")
+    with pytest.warns(CacheWarning, match="AXODE_CACHE a full path"):
+        assert cache_directory() is None
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777, 0o720])
 def test_a_folder_that_others_can_write_to_is_refused_and_not_changed(folder, mode):
     """A shared temporary folder, named as the cache, must not become one user's own."""
@@ -159,11 +175,11 @@ from tests.targets.test_cache import arm, run
 print(run(arm()).shape)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-P", "-c", code],
         capture_output=True,
         text=True,
         timeout=120,
-        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert done.returncode == 0, done.stderr
     assert "there is no home folder; set AXODE_CACHE" in done.stderr

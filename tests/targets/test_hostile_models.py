@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -86,11 +87,11 @@ thread.join()
 def test_many_ports_do_not_reach_the_stack():
     """A table of 600 000 addresses ended the process, or wrote over another thread's arrays."""
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(CRASH)],
+        [sys.executable, "-P", "-c", textwrap.dedent(CRASH)],
         capture_output=True,
         text=True,
         timeout=120,
-        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert (done.returncode, done.stdout) == (0, "TapeFileError\n" * 2), done.stderr[-2000:]
 

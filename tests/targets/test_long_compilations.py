@@ -18,7 +18,7 @@ from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import compiler_process as emitter
 from axode.codegen.targets import jit
-from axode.codegen.targets.compiler_process import LongCompilation, compile_apart
+from axode.codegen.targets.compiler_process import LongCompilation, compile_apart, find_program
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.problems.interrupt import Interrupt
 from axode.problems.sweep.worker_processes import WorkerProcesses
@@ -53,18 +53,47 @@ def test_code_longer_than_a_pipe_arrives_whole(monkeypatch):
     assert compile_apart("arm", ir, 2) == jit.compile_here("apart", ir, 2)
 
 
-def test_processes_run_nothing_from_the_working_folder(monkeypatch, tmp_path):
-    """`python -c` imports from the working folder first: any file there ran, named as a library."""
+PLANTED = ("llvmlite", "numpy", "signal", "pickle", "axode", "sitecustomize", "usercustomize")
+
+
+@pytest.mark.parametrize(
+    ("entry", "inherited"),
+    [("", None), (".", ""), ("{}", ":"), ("{}/../here", "."), ("./", "{}:/nowhere")],
+)
+def test_processes_run_nothing_from_the_working_folder(monkeypatch, tmp_path, entry, inherited):
+    """Of it a script has the full path: `sitecustomize` ran in children, though not in the script.
+
+    `python -c` imports from there first, a notebook by an empty entry, `PYTHONPATH` by any.
+    """
+    folder = tmp_path / "here"
+    folder.mkdir()
     planted = f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)\nraise SystemExit(1)\n"
-    for name in ("llvmlite", "numpy", "signal", "subprocess", "axode", "sitecustomize"):
-        (tmp_path / f"{name}.py").write_text(planted)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend("")  # as in a notebook
+    for name in PLANTED:
+        (folder / f"{name}.py").write_text(planted)
+    (folder / "encodings").mkdir()
+    (folder / "encodings" / "__init__.py").write_text(planted)
+    (folder / "planted.pth").write_text("import sitecustomize\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [entry.format(folder), *sys.path])
+    if inherited is not None:
+        monkeypatch.setenv("PYTHONPATH", inherited.format(folder))
     ir = kernel.module(arm(), 1)
     assert compile_apart("arm", ir, 2) == jit.compile_here("apart", ir, 2)
     with WorkerProcesses(1) as pool:
-        assert pool.submit(os.getcwd).result() == str(tmp_path)
+        assert pool.submit(os.getcwd).result() == str(folder)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("entry", ["", ".", "bin", "{}"])
+def test_programs_are_not_found_in_the_working_folder(monkeypatch, tmp_path, entry):
+    for folder in (tmp_path, tmp_path / "bin"):
+        folder.mkdir(exist_ok=True)
+        (folder / "cc").write_text("#!/bin/sh\n")
+        (folder / "cc").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", entry.format(tmp_path) + os.pathsep + "/nowhere")
+    assert find_program("cc") is None
+    assert find_program("bin/cc") == str(tmp_path / "bin" / "cc")  # that one was named
 
 
 @pytest.mark.parametrize("program", ["raise SystemExit(1)", "pass", "import os; os.abort()"])
@@ -144,10 +173,10 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_a_child_forked_during_a_compilation_can_compile():
     """It inherited a lock that a thread held which it did not have."""
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(FORK)],
+        [sys.executable, "-P", "-c", textwrap.dedent(FORK)],
         capture_output=True,
         text=True,
         timeout=60,
-        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

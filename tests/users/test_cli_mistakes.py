@@ -294,7 +294,7 @@ def test_own_files_are_overwritten(capfd, command):
 
 
 def piped(command: str) -> subprocess.CompletedProcess[str]:
-    program = f"{sys.executable} -c 'from axode.cli import main; main()'"
+    program = f"{sys.executable} -P -c 'from axode.cli import main; main()'"
     source = os.path.dirname(os.path.dirname(ax.__file__))
     environment = {**os.environ, "PYTHONPATH": source}
     return subprocess.run(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import sys
 import tempfile
 from importlib import metadata
@@ -51,11 +50,13 @@ VARIABLES = (
 
 def system() -> dict[str, Any]:
     """Return the operating system, which Python runs, and variables that Axode depends on."""
+    from axode.codegen.targets.compiler_process import find_program
+
     return {
         "platform": platform.platform(),
         "python": sys.executable,
-        "compiler": shutil.which(os.environ.get("CC", "").split(" ")[0] or "cc"),
-        "ptxas": shutil.which("ptxas"),
+        "compiler": find_program(os.environ.get("CC", "").split(" ")[0] or "cc"),
+        "ptxas": find_program("ptxas"),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
 

@@ -7,6 +7,7 @@ IR in and object code out; whoever waits for it can stop waiting.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,11 +71,32 @@ def start_python(program: str, *arguments: str, **options: Any) -> subprocess.Po
         arguments: Its arguments.
         options: Those of `subprocess.Popen`; what it prints comes through a pipe.
     """
-    folders = [folder for folder in sys.path if folder]  # an empty one is the working folder
+    folders = [folder for folder in sys.path if _is_elsewhere(folder)]
     folders.append(str(Path(__file__).parents[3]))  # of this package, wherever it came from
-    environment = {**os.environ, **options.pop("env", {}), "PYTHONPATH": os.pathsep.join(folders)}
+    environment = {**os.environ, **options.pop("env", {})}
+    environment.pop("PYTHONPATH", None)  # `sitecustomize` is looked for there before anything runs
+    program = f"import sys; sys.path[:] = {folders!r}; {program}"
     command = [sys.executable, "-P", "-c", program, *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, **options)
+
+
+def find_program(name: str) -> str | None:
+    """Find a program on the search path, but in no folder that depends on the working folder."""
+    if os.path.dirname(name):
+        found = shutil.which(name)
+        return None if found is None else os.path.abspath(found)
+    folders = [folder for folder in os.get_exec_path() if _is_elsewhere(folder)]
+    return shutil.which(name, path=os.pathsep.join(folders))
+
+
+def _is_elsewhere(folder: str) -> bool:
+    """Whether an entry of a search path names one folder, and not the working folder."""
+    if not os.path.isabs(folder):
+        return False
+    try:
+        return not os.path.samefile(folder, os.curdir)
+    except OSError:  # there is no such folder, or no working folder
+        return True
 
 
 def _filled(file: IO[bytes], ir: str) -> IO[bytes]:

@@ -38,18 +38,28 @@ class CacheWarning(UserWarning):
 
 
 def cache_directory() -> Path | None:
-    """Where objects are kept; None if disabled by ``AXODE_CACHE=off`` or if there is no home."""
+    """Where objects are kept; None if disabled by ``AXODE_CACHE=off`` or if there is no home.
+
+    A folder below the working folder, whose content may come from anyone, is not taken.
+    """
     chosen = os.environ.get("AXODE_CACHE")
     if chosen is not None and chosen.lower() in ("", "0", "off", "no", "none"):
         return None
     try:
-        if chosen is not None:
-            return Path(chosen).expanduser()
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        return Path(base).expanduser() / "axode"
+        folder = Path(chosen or os.environ.get("XDG_CACHE_HOME") or "").expanduser()
+        if chosen is None:
+            base = folder if folder.is_absolute() else Path.home() / ".cache"  # as XDG demands
+            folder = base / "axode"
     except RuntimeError:  # no HOME, and a user whom the system does not know
         _warn("there is no home folder; set AXODE_CACHE to a folder of your own")
         return None
+    if not folder.is_absolute():
+        _warn(
+            f"'{folder}' is looked for in the working folder, whose code must not run; give "
+            "AXODE_CACHE a full path"
+        )
+        return None
+    return folder
 
 
 @dataclass(frozen=True)

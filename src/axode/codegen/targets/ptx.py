@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from axode.codegen.lowering.ir import FORMATS
 from axode.codegen.lowering.program import ENTRY, Evaluate, Program
 from axode.codegen.tape.held_numbers import hold_constants
 from axode.codegen.tape.tape import Tape
+from axode.codegen.targets.compiler_process import find_program
 from axode.codegen.targets.jit import LOCK, cache_key
 from axode.codegen.targets.object_cache import ObjectCache, cache_directory
 from axode.errors import InvalidArgument, UnknownName, shortened
@@ -219,7 +219,7 @@ _OF_ONE = re.compile(
 
 def _resources(ptx: str, capability: str) -> dict[str, dict[str, int]]:
     """Registers and spilled bytes per thread of every entry; nothing without an assembler."""
-    assembler = shutil.which("ptxas")
+    assembler = find_program("ptxas")
     if assembler is None:
         return {}
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from axode.codegen.tape.derivatives import dependencies
 from axode.codegen.targets.c import c_library
+from axode.codegen.targets.compiler_process import find_program
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, LeftOut, UnknownName
 from axode.model.exports.fmu_description import (
@@ -369,7 +369,7 @@ def find_compiler() -> list[str]:
     """
     asked = shlex.split(os.environ.get("CC", ""))
     for command in [asked] if asked else [[name] for name in COMPILERS]:
-        found = shutil.which(command[0])
+        found = find_program(command[0])
         if found is None:
             continue
         about = subprocess.run([found, "-dumpmachine"], capture_output=True, text=True, check=False)
