@@ -123,6 +123,33 @@ def test_nobody_else_can_read_what_takes_the_place_of_a_private_file(tmp_path, m
     assert [drafts[0] & 0o777, drafts[1], mode(path)] == [0o600] * 3
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.parametrize("had", [0o4755, 0o6777, 0o640])
+def test_root_leaves_files_to_their_owners_and_gives_them_no_rights(tmp_path, had):
+    """A file that runs as its owner became one that runs as root."""
+    path = tmp_path / "robot.toml"
+    path.touch()
+    os.chown(path, 1234, 4321)
+    path.chmod(had)
+    robot().save(path)
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, mode(path)) == (1234, 4321, had & 0o777)
+
+
+def test_a_group_that_cannot_be_kept_has_no_permissions(tmp_path, monkeypatch):
+    """Another group read what was written for the one that the file had."""
+    path = tmp_path / "robot.toml"
+    path.touch()
+    path.chmod(0o664)
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(atomic.os, "chown", refuse)
+    robot().save(path)
+    assert mode(path) == 0o604
+
+
 KILLED = """
 import os, sys
 from axode.disk.atomic import stream_atomically
@@ -150,6 +177,22 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
         assert list(tmp_path.iterdir()) == [path]
 
 
+def test_all_that_was_left_by_several_is_removed(tmp_path):
+    """Drafts but the first stayed for ever."""
+    path = tmp_path / "robot.toml"
+    command = [sys.executable, "-P", "-c", KILLED, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    for process in processes:
+        assert process.stdout.readline() == b"go\n"
+    for process in processes:
+        process.kill()
+        process.communicate()
+    assert len(list(tmp_path.iterdir())) == 3
+    robot().save(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_many_writers_of_one_file_do_not_meet(tmp_path):
     path = tmp_path / "numbers.bin"
     texts = [bytes([k]) * 4096 for k in range(40)]
@@ -170,7 +213,9 @@ def test_there_is_one_writer():
         if writes.search(path.read_text()) and path.parent.name != "disk"
     }
     encoder = "src/axode/show/render/movie_files.py"  # into a stream of the one writer
-    assert found == {"src/axode/codegen/targets/ptx.py", "src/axode/model/exports/fmu.py", encoder}
+    cells = "src/axode/printing/derivation/pages.py"  # what a notebook does when it is run
+    tools = {"src/axode/codegen/targets/ptx.py", "src/axode/model/exports/fmu.py"}
+    assert found == {*tools, encoder, cells}
 
 
 def test_a_pipe_that_nobody_reads_is_an_error(tmp_path):

@@ -101,7 +101,8 @@ def stream_atomically(path: str | PathLike[str]) -> Iterator[BinaryIO]:
 def _replaced(path: str | PathLike[str], *, follow: bool = True) -> Iterator[BinaryIO]:
     target = system_path(path)
     target = Path(os.path.realpath(target)) if follow else target
-    found = os.lstat(target).st_mode if os.path.lexists(target) else 0
+    there = os.lstat(target) if os.path.lexists(target) else None
+    found = there.st_mode if there else 0
     if stat.S_ISDIR(found):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if follow and found and not stat.S_ISREG(found):
@@ -109,26 +110,46 @@ def _replaced(path: str | PathLike[str], *, follow: bool = True) -> Iterator[Bin
         yield whole
         _write_to_device(target, whole.getbuffer())
         return
-    keeps = stat.S_ISREG(found)
-    draft, file = _create_draft(target, 0o600 if keeps else 0o666)
+    kept = there if stat.S_ISREG(found) else None
+    draft, file = _create_draft(target, 0o600 if kept else 0o666)
     with _removed_on_failure(draft), file:
         yield file
         file.flush()
         os.fsync(file.fileno())
-        if keeps:
-            handle = file.fileno() if os.chmod in os.supports_fd else draft
-            os.chmod(handle, stat.S_IMODE(found))
+        if kept:
+            _take_over(kept, draft if fcntl is None else file.fileno())
         if fcntl is None:  # where open files cannot be renamed
             file.close()
         os.replace(draft, target)
 
 
+def _take_over(there: os.stat_result, draft: Path | int) -> None:
+    """Give a draft the permissions of a file, and its owner and group where the system allows it.
+
+    Never the right to run as its owner: what is written here is data. Who may read is in doubt
+    where the group cannot be kept, and the group's permissions are left out.
+    """
+    mode = there.st_mode & 0o777
+    if hasattr(os, "chown"):
+        with contextlib.suppress(OSError):  # only the superuser may
+            os.chown(draft, there.st_uid, -1)
+        try:
+            os.chown(draft, -1, there.st_gid)
+        except OSError:
+            mode &= ~0o070
+    os.chmod(draft, mode)
+
+
 def _create_draft(target: Path, mode: int) -> tuple[Path, BinaryIO]:
-    """Create a draft that is locked while it is open, in place of an abandoned one."""
+    """Create a draft that is locked while it is open; remove those that were abandoned."""
     start = os.fsencode(target.name)[:200].decode(errors="ignore")
-    for end in (*range(_NUMBERED), secrets.token_hex(8)):
-        draft = target.with_name(f".{start}.axode-{end}.part")
+    drafts = [
+        target.with_name(f".{start}.axode-{end}.part")
+        for end in (*range(_NUMBERED), secrets.token_hex(8))
+    ]
+    for draft in drafts:
         _remove_abandoned(draft)
+    for draft in drafts:
         with contextlib.suppress(FileExistsError):
             file = _created(draft, mode)
             if fcntl is None:
