@@ -77,6 +77,7 @@ def test_each_session_has_a_token_of_its_own(viewer: Any) -> None:
 
 
 WRITTEN_OTHERWISE = ["/%2e", "/.%2f", "/%5c", "/%69ndex.html", "/%2findex.html", "/./%2E/?"]
+WRITTEN_OTHERWISE += ["//", "/..;/", "/index.html#", "/%252e", "/assets/../", "/favicon.ico"]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,14 @@ WRITTEN_OTHERWISE = ["/%2e", "/.%2f", "/%5c", "/%69ndex.html", "/%2findex.html",
 def test_a_page_without_the_token_is_not_served(viewer: Any, path: str) -> None:
     status, headers = get(viewer, path)
     assert status == 403 and "Set-Cookie" not in headers
+
+
+@pytest.mark.parametrize("asked", ["websocket", "WebSocket", ",websocket", "h2c, websocket"])
+def test_a_connection_without_the_token_is_not_made(viewer: Any, asked: str) -> None:
+    """However it is asked for, and by whatever address: a list was not taken for a connection."""
+    words = {"Connection": "Upgrade", "Sec-WebSocket-Protocol": SUBPROTOCOL}
+    words |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
+    assert get(viewer, "/assets/x", Upgrade=asked, **words)[0] == 403
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 A browser lets any page of the web talk to servers of this machine. The server therefore asks each
 request where it is meant to go (`Host`, which a page cannot choose but a name server can), each
-connection which page began it (`Origin`), and both for a token that only the printed address has.
+connection which page began it (`Origin`), and all for a token that only the printed address has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 RELEASED = "axode-key-released"  # what the page asks for when a key comes up
 # Viser tells that a key goes down, not that it comes up.
@@ -57,13 +57,9 @@ class Guard:
         origin = headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return http.HTTPStatus.FORBIDDEN
-        protected = headers.get("Upgrade", "").lower() == "websocket" or _is_page(path)
-        protected = protected or _is_release(path)
-        if protected and not self.is_known(headers, path):
-            return http.HTTPStatus.FORBIDDEN
-        return None
+        return None if self._is_known(headers, path) else http.HTTPStatus.FORBIDDEN
 
-    def is_known(self, headers: Any, path: str) -> bool:
+    def _is_known(self, headers: Any, path: str) -> bool:
         """Return whether a request carries the token, in its address or in its cookie."""
         given = parse_qs(urlsplit(path).query).get("token", [])
         with contextlib.suppress(http.cookies.CookieError):
@@ -89,24 +85,6 @@ class Guard:
                 file=sys.stderr,
                 flush=True,
             )
-
-
-def _is_page(path: str) -> bool:
-    return _file(path) in ("", "index.html")
-
-
-def _is_release(path: str) -> bool:
-    return _file(path) == RELEASED
-
-
-def _file(path: str) -> str:
-    """The file that an address means, however it is written."""
-    parts = unquote(urlsplit(path).path).replace("\\", "/").split("/")
-    return "/".join(part for part in parts if part not in ("", "."))
-
-
-def _is_html(response: Any) -> bool:
-    return "html" in response.headers.get("Content-Type", "")
 
 
 def _add_script(response: Any) -> None:
@@ -149,14 +127,12 @@ def _asking(guard: Guard, process_request: Callable[..., Any] | None) -> Callabl
             refusal = http.HTTPStatus.BAD_REQUEST
         if refusal is not None:
             return connection.respond(refusal, _WORDS)
-        if _is_release(request.path):
+        if urlsplit(request.path).path == f"/{RELEASED}":
             if guard.on_release is not None:
                 guard.on_release()
             return connection.respond(http.HTTPStatus.NO_CONTENT, "")
         response = process_request(connection, request) if process_request else None
-        if response is not None and (_is_page(request.path) or _is_html(response)):
-            if not guard.is_known(request.headers, request.path):
-                return connection.respond(http.HTTPStatus.FORBIDDEN, _WORDS)
+        if response is not None and "html" in response.headers.get("Content-Type", ""):
             guard.hand_out(response.headers)
             _add_script(response)
         return response
