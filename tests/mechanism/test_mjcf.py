@@ -351,12 +351,25 @@ def test_lengths_of_muscles_are_not_searched_for(tmp_path):
     assert len(read(tmp_path, model(after=long + muscle))[0].bodies) == 1
 
 
+@pytest.mark.parametrize("key", ["class", "childclass"])
+def test_formats_in_names_of_classes_do_not_reach_mujoco(tmp_path, key):
+    """MuJoCo prints the unknown class by itself as the format: %n ended the process."""
+    tag = "geom" if key == "class" else "body"
+    said = refusal(tmp_path, model(MASS + f'<{tag} {key}="%s%n"/>'))
+    assert "MuJoCo takes the % for a format" in said
+
+
 def test_sizes_are_limited(tmp_path, monkeypatch):
     deep = "<frame>" * 200 + "</frame>" * 200
     assert "elements are nested more than 150 deep" in refusal(tmp_path, model(MASS + deep))
-    for count in ("999999", "1000000000", " 900000", "+900000", "\t0000900000"):
+    for count in ("4999", "999999", "1000000000", " 900000", "+900000", "\t0000900000"):
         many = model(MASS + f'<replicate count="{count}"><site/></replicate>')
-        assert "more than 30000 elements, with all copies" in refusal(tmp_path, many)
+        assert "at most 2000 copies" in refusal(tmp_path, many)
+    many = model(MASS + '<replicate count="200">' * 2 + "<site/>" + "</replicate>" * 2)
+    assert "more than 30000 elements, with all copies" in refusal(tmp_path, many)
+    many = model(MASS + '<replicate count="80">' * 2 + "<body/>" + "</replicate>" * 2)
+    assert "more than 5000 bodies, with all copies" in refusal(tmp_path, many)
+    assert "more than 5000 bodies" in refusal(tmp_path, model(MASS + "<body/>" * 5001))
     fine = '<asset><mesh name="m" builtin="supersphere" params="{} 1 1"/></asset>'
     assert "10 vertices are one" in refusal(tmp_path, model(MASS, after=fine.format(" +4e3")))
     assert "must be finite numbers" in refusal(tmp_path, model(MASS, after=fine.format("inf")))

@@ -25,9 +25,11 @@ from axode.formats.mjcf.mjcf_findings import (
     MjcfFindings,
 )
 from axode.formats.xml_tree import MAX_BYTES, Element, decode, parse
+from axode.mechanism.size import MAX_BODIES
 
 MAX_DEPTH = 150
 MAX_ELEMENTS = 30_000  # with all copies that <replicate> makes; MuJoCo's time grows as the square
+MAX_COPIES = 2_000  # of one <replicate>: 2 s; 9999 took minutes, which nothing interrupts
 VERTICES = 10  # of a mesh that MuJoCo builds take it as long as an element
 MAX_INCLUDES = 200
 MAX_FILE = 32 << 20  # of meshes and included files
@@ -179,7 +181,7 @@ class _Expansion:
         self.findings = findings
         self.included: set[str] = set()
         self.materials: set[str] = set()
-        self.count = 0
+        self.count = self.bodies = 0
         self.bytes_read = 0
         self.kept: list[Element] = []  # alive: identities must stay theirs
         self.model = ModelText(Element("mujoco", {}, 1), findings)
@@ -205,7 +207,25 @@ class _Expansion:
         if element.tag == "replicate" and _WHOLE_NUMBER.fullmatch(
             count := element.attributes.get("count", "")
         ):  # MuJoCo refuses any other
+            if int(count) > MAX_COPIES:
+                raise FileError(
+                    f"{self.source}, line {element.line}: <replicate> makes at most {MAX_COPIES} "
+                    "copies here; MuJoCo's time grows as their cube.\n"
+                    "  Remedy: nest two of them"
+                )
             copies *= max(1, int(count))
+        for key in ("class", "childclass"):
+            if "%" in element.attributes.get(key, ""):  # MuJoCo ends the process at unknown ones
+                raise FileError(
+                    f"{self.source}, line {element.line}: {key} '{element.attributes[key]}': "
+                    "MuJoCo takes the % for a format.\n  Remedy: rename the class"
+                )
+        self.bodies += copies * (element.tag == "body")
+        if self.bodies > MAX_BODIES:
+            raise FileError(
+                f"{self.source}, line {element.line}: more than {MAX_BODIES} bodies, with all "
+                "copies that <replicate> makes."
+            )
         self.count += copies * self._weight(element)
         if self.count > MAX_ELEMENTS:
             raise FileError(
