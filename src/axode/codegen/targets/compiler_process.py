@@ -90,7 +90,7 @@ def find_program(name: str) -> str | None:
 
 
 def _is_elsewhere(folder: str) -> bool:
-    """Whether an entry of a search path names one folder, and not the working folder."""
+    """Return whether an entry of a search path names one folder, and not the working folder."""
     if not os.path.isabs(folder):
         return False
     try:
