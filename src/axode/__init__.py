@@ -95,6 +95,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.simulate.inputs import Callback as Callback
     from axode.problems.simulate.inputs import Sampled as Sampled
     from axode.problems.simulate.laws import Law as Law
+    from axode.problems.simulate.scenario import Scenario as Scenario
     from axode.problems.simulate.simulate import simulate as simulate
     from axode.problems.sweep.distributions import LogUniform as LogUniform
     from axode.problems.sweep.distributions import Normal as Normal
@@ -142,6 +143,7 @@ _LAZY = {
     "Equations": "axode.symbolic.equations",
     "FORMULATIONS": "axode.symbolic.formulations",
     "assemble": "axode.problems.assemble.assemble",
+    "Scenario": "axode.problems.simulate.scenario",
     "simulate": "axode.problems.simulate.simulate",
     "Sampled": "axode.problems.simulate.inputs",
     "Callback": "axode.problems.simulate.inputs",
@@ -210,6 +212,7 @@ __all__ = [
     "Revolute",
     "Rolling",
     "Sampled",
+    "Scenario",
     "Screw",
     "Skate",
     "Sphere",

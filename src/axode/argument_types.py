@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from os import PathLike
 from typing import Any
 
-from axode.errors import InvalidArgument, shortened
+from axode.errors import InvalidArgument, UnknownName, shortened
 
 Rule = tuple[str, Callable[[Any], object]]  # what is expected, and whether it is that
 
@@ -29,9 +29,26 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
         InvalidArgument: naming the argument, what is expected and what was given.
     """
     for name, rules in _all_rules(function).items():
-        if not any(_fits(given[name], fits) for _, fits in rules):
-            expected = " or ".join(dict.fromkeys(text for text, _ in rules if text))
-            raise InvalidArgument(f"{name}: expected {expected}, got {shortened(given[name])}")
+        _check(name, rules, given[name])
+
+
+def check_options(verb: str, kind: type, given: Mapping[str, Any]) -> None:
+    """Check keywords against the annotations of a typed dictionary.
+
+    Raises:
+        InvalidArgument: naming an unknown keyword and all that are known, or a wrong type.
+    """
+    rules = _option_rules(kind)
+    for name, value in given.items():
+        if name not in rules:
+            raise UnknownName(verb, "keyword", name, tuple(rules))
+        _check(name, rules[name], value)
+
+
+def _check(name: str, rules: list[Rule], given: Any) -> None:
+    if rules and not any(_fits(given, fits) for _, fits in rules):
+        expected = " or ".join(dict.fromkeys(text for text, _ in rules if text))
+        raise InvalidArgument(f"{name}: expected {expected}, got {shortened(given)}")
 
 
 def _fits(given: Any, fits: Callable[[Any], object]) -> bool:
@@ -45,11 +62,19 @@ def _fits(given: Any, fits: Callable[[Any], object]) -> bool:
 def _all_rules(function: Callable[..., Any]) -> dict[str, list[Rule]]:
     parameters = inspect.signature(function).parameters.items()
     found = {name: _rules(name, str(parameter.annotation)) for name, parameter in parameters}
-    return {name: rules for name, rules in found.items() if rules and name not in _OWN_CHECKS}
+    return {name: rules for name, rules in found.items() if rules}
+
+
+@functools.cache
+def _option_rules(kind: type) -> dict[str, list[Rule]]:
+    hints = kind.__annotations__.items()
+    return {name: _rules(name, getattr(hint, "__forward_arg__", str(hint))) for name, hint in hints}
 
 
 def _rules(name: str, annotation: str) -> list[Rule]:
     """Rules for the alternatives of an annotation; none if one of them is not known."""
+    if name in _OWN_CHECKS:
+        return []
     kinds = [part.strip("' ") for part in _alternatives(annotation)]
     seconds = " of seconds" if name in _SECONDS else ""
     known = {**_RULES, "float": (f"a number{seconds}", _number)}

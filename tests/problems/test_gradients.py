@@ -399,9 +399,7 @@ def test_limits_of_motors_and_models_from_files(tmp_path):
 
 def run_of(cost, **log):
     with Session("test", cost.settings, 0, False) as session:
-        runs = begin_runs(
-            cost.model, cost.state, cost.plan, cost.input, cost.p, cost.settings, cost.events
-        )
+        runs = begin_runs(cost.scenario, cost.settings)
         made = runs.run(StepLog(cost.grid, backwards=True, **log), session)
         return made, Backward(made, cost.ends, {"u": (0,)}, session)
 

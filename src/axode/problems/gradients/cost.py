@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,24 +18,21 @@ from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.model.signals import STATE_KINDS
-from axode.problems.arguments import GivenState, read_state, require_model, start_time
+from axode.problems.arguments import GivenState
 from axode.problems.gradients.backward import Ends
 from axode.problems.gradients.ended_runs import as_ends_only, check_input, check_method
 from axode.problems.gradients.steps_of_cost import CostTapes
 from axode.problems.gradients.variables import Variables
-from axode.problems.parameter_arguments import checked_parameters
-from axode.problems.simulate.events import check_events
-from axode.problems.simulate.inputs import Sampled, plan_input
-from axode.problems.simulate.settings import DEFAULT_STEP, ROUNDING, Settings
+from axode.problems.simulate.inputs import Sampled
+from axode.problems.simulate.scenario import RunOptions, Scenario
+from axode.problems.simulate.settings import DEFAULT_STEP, ROUNDING
 from axode.problems.simulate.step_log import Grid
 from axode.problems.state_formulas import name_or_function
-from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import EXPLICIT
 from axode.problems.tracing import traced_tape
 
 if TYPE_CHECKING:
     from axode.problems.gradients.wrapped_costs import JaxCost, TorchCost
-    from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
@@ -50,7 +46,7 @@ class Cost:
     `simulate` with the same arguments; arrays make a batch of runs, each with a cost of its own.
 
     Args:
-        model: What moves.
+        model: What moves, or a `Scenario`.
         duration: How long [s]; an event may end it before.
         running: Rate of the cost: a function of the state's symbols, inputs included, the name of a
             signal, or a formula. It is integrated by the method of the steps.
@@ -59,9 +55,9 @@ class Cost:
             over its samples of the sum of squared differences. Coordinates, speeds and measures
             count, other signals do not. `run[["pitch", "yaw_rate"]]` selects columns.
         scales: By column of `match`, what its differences are divided by; one unless given.
-        start, input, method, step, rtol, atol, events, parameters, t0, threads, target, precision:
-            As for `simulate`; `method` is "dopri5", or "rk4" with fixed steps, which it is if
-            `step` is given; `precision` is "float64". Steps end at the samples of `match`.
+        options: What a `Scenario` takes, but `singular`. `method` is "dopri5", or "rk4" with fixed
+            steps, which it is if `step` is given; `precision` is "float64". Steps end at the
+            samples of `match`.
 
     Raises:
         InvalidArgument: for a cost of nothing, and for arguments that make no run.
@@ -70,57 +66,41 @@ class Cost:
 
     def __init__(
         self,
-        model: Model,
-        duration: float,
+        model: Model | Scenario,
+        duration: float | None = None,
         *,
         running: Any = None,
         final: Any = None,
         match: Trajectory | None = None,
         scales: Mapping[str, float] | None = None,
-        start: Any = None,
-        input: Any = None,
-        method: str | None = None,
-        step: float | None = None,
-        rtol: float = 1e-10,
-        atol: float = 1e-12,
-        events: Event | Sequence[Event] = (),
-        parameters: Mapping[str, npt.ArrayLike] | None = None,
-        t0: float | None = None,
-        threads: int | None = None,
-        target: str | None = None,
-        precision: str | None = None,
+        **options: Unpack[RunOptions],
     ) -> None:
         check_arguments(Cost.__init__, {**locals(), "self": self})
-        require_model("Cost", model)
-        place = Place.of(model, target, precision)
+        scenario = Scenario.read("Cost", model, duration, options, refused=("singular",))
+        method = scenario.options.get("method")
         if method is None:
-            method = EXPLICIT if step is None else "rk4"
-        check_method(method, place.precision)
+            method = EXPLICIT if scenario.options.get("step") is None else "rk4"
+        check_method(method, scenario.place.precision)
         if running is None and final is None and match is None:
             raise InvalidArgument("Cost: give at least one of running, final and match")
-        self.model, self.duration, self.input = model.on_cpu(), duration, input
-        self.state: GivenState = read_state(self.model, start, "start")
-        t0 = start_time(t0, self.state)
         self.grid: Grid | None = None
         self.measured: Array | None = None
         self._columns: tuple[str, ...] = ()
         if match is not None:
-            self.grid, self.measured, self._columns = _measured(self.model, match, t0, duration)
+            span = scenario.t0, scenario.duration
+            self.grid, self.measured, self._columns = _measured(scenario.model, match, *span)
             if method == "rk4":
-                longest = DEFAULT_STEP if step is None else step
+                longest = scenario.options.get("step") or DEFAULT_STEP
                 step = self.grid.period / math.ceil(self.grid.period / longest - ROUNDING)
+                scenario = scenario.changed(step=step)
+        self.scenario, self.model = scenario, scenario.model
         self._scales = _checked_scales(scales, self._columns)
-        settings = Settings(method, t0, duration, step, None, rtol, atol, threads, place)
-        self.settings = as_ends_only(settings)
-        self._given = {"running": running, "final": final, "events": events}
-        self.events = check_events(self.model, events)
-        self.plan = plan_input(self.model, input, gains=True)
-        check_input(self.plan)
-        self._parameters = dict(parameters or {})
-        self.p = checked_parameters(self.model, parameters)
+        self.settings = as_ends_only(scenario.settings(method))
+        self._given = {"running": running, "final": final}
+        check_input(scenario.plan)
         self._running, self._final = self._functions()
         self.variables = Variables(
-            self.model, input, self.state.named if self.state.q is None else None
+            self.model, self.input, self.state.named if self.state.q is None else None
         )
         self._ends: dict[Model, Ends] = {}
         self.ends(self.model)  # faults of functions are reported here
@@ -128,16 +108,15 @@ class Cost:
     def __repr__(self) -> str:
         has = {"running": self._running, "final": self._final, "match": self.grid}
         parts = [name for name, part in has.items() if part is not None]
-        return f"Cost('{self.model.name}', {self.duration:g} s, {', '.join(parts)})"
+        return f"Cost('{self.model.name}', {self.scenario.duration:g} s, {', '.join(parts)})"
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what is made from formulas."""
-        left_out = ("_running", "_final", "events", "_ends")
+        left_out = ("_running", "_final", "_ends")
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.events = check_events(self.model, self._given["events"])
         self._running, self._final = self._functions()
         self._ends = {}
 
@@ -148,6 +127,16 @@ class Cost:
             _function(self.model, running, "running", inputs=True),
             _function(self.model, final, "final", inputs=False),
         )
+
+    @property
+    def input(self) -> Any:
+        """The input as it was given."""
+        return self.scenario.input
+
+    @property
+    def state(self) -> GivenState:
+        """The start as it was given."""
+        return self.scenario.state
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -194,11 +183,11 @@ class Cost:
             names = self.model.signals.names(*STATE_KINDS)
             return np.asarray(names.by_full_name(self.state.named)[variable.name])
         if variable.kind == "parameter":
-            assert self.p is not None
-            return self.p[..., variable.place]
+            assert self.scenario.p is not None
+            return self.scenario.p[..., variable.place]
         if variable.kind == "gain":
             return np.asarray(self.input.gains[variable.name])
-        plan = self.plan
+        plan = self.scenario.plan
         table = plan.constant if plan.sampled is None else plan.sampled.table
         assert table is not None
         return table[..., variable.place]
@@ -214,21 +203,19 @@ class Cost:
         for name, value in at.items():
             variable = self.variables.resolve(name)
             changed.setdefault(variable.kind, {})[variable.name] = _finite(name, value)
-        made = copy.copy(self)
-        made._ends = self._ends  # traced once
+        options: RunOptions = {}
         if "start" in changed:
             names = self.model.signals.names(*STATE_KINDS)
-            start = names.by_full_name(self.state.named) | changed["start"]
-            made.state = read_state(self.model, start, "start")
+            options["start"] = names.by_full_name(self.state.named) | changed["start"]
         if "parameter" in changed:
-            made._parameters = {**self._parameters, **changed["parameter"]}
-            made.p = checked_parameters(self.model, made._parameters)
+            known = self.scenario.options.get("parameters") or {}
+            options["parameters"] = {**known, **changed["parameter"]}
         if "gain" in changed:
-            made.input = self.input.changed(**changed["gain"])
-            made.plan = replace(self.plan, gains=made.input.array())
+            options["input"] = self.input.changed(**changed["gain"])
         if "input" in changed:
-            made.input = _changed_input(self.model, self.input, changed["input"])
-            made.plan = plan_input(self.model, made.input)
+            options["input"] = _changed_input(self.model, self.input, changed["input"])
+        made = copy.copy(self)  # functions are traced once
+        made.scenario = self.scenario.changed(**options)
         return made
 
     def ends(self, model: Model) -> Ends:

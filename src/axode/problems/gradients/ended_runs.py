@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,14 +14,14 @@ from axode.codegen.targets.cpu import cpu_count
 from axode.codegen.targets.jit import host
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
-from axode.problems.arguments import GivenState
 from axode.problems.gradients.steps_of_cost import TABLEAUS
 from axode.problems.session import Session, Task
 from axode.problems.simulate.inputs import InputPlan
 from axode.problems.simulate.runs import Runs
+from axode.problems.simulate.scenario import Scenario
 from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.simulate import raise_if_failed
-from axode.problems.simulate.starts import Starts, find_starts, require_runs, shared_batch
+from axode.problems.simulate.starts import Starts
 from axode.problems.simulate.step_log import StepLog
 from axode.problems.steps.compiled import log_width
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
@@ -168,35 +167,11 @@ class LoggedRuns:
         return EndedRuns(runs, starts, log, self.model, numbers)
 
 
-def begin_runs(
-    model: Model,
-    start: GivenState,
-    plan: InputPlan,
-    given: Any,
-    p: Array | None,
-    settings: Settings,
-    events: Sequence[Event],
-    others: tuple[int, ...] = (),
-) -> LoggedRuns:
-    """Find the starts of runs.
-
-    Args:
-        model: What moves.
-        start: Its start, as the user gave it.
-        plan: Its input.
-        given: The input as the user gave it.
-        p: Free parameters, (*batch, size).
-        settings: How to integrate.
-        events: Zero crossings to locate.
-        others: Shape of the batch that measurements make.
-    """
-    target = settings.place.target
-    batch = shared_batch(plan.batch, [others])
-    begun = find_starts(model, start, settings.t0, p, batch, target=target)
-    require_runs(begun.batch)
-    begun.require_some()
-    spread = plan.spread(begun.batch)
-    return LoggedRuns(model, begun, spread, given, settings, tuple(events))
+def begin_runs(scenario: Scenario, settings: Settings, others: tuple[int, ...] = ()) -> LoggedRuns:
+    """Find the starts of the runs of a scenario; `others` is the batch that measurements make."""
+    begun = scenario.starts_beside(others) if others else scenario.starts
+    spread = scenario.plan.spread(begun.batch)
+    return LoggedRuns(scenario.model, begun, spread, scenario.input, settings, scenario.events)
 
 
 def as_ends_only(settings: Settings) -> EndsOnly:

@@ -177,16 +177,8 @@ class _Whole:
 
 def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) -> _Whole:
     """Run and walk back, some runs at a time; the value alone if `of` is None."""
-    runs = begin_runs(
-        cost.model,
-        cost.state,
-        cost.plan,
-        cost.input,
-        cost.p,
-        cost.settings,
-        cost.events,
-        () if cost.measured is None else cost.measured.shape[:-2],
-    )
+    measured = () if cost.measured is None else cost.measured.shape[:-2]
+    runs = begin_runs(cost.scenario, cost.settings, measured)
     running = cost.ends(cost.model).tapes.running
     if running is not None:
         runs = replace(runs, gathered=(running,))

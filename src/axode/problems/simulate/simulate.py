@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Unpack
 
 from axode.argument_types import check_arguments
 from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.assemble.dropped_rows import describe_missed_rows
-from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.session import Session, Task, check_on_interrupt
 from axode.problems.simulate.continuing import KnownMotion
-from axode.problems.simulate.events import check_events
-from axode.problems.simulate.inputs import Callback, plan_input
+from axode.problems.simulate.inputs import Callback
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
-from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.starts import check_start_speeds, find_starts, require_runs
+from axode.problems.simulate.scenario import RunOptions, Scenario
+from axode.problems.simulate.starts import check_start_speeds
 from axode.problems.simulate.takeover import advise
 from axode.problems.singular.pivots import FLAT_WHEEL
-from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC, EXPLICIT
 from axode.problems.steps.step_acceptance import CHATTERING, NOT_FINITE, SINGULAR, UNDERFLOW
 
 if TYPE_CHECKING:
-    from axode.results.event import Event
     from axode.results.trajectory import Trajectory
 
-Array = npt.NDArray[np.float64]
 REMEDIES = {
     NOT_FINITE: "Check the inputs and the state at that time.",
     UNDERFLOW: "Loosen rtol and atol, choose the method rk4, or smooth jumps: tanh(v / v0) for "
@@ -48,66 +39,31 @@ COARSE_TIME = 1e-9  # of the duration: distance of floating-point times that kee
 
 
 def simulate(
-    model: Model,
-    duration: float,
+    model: Model | Scenario,
+    duration: float | None = None,
     *,
-    start: Any = None,
-    input: Any = None,
-    method: str = "auto",
-    step: float | None = None,
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
     save_every: float | None = None,
-    events: Event | Sequence[Event] = (),
-    parameters: Mapping[str, npt.ArrayLike] | None = None,
-    t0: float | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    target: str | None = None,
-    precision: str | None = None,
-    singular: str = "stop",
     sensitivities: Sequence[str] = (),
+    progress: bool | None = None,
     on_interrupt: str = "raise",
+    **options: Unpack[RunOptions],
 ) -> Trajectory:
     """Integrate the motion and record it.
 
     Args:
-        model: What moves.
+        model: What moves, or a `Scenario`.
         duration: How long [s]; negative runs backwards in time.
-        start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
-            `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
-            continue; home at rest unless given.
-        input: Numbers or formulas of time and state by name; a function of the state, traced once,
-            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated;
-            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
-        method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
-            (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
-            or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
-            (explicit, fixed steps).
-        step: Length of the steps of rk4 [s].
-        rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
-            (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
-            long or sensitive motions errors still grow.
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
-        events: `Event` objects: crossings to locate, perhaps to stop at.
-        parameters: Values by name instead of the defaults; arrays make a batch of runs.
-        t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
-            starts, unless given.
-        threads: How many threads share a batch.
-        progress: Show a bar; unless given, after a second on a terminal.
-        target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
-            unless given.
-        precision: Precision of the steps, "float64" or, on a GPU with rk4, "float32"; the model's
-            unless given.
-        singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
-            motion across smoothly; `info["passed"]` lists where that was done.
         sensitivities: Names of what to differentiate the run by, such as `["pole.mass", "kp",
             "start.pitch"]`: parameters, gains of a `Law`, constant inputs, values of the start by
             name; `run.sensitivity(signal, name)` gives the derivatives. The method is rk4 or
             dopri5, with "auto" the latter.
+        progress: Show a bar; unless given, after a second on a terminal.
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
             carries the trajectory so far, or "return" that trajectory. While starts are not known,
             the error is raised in either case and carries None.
+        options: What a `Scenario` takes: `start`, `input`, `parameters`, `events`, `t0`, `method`,
+            `step`, `rtol`, `atol`, `singular`, `threads`, `target` and `precision`.
 
     Raises:
         Interrupted: after Ctrl-C.
@@ -119,47 +75,33 @@ def simulate(
             the others are marked as failed, with a `RunsFailed` warning.
     """
     check_arguments(simulate, locals())
-    require_model("simulate", model)
     check_on_interrupt("simulate", on_interrupt)
-    given = read_state(model, start, "start")
-    settings = Settings(
-        EXPLICIT if method == AUTOMATIC and sensitivities else method,
-        start_time(t0, given),
-        duration,
-        step,
-        save_every,
-        rtol,
-        atol,
-        threads,
-        Place.of(model, target, precision),
-        singular=singular,
-    )
-    model = model.on_cpu()  # starts and records are computed there
-    watches = check_events(model, events)
-    plan = plan_input(model, input, gains=True)
-    p = checked_parameters(model, parameters)
-    target = settings.place.target
+    scenario = Scenario.read("simulate", model, duration, options)
+    settings = scenario.settings(save_every=save_every)
+    if settings.method == AUTOMATIC and sensitivities:
+        settings = replace(settings, method=EXPLICIT)
+    model, plan, watches = scenario.model, scenario.plan, scenario.events
     followed = None
     if sensitivities:
         from axode.problems.gradients.sensitivities import FollowedChanges
 
-        followed = FollowedChanges(model, input, given, plan, settings, sensitivities)
+        state = scenario.state
+        followed = FollowedChanges(model, scenario.input, state, plan, settings, sensitivities)
     with Session(model.name, settings, 0, progress) as session:
-        begun = find_starts(model, given, settings.t0, p, plan.batch, target=target)
-        require_runs(begun.batch)
-        begun.require_some()
+        begun = scenario.starts
         q, p, batch = begun.q, begun.p, begun.batch
         session.begin(len(q), 0.0, 1.0)
         if plan.callback is not None:
             plan = replace(plan, callback=Callback(session.unguarded(plan.callback.function)))
         log = None if followed is None else followed.log
         task = Task(model, plan.spread(batch), settings, watches, log=log)
-        runs = Runs(task, input, q, begun.nu, p)
+        runs = Runs(task, scenario.input, q, begun.nu, p)
         with session.keep_results():
             if len(begun.failed):
                 runs.end_unassembled(begun.failed)
             runs.advance(session)
-        trajectory = record(runs, batch, session.seconds, KnownMotion.of(task, input, begun))
+        motion = KnownMotion.of(task, scenario.input, begun)
+        trajectory = record(runs, batch, session.seconds, motion)
         if followed is not None and not session.interrupted:
             with session.keep_results():
                 followed.compute(runs, begun, session, trajectory)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, NotAsAsked, SweepFailed
 from axode.model.model import Model
-from axode.problems.arguments import require_model, start_time
+from axode.problems.arguments import start_time
 from axode.problems.session import Session, check_on_interrupt
-from axode.problems.simulate.settings import Settings
+from axode.problems.simulate.scenario import RunOptions, Scenario
 from axode.problems.steps.audit import warn_of_inaccurate
-from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC
 from axode.problems.sweep.accumulate import Gaps, check_outputs
 from axode.problems.sweep.chunk import Sources, SweepJob, default_chunk
@@ -39,18 +36,11 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    model: Model,
-    duration: float,
+    model: Model | Scenario,
+    duration: float | None = None,
     *,
-    start: Any = None,
-    parameters: Mapping[str, npt.ArrayLike] | None = None,
-    input: Any = None,
     outputs: Mapping[str, tuple[str, Any]] | None = None,
     friction: float | Mapping[str, float] | None = None,
-    method: str | None = None,
-    step: float | None = None,
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
     combine: Literal["grid", "zip"] = "grid",
     samples: Any = None,
     sampler: Literal["random", "latin_hypercube", "sobol"] = "random",
@@ -58,24 +48,19 @@ def sweep(
     store: str | PathLike[str] | None = None,
     executor: Any = None,
     chunk: int | None = None,
-    t0: float | None = None,
-    threads: int | None = None,
     progress: bool | None = None,
-    target: str | None = None,
-    precision: str | None = None,
     asarray: str | None = None,
     on_interrupt: str = "raise",
+    **options: Unpack[RunOptions],
 ) -> Sweep:
     """Simulate many runs and keep only a few numbers of each.
 
+    Lists and distributions among the values of `start`, `parameters` and `input` are swept:
+    `Uniform`, `Normal`, `LogUniform`, or frozen ones of SciPy. The input may be no `Callback`.
+
     Args:
-        model: What moves.
+        model: What moves, or a `Scenario`.
         duration: How long [s].
-        start: State to start from, as `simulate` takes it; lists of values by name are swept, and
-            so are distributions: `Uniform`, `Normal`, `LogUniform`, or frozen ones of SciPy.
-        parameters: Values by name; lists and distributions are swept.
-        input: As `simulate` takes it, but no callback; lists and distributions of constants are
-            swept.
         outputs: By name, a pair: how ("last", "min", "max", "largest", "integral", "crossing",
             "rising", "falling") and of what: a column of a trajectory by name, a formula such as
             "pitch**2" or a function of the state's symbols. The last state and the largest error of
@@ -84,11 +69,6 @@ def sweep(
             `slipping_margin` and `tipping_margin`.
         friction: Coefficient of friction, one or by wheel; one unless given, so that a share is the
             coefficient that a wheel needs.
-        method: As for `simulate`, with steps as long as the tolerances allow; rk4 if `step` is
-            given and "auto" otherwise.
-        step: Length of the fixed steps of rk4 [s], 1 ms unless given.
-        rtol, atol: Tolerances of the motion, as for `simulate`. Extremes, crossings and integrals
-            are found inside the steps, to about the same error.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
             and input; "zip" pairs lists of equal length, as `simulate` does.
         samples: How many rows to draw from distributions; or a table of all rows: columns by name,
@@ -102,36 +82,35 @@ def sweep(
             such as one of `mpi4py.futures`; a `dask.distributed.Client`; or the module `ray`.
         chunk: How many rows are computed, sent and stored together; unless given, it depends on the
             study and not on the machine.
-        t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
-            starts, unless given.
-        threads: How many threads share the runs; one in each process of an executor unless given.
         progress: Show a bar; unless given, after a second on a terminal.
-        target: "cpu", "cuda", or several GPUs, "cuda:0,1" or "cuda:all"; where the model's
-            functions run unless given.
-        precision: "float64" or, on a GPU, "float32"; the model's unless given.
         asarray: Hand out results as arrays on the GPU, of "cupy", "torch" or "jax".
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
             carries the result so far, or "return" that result; runs that had not finished are NaN.
+        options: What a `Scenario` takes, but `events` and `singular`. `method` is "auto" unless
+            given, or rk4 if `step` is. Extremes, crossings and integrals are found inside the
+            steps, to about the error of the motion. `target` may be several GPUs, "cuda:0,1" or
+            "cuda:all". One thread per process of an executor unless given.
 
     Raises:
         Interrupted: after Ctrl-C.
         SweepFailed: if the executor stops computing; it carries the result so far.
     """
     check_arguments(sweep, locals())
-    require_model("sweep", model)
     check_on_interrupt("sweep", on_interrupt)
     check_executor(executor)
     if asarray is not None:
         check_library(asarray)
         cupy()  # now rather than after all the computing
-    place = Place.of(model, target, precision)
-    model = model.on_cpu()
-    given: dict[Group, Any] = {"start": start, "parameter": parameters, "input": input}
+    scenario = Scenario.read("sweep", model, duration, options, refused=("events", "singular"))
+    asked, model, place = scenario.options, scenario.model, scenario.place
+    given: dict[Group, Any] = {
+        "start": asked.get("start"),
+        "parameter": asked.get("parameters"),
+        "input": scenario.input,
+    }
     rows, traced = plan_rows(model, given, combine, samples=samples, sampler=sampler, seed=seed)
-    t0 = start_time(t0, rows.start)
-    if method is None:
-        method = AUTOMATIC if step is None else "rk4"
-    settings = Settings(method, t0, duration, step, None, rtol, atol, threads, place)
+    t0 = start_time(asked.get("t0"), rows.start)
+    settings = scenario.settings(AUTOMATIC if asked.get("step") is None else "rk4", t0=t0)
     wanted = check_outputs(model, outputs, friction)
     job = SweepJob(
         model,
@@ -140,7 +119,7 @@ def sweep(
         wanted.trace(model),
         traced,
         rows.untouched(model),
-        Sources(input, wanted),
+        Sources(scenario.input, wanted),
     )
     study = Study(job, rows, _check_chunk(chunk, job, rows))
     stays = asarray is not None and executor is None and place.target == "cuda"

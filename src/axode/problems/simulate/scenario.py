@@ -1,0 +1,245 @@
+"""Scenario: what runs, described once; checked, traced and started once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from axode.argument_types import check_arguments, check_options
+from axode.errors import InvalidArgument, NotApplicable
+from axode.model.model import Model
+from axode.problems.arguments import GivenState, number, read_state, require_model, start_time
+from axode.problems.parameter_arguments import checked_parameters
+from axode.problems.simulate.events import check_events
+from axode.problems.simulate.inputs import InputPlan, plan_input
+from axode.problems.simulate.laws import Law
+from axode.problems.simulate.settings import Settings
+from axode.problems.simulate.starts import Starts, find_starts, require_runs, shared_batch
+from axode.problems.steps.compiled import Place
+from axode.problems.steps.methods import AUTOMATIC
+
+if TYPE_CHECKING:
+    from axode.results.event import Event
+
+Array = npt.NDArray[np.float64]
+_EMPTY: dict[str, Any] = {"events": (), "singular": "stop"}
+_DEPENDS = {  # what is computed once, and the options that it depends on
+    "state": {"start"},
+    "t0": {"start", "t0"},
+    "p": {"parameters"},
+    "events": {"events"},
+    "plan": {"input"},
+    "starts": {"start", "t0", "parameters", "input", "target", "precision"},
+}
+
+
+class RunOptions(TypedDict, total=False):
+    """What a run takes besides its model and its duration; see `Scenario`."""
+
+    start: Any
+    input: Any
+    parameters: Mapping[str, npt.ArrayLike] | None
+    events: Event | Sequence[Event]
+    t0: float | None
+    method: str | None
+    step: float | None
+    rtol: float
+    atol: float
+    singular: str
+    threads: int | None
+    target: str | None
+    precision: str | None
+
+
+class Scenario:
+    """What runs: a model, for how long, from where, under which inputs, and how it is integrated.
+
+    `simulate`, `sweep`, `Cost` and `page` take one in place of a model and a duration. What is in
+    it is checked when it is first needed, and once: the law is traced, loops are closed and steps
+    are compiled for the first run, and later runs only take their steps. So a law and what it
+    reads must not change; make another scenario, or a `Law` with gains.
+
+    Args:
+        model: What moves.
+        duration: How long [s]; negative runs backwards in time.
+        start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
+            `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
+            continue; home at rest unless given.
+        input: Numbers or formulas of time and state by name; a function of the state, traced once,
+            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated;
+            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
+        parameters: Values by name instead of the defaults; arrays make a batch of runs.
+        events: `Event` objects: crossings to locate, perhaps to stop at.
+        t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
+            starts, unless given.
+        method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
+            (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
+            or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
+            (explicit, fixed steps).
+        step: Length of the steps of rk4 [s].
+        rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
+            (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
+            long or sensitive motions errors still grow.
+        singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
+            motion across smoothly; `info["passed"]` lists where that was done.
+        threads: How many threads share a batch.
+        target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
+            unless given.
+        precision: Precision of the steps, "float64" or, on a GPU with rk4, "float32"; the model's
+            unless given.
+
+    Raises:
+        InvalidArgument: for anything but a model, and for unknown options and wrong types.
+    """
+
+    def __init__(self, model: Model, duration: float, **options: Unpack[RunOptions]) -> None:
+        require_model("Scenario", model)
+        check_arguments(Scenario.__init__, {"model": model, "duration": duration})
+        check_options("Scenario", RunOptions, options)
+        self._given = model
+        self.place = Place.of(model, options.get("target"), options.get("precision"))
+        self.model = model.on_cpu()  # starts and records are computed there
+        self.duration = number("duration", duration)
+        copied: Any = {k: dict(v) if isinstance(v, dict) else v for k, v in options.items()}
+        self.options: RunOptions = copied
+
+    @classmethod
+    def read(
+        cls,
+        verb: str,
+        what: Model | Scenario,
+        duration: float | None,
+        options: RunOptions,
+        *,
+        refused: Sequence[str] = (),
+    ) -> Scenario:
+        """Return the scenario that a verb was given, changed by its other arguments.
+
+        Args:
+            verb: Name of the verb.
+            what: A scenario, or a model.
+            duration: How long [s].
+            options: Other arguments of the verb.
+            refused: Options that the verb does not take.
+
+        Raises:
+            InvalidArgument: for a model without a duration.
+            NotApplicable: for options that the verb does not take.
+        """
+        if isinstance(what, Scenario):
+            made = what.changed(duration, **options)
+        else:
+            require_model(verb, what)
+            check_options(verb, RunOptions, options)
+            if duration is None:
+                raise InvalidArgument(f"{verb}: a model needs a duration [s], {verb}(model, 5.0)")
+            made = cls(what, duration, **options)
+        for name in refused:
+            if made.options.get(name, _EMPTY[name]) not in (None, _EMPTY[name]):
+                raise NotApplicable(f"{verb} takes no {name}; simulate does")
+        return made
+
+    def changed(self, duration: float | None = None, **options: Unpack[RunOptions]) -> Scenario:
+        """Return the same with another duration or other options; itself if nothing changes.
+
+        What does not depend on the changed options is not computed again.
+        """
+        if duration is None and not options:
+            return self
+        known: Any = {**self.options, **options}
+        made = Scenario(self._given, self.duration if duration is None else duration, **known)
+        for name, depends in _DEPENDS.items():
+            if name in vars(self) and not depends & options.keys():
+                vars(made)[name] = vars(self)[name]
+        old, new = self.input, made.input
+        laws = isinstance(old, Law) and isinstance(new, Law) and old.function is new.function
+        if laws and "plan" in vars(self) and old.gains and old.gains.keys() == new.gains.keys():
+            vars(made)["plan"] = replace(self.plan, gains=new.array())
+        return made
+
+    def __repr__(self) -> str:
+        listed = "".join(f", {name}" for name in self.options)
+        return f"Scenario('{self.model.name}', {self.duration:g} s{listed})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything that was given, and nothing that follows from it."""
+        kept = ("_given", "model", "duration", "options", "place")
+        return {name: vars(self)[name] for name in kept}
+
+    @property
+    def input(self) -> Any:
+        """The input as it was given."""
+        return self.options.get("input")
+
+    @cached_property
+    def state(self) -> GivenState:
+        """The start as it was given, checked."""
+        return read_state(self.model, self.options.get("start"), "start")
+
+    @cached_property
+    def t0(self) -> float:
+        """Time at the start [s]."""
+        return start_time(self.options.get("t0"), self.state)
+
+    @cached_property
+    def p(self) -> Array | None:
+        """Free parameters, (*batch, size)."""
+        return checked_parameters(self.model, self.options.get("parameters"))
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Zero crossings to locate."""
+        return check_events(self.model, self.options.get("events", ()))
+
+    @cached_property
+    def plan(self) -> InputPlan:
+        """The input, traced; gains of a `Law` are arguments of its tape."""
+        return plan_input(self.model, self.input, gains=True)
+
+    def settings(
+        self, method: str = AUTOMATIC, *, t0: float | None = None, save_every: float | None = None
+    ) -> Settings:
+        """How to integrate.
+
+        Args:
+            method: The method unless the scenario has one.
+            t0: Time at the start, where that of the scenario is not known [s].
+            save_every: Time between samples [s].
+        """
+        given = self.options
+        return Settings(
+            given.get("method") or method,
+            self.t0 if t0 is None else t0,
+            self.duration,
+            given.get("step"),
+            save_every,
+            given.get("rtol", 1e-10),
+            given.get("atol", 1e-12),
+            given.get("threads"),
+            self.place,
+            singular=given.get("singular", "stop"),
+        )
+
+    @cached_property
+    def starts(self) -> Starts:
+        """Where the runs start.
+
+        Raises:
+            InvalidArgument: for a batch of no runs.
+            LoopNotClosed: if no run has a start that closes the loops.
+        """
+        return self.starts_beside(())
+
+    def starts_beside(self, others: tuple[int, ...]) -> Starts:
+        """Where the runs start, with a batch of the shape `others`, too."""
+        batch = shared_batch(self.plan.batch, [others])
+        target = self.place.target
+        begun = find_starts(self.model, self.state, self.t0, self.p, batch, target=target)
+        require_runs(begun.batch)
+        begun.require_some()
+        return begun
