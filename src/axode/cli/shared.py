@@ -50,6 +50,25 @@ Parameters = Annotated[
         help="Parameters; may be repeated. Their defaults otherwise.",
     ),
 ]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|dopri5|radau9|rodas5p|rk4",
+        help="Integrator; radau9 and rodas5p are for stiff systems, rk4 has fixed steps.",
+    ),
+]
+Step = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Fixed steps of rk4; 0.001 by default.")
+]
+Rtol = Annotated[
+    float, typer.Option(metavar="NUMBER", help="Relative tolerance of the motion; not for rk4.")
+]
+Atol = Annotated[
+    float,
+    typer.Option(
+        metavar="NUMBER", help="Absolute tolerance of the motion, in SI units; not for rk4."
+    ),
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option(

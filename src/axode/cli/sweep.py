@@ -14,10 +14,14 @@ from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     AsJson,
+    Atol,
     Inputs,
+    Method,
     Parameters,
     Plot,
+    Rtol,
     Starts,
+    Step,
     check_writable,
     numbers,
     pairs,
@@ -73,26 +77,10 @@ def sweep(
     start: Starts = None,
     input: Inputs = None,
     parameter: Parameters = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|dopri5|radau9|rodas5p|rk4",
-            help="Integrator; auto by default, rk4 with --step.",
-        ),
-    ] = None,
-    step: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Fixed steps of rk4; 0.001 if it has none."),
-    ] = None,
-    rtol: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Relative tolerance of the motion; not for rk4.")
-    ] = 1e-10,
-    atol: Annotated[
-        float,
-        typer.Option(
-            metavar="NUMBER", help="Absolute tolerance of the motion, in SI units; not for rk4."
-        ),
-    ] = 1e-12,
+    method: Method = None,
+    step: Step = None,
+    rtol: Rtol = 1e-10,
+    atol: Atol = 1e-12,
     friction: Annotated[
         float | None,
         typer.Option(metavar="NUMBER", help="Coefficient of friction of all wheels, for margins."),

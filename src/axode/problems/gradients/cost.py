@@ -55,7 +55,7 @@ class Cost:
             over its samples of the sum of squared differences. Coordinates, speeds and measures
             count, other signals do not. `run[["pitch", "yaw_rate"]]` selects columns.
         scales: By column of `match`, what its differences are divided by; one unless given.
-        options: What a `Scenario` takes, but `singular`. `method` is "dopri5", or "rk4" with fixed
+        options: Those of `RunOptions`, but `singular`. `method` is "dopri5", or "rk4" with fixed
             steps, which it is if `step` is given; `precision` is "float64". Steps end at the
             samples of `match`.
 

@@ -39,7 +39,35 @@ _DEPENDS = {  # what is computed once, and the options that it depends on
 
 
 class RunOptions(TypedDict, total=False):
-    """What a run takes besides its model and its duration; see `Scenario`."""
+    """What a run takes besides its model and its duration, as keywords of verbs.
+
+    Attributes:
+        start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
+            `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
+            continue; home at rest unless given.
+        input: Numbers or formulas of time and state by name; a function of the state, traced once,
+            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated;
+            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
+        parameters: Values by name instead of the defaults; arrays make a batch of runs.
+        events: `Event` objects: crossings to locate, perhaps to stop at.
+        t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
+            starts, unless given.
+        method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
+            (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
+            or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
+            (explicit, fixed steps).
+        step: Length of the steps of rk4 [s].
+        rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
+            (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
+            long or sensitive motions errors still grow.
+        singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
+            motion across smoothly; `info["passed"]` lists where that was done.
+        threads: How many threads share a batch.
+        target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
+            unless given.
+        precision: Precision of the steps, "float64" or, on a GPU with rk4, "float32"; the model's
+            unless given.
+    """
 
     start: Any
     input: Any
@@ -67,31 +95,7 @@ class Scenario:
     Args:
         model: What moves.
         duration: How long [s]; negative runs backwards in time.
-        start: State to start from, by name (arrays make a batch of runs), as arrays `q` or
-            `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
-            continue; home at rest unless given.
-        input: Numbers or formulas of time and state by name; a function of the state, traced once,
-            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated;
-            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
-        parameters: Values by name instead of the defaults; arrays make a batch of runs.
-        events: `Event` objects: crossings to locate, perhaps to stop at.
-        t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
-            starts, unless given.
-        method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
-            (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
-            or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
-            (explicit, fixed steps).
-        step: Length of the steps of rk4 [s].
-        rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
-            (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
-            long or sensitive motions errors still grow.
-        singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
-            motion across smoothly; `info["passed"]` lists where that was done.
-        threads: How many threads share a batch.
-        target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
-            unless given.
-        precision: Precision of the steps, "float64" or, on a GPU with rk4, "float32"; the model's
-            unless given.
+        options: Those of `RunOptions`.
 
     Raises:
         InvalidArgument: for anything but a model, and for unknown options and wrong types.
@@ -105,7 +109,7 @@ class Scenario:
         self.place = Place.of(model, options.get("target"), options.get("precision"))
         self.model = model.on_cpu()  # starts and records are computed there
         self.duration = number("duration", duration)
-        copied: Any = {k: dict(v) if isinstance(v, dict) else v for k, v in options.items()}
+        copied: Any = {k: dict(v) if type(v) is dict else v for k, v in options.items()}
         self.options: RunOptions = copied
 
     @classmethod

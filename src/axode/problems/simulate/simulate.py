@@ -62,7 +62,7 @@ def simulate(
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
             carries the trajectory so far, or "return" that trajectory. While starts are not known,
             the error is raised in either case and carries None.
-        options: What a `Scenario` takes: `start`, `input`, `parameters`, `events`, `t0`, `method`,
+        options: Those of `RunOptions`: `start`, `input`, `parameters`, `events`, `t0`, `method`,
             `step`, `rtol`, `atol`, `singular`, `threads`, `target` and `precision`.
 
     Raises:

@@ -86,7 +86,7 @@ def sweep(
         asarray: Hand out results as arrays on the GPU, of "cupy", "torch" or "jax".
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
             carries the result so far, or "return" that result; runs that had not finished are NaN.
-        options: What a `Scenario` takes, but `events` and `singular`. `method` is "auto" unless
+        options: Those of `RunOptions`, but `events` and `singular`. `method` is "auto" unless
             given, or rk4 if `step` is. Extremes, crossings and integrals are found inside the
             steps, to about the error of the motion. `target` may be several GPUs, "cuda:0,1" or
             "cuda:all". One thread per process of an executor unless given.

@@ -28,6 +28,7 @@ from axode.model.model import Model
 from axode.problems.arguments import number
 from axode.problems.assemble.assemble import assemble
 from axode.problems.simulate.inputs import plan_input
+from axode.problems.simulate.scenario import Scenario
 from axode.problems.steps.compiled import rollout_program
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordinates
 from axode.show.motion import scene_with
@@ -60,14 +61,14 @@ PAD = (  # a button for each place of a field of three by three
 
 @stoppable
 def page(
-    what: Mechanism | Equations | Model,
+    what: Mechanism | Equations | Model | Scenario,
     path: str | PathLike[str],
     *,
     law: Any = None,
     start: Any = None,
     title: str | None = None,
     signals: str | list[str] | tuple[str, ...] = (),
-    step: float = STEP,
+    step: float | None = None,
     parameters: Mapping[str, float] | None = None,
     play: bool = False,
     keys: Mapping[str, str] | None = None,
@@ -75,7 +76,8 @@ def page(
     """Write a page that simulates a mechanism by itself: one file, no server, no network.
 
     Args:
-        what: A mechanism, its equations or its model. Parameters that are not fixed have sliders.
+        what: A mechanism, its equations or its model, or a `Scenario`, whose input is the law and
+            whose start, parameters and step are taken. Parameters that are not fixed have sliders.
         path: The file, which ends in .html.
         law: Input as `simulate` takes it, compiled into the page; a box switches it off. Without
             one, keys and sliders drive the motors.
@@ -83,7 +85,7 @@ def page(
         title: Title of the page; the mechanism's name unless given.
         signals: Names of the curves that are shown first; some measures and coordinates unless
             given.
-        step: Length of the Runge-Kutta steps [s].
+        step: Length of the Runge-Kutta steps, 1 ms unless given [s].
         parameters: Values of parameters that are not the defaults.
         play: Whether it runs as soon as it is open.
         keys: Parameters that the law reads and that keys change while they are held, by "ahead",
@@ -98,7 +100,14 @@ def page(
     place = Path(path)
     if place.suffix.lower() not in ENDINGS:
         raise InvalidArgument(f"path: a page ends in {' or '.join(ENDINGS)}, not '{place.name}'")
-    step = number("step", step, "a number of seconds")
+    if isinstance(what, Scenario):
+        given: Mapping[str, Any] = dict(what.options)
+        law = given.get("input") if law is None else law
+        start = given.get("start") if start is None else start
+        step = given.get("step") if step is None else step
+        parameters = given.get("parameters") if parameters is None else parameters
+        what = what.model
+    step = STEP if step is None else number("step", step, "a number of seconds")
     if not (math.isfinite(step) and step > 0):
         raise InvalidArgument(f"step: expected a positive number of seconds, got {step}")
     write_atomically(

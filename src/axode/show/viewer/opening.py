@@ -14,6 +14,8 @@ from axode.kinematics.workspaces.workspace_result import Workspace
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import Array, Scene
 from axode.model.model import Model
+from axode.problems.simulate.scenario import Scenario
+from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
@@ -35,7 +37,7 @@ ROOM = 1.25  # times that, for what is yet to move
 
 
 def view(
-    what: Trajectory | Mechanism | Equations | Model,
+    what: Trajectory | Scenario | Mechanism | Equations | Model,
     *,
     model: Model | None = None,
     drive: bool | str = False,
@@ -58,8 +60,8 @@ def view(
     """Show a mechanism in the browser: a trajectory is played, anything else can be driven.
 
     Args:
-        what: A trajectory; or a mechanism, its equations or a model, which stands at its start
-            until it is run or driven from the panel.
+        what: A trajectory, or a `Scenario`, which is simulated; or a mechanism, its equations or a
+            model, which stands at its start until it is run or driven from the panel.
         model: What made the trajectory, if it comes from a file.
         drive: Run at once; "torque" or "speed" is what the motors' sliders set.
         start: State where a drive starts, by name or in any other form that `simulate` takes; home
@@ -95,6 +97,8 @@ def view(
         "signals": names,
         "forces": forces,
     }
+    if isinstance(what, Scenario):
+        what = simulate(what)
     if isinstance(what, Trajectory):
         viewer = _play(
             what,
