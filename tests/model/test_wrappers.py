@@ -290,6 +290,32 @@ def test_tensors_are_real_and_dense(torch):
         f(q.to("meta"))
 
 
+def test_compiled_programs_call_the_model(torch):
+    """`torch.compile` read NumPy's functions as its own, and the result was zero."""
+    f, (q, nu, u, _) = model().torch_function("forward_dynamics"), state(model())
+    compiled = torch.compile(lambda x: 2 * f(q, x, u), backend="eager")
+    for k in (1, 3):
+        nu_k = torch.from_numpy(k * nu)
+        assert torch.equal(compiled(nu_k), 2 * f(q, nu_k, u)) and compiled(nu_k).any()
+
+
+def test_arrays_of_any_layout(torch):
+    f, (q, nu, u, _) = model().torch_function("forward_dynamics"), state(model())
+    expected = f(q, nu, u)
+    still = nu.copy()
+    still.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for same in (nu[::-1].copy()[::-1], nu.astype(">f8"), np.stack([nu, nu], 1)[:, 0], still):
+            assert torch.equal(f(q, same, u), expected)
+    masked = pytest.importorskip("torch.masked").masked_tensor
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mask = masked(torch.from_numpy(nu), torch.from_numpy(nu) > 0)
+        with pytest.raises(ax.InvalidArgument, match="nu: expected numbers"):
+            f(q, mask, u)
+
+
 def test_arrays_are_real(jax):
     """Complex numbers ended in KeyError: 18."""
     m = model()

@@ -30,11 +30,13 @@ def real_array(value: Any) -> Any:
     """Array of JAX of real numbers.
 
     Raises:
-        TypeError: for complex numbers, keys and texts.
+        TypeError: for complex numbers, keys, texts and numbers of less than a byte or 8-bit floats.
     """
     jnp = import_jax().numpy
     array = jnp.asarray(value)
-    if jnp.iscomplexobj(array) or not (jnp.isdtype(array.dtype, ("numeric", "bool"))):
+    real = jnp.isdtype(array.dtype, ("numeric", "bool")) and not jnp.iscomplexobj(array)
+    narrow = array.dtype.kind == "V" and array.dtype != jnp.bfloat16  # nothing promotes them
+    if narrow or not real:
         raise TypeError
     return array
 

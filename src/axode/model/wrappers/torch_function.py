@@ -51,6 +51,9 @@ class TorchFunction:
             parameters: Free parameters, in order or by name.
             named: Arguments by name.
         """
+        return call_untraced(self._evaluate, arguments, named | {"t": t, "parameters": parameters})
+
+    def _evaluate(self, *arguments: Any, t: Any, parameters: Any, **named: Any) -> Any:
         torch, source = import_torch(), self.source
         given = source.ordered(arguments, named, t, parameters)
         like = common_type(torch, given)
@@ -69,19 +72,33 @@ class TorchFunction:
         return _without_unknown(torch, source, result)
 
 
+def call_untraced(function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+    """Call a function that `torch.compile` leaves as it is.
+
+    It takes NumPy's functions for its own, and what compiled code writes to arrays is lost to it.
+    """
+    torch = import_torch()
+    if torch.compiler.is_compiling():
+        function = torch.compiler.disable(function)
+    return function(*arguments, **named)
+
+
 def dense_tensor(torch: Any, value: Any, like: dict[str, Any]) -> Any:
     """Tensor of real numbers, of a type and on a device.
 
     Raises:
         TypeError: for complex numbers, whose imaginary parts would be lost, and for tensors that
-            are sparse, nested or quantized.
+            are sparse, nested, quantized or without numbers of their own, such as masked ones.
     """
     if isinstance(value, torch.Tensor):
         plain = value.layout == torch.strided and not (value.is_nested or value.is_quantized)
-        if not plain or value.is_complex():
+        own = type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+        if not (plain and own) or value.is_complex():
             raise TypeError
     elif np.iscomplexobj(value):
         raise TypeError
+    elif isinstance(value, np.ndarray):  # in the order of this machine's bytes, without gaps
+        value = np.array(value, dtype=value.dtype.newbyteorder("="))
     return torch.as_tensor(value, **like).resolve_neg()
 
 

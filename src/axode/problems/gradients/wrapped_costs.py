@@ -12,7 +12,12 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.wrappers.array_function import as_array
 from axode.model.wrappers.jax_function import import_jax, real_array
-from axode.model.wrappers.torch_function import common_type, dense_tensor, import_torch
+from axode.model.wrappers.torch_function import (
+    call_untraced,
+    common_type,
+    dense_tensor,
+    import_torch,
+)
 from axode.problems.gradients.gradient import gradient
 from axode.problems.gradients.variables import read_variables
 from axode.problems.simulate.inputs import Sampled
@@ -74,6 +79,9 @@ class TorchCost(WrappedCost):
 
     def __call__(self, *values: Any, **named: Any) -> Any:
         """Evaluate the cost; its derivatives as well where a tensor needs them."""
+        return call_untraced(self._evaluate, values, named)
+
+    def _evaluate(self, *values: Any, **named: Any) -> Any:
         torch = import_torch()
         given = self.ordered(values, named)
         like = common_type(torch, given)
