@@ -170,6 +170,23 @@ def test_sleigh_ends_up_straight():
     assert run.final["v"] == pytest.approx(speed, rel=1e-6)
 
 
+def test_agile_eye_folds_all_its_legs_at_once():
+    """Where the camera's axes lie along the motors', these may turn without it: rank is lost.
+
+    It comes there whatever the start. Momentum carries it across, also on other rows and speeds
+    than those it began with.
+    """
+    model = build("agile_eye").derive().compile()
+    start = {"theta1_dot": 0.23, "theta2_dot": -0.1, "theta3_dot": 0.15}
+    with pytest.raises(ax.SingularConfiguration) as caught:
+        ax.simulate(model, 0.5, start=start)
+    knees = [caught.value.trajectory.final[f"phi{k}"] for k in (1, 2, 3)]
+    np.testing.assert_allclose(np.abs(knees), np.pi / 2, atol=0.01)
+    run = ax.simulate(model, 0.5, start=start, singular="pass")
+    assert run.status == "finished" and run.energy_error < 1e-9
+    assert run.info["switches"] > 0 and run.info["passed"][0]["correction"] < 1e-8
+
+
 def test_snakeboard_drives_itself():
     """Rotor and wheelsets swung in step move it forward, though no wheel is driven."""
     bot = build("snakeboard")

@@ -355,4 +355,4 @@ def remove_rows(system: System) -> System:
         home_matrix=(empty,),
         null_bases=(np.eye(size),),
     )
-    return replace(system, report=report, independent=tuple(range(size)))
+    return replace(system, report=report, independent=tuple(range(size)), base=None)
