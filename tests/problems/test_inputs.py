@@ -221,6 +221,8 @@ WRONG = [
     (ax.Sampled({"left": [1.0]}, 1.0), r"no input 'left'"),
     (ax.Callback(lambda t, s: [1.0, 2.0]), r"callback: expected 1 inputs"),
     (ax.Callback(lambda t, s: None), r"callback: expected 1 inputs"),
+    (ax.Callback(lambda t, s: [np.datetime64("2020")]), r"callback: expected numbers"),
+    ([np.timedelta64(1), 0.5], r"expected numbers"),
     (ax.Callback(lambda t, s: {"left": 1.0}), r"no input 'left'"),
     ({"rail.force": ca.SX.sym("z")}, r"symbol 'z' is not of this model"),
     (lambda s: [s["railing"]], r"no signal 'railing'"),

@@ -212,6 +212,10 @@ def real_array(value: Any) -> Array:
     array = np.asarray(value)
     if array.dtype.kind in "cmM":
         raise TypeError("they are complex" if array.dtype.kind == "c" else "they are times")
+    if array.dtype.kind == "O":  # each by itself: a list may hold dates beside numbers
+        for one in array.flat:
+            if np.asarray(one).dtype.kind in "cmM":
+                raise TypeError("they are complex or times")
     return np.asarray(array, dtype=float)
 
 
