@@ -27,7 +27,8 @@ from axode.literature.reproduce import (
     valencia,
     yesiloglu,
 )
-from axode.literature.reproduce.item import ItemResult
+from axode.literature.reproduce.figures import _covers
+from axode.literature.reproduce.item import FigureCurve, ItemResult
 from axode.literature.reproduce.legs_by_lagrange import forces, hinged_leg
 from axode.literature.reproduce.making import comma_separated
 from tests.literature.test_concordance import ALL, NUMBERS, covered
@@ -188,6 +189,38 @@ def test_both_readings_of_the_third_manoeuvre(outcomes):
     assert np.abs(table["theta2 [rad]"]).max() < 1e-9  # held for ever
     assert np.abs(table["theta2 released [rad]"]).max() > 0.01  # drifts once let go
     assert table["M2 released [N m]"][-1] == 0.0
+
+
+def test_counted_accelerations_are_those_of_the_source():
+    """Columns of theta_1 hold theta_1, not the joint's phi_1 = theta_1 + theta_3."""
+    phi = np.array([[0.7, 0.2, 0.5]])
+    assert quasimoro_locked._of_the_source(phi) == pytest.approx(np.array([[0.2, -0.3, 0.5]]))
+
+
+def test_a_path_that_hides_another_is_dashed():
+    """Circles with other points, as those of axle and mass centre; a larger one is seen."""
+    turn = np.linspace(0.0, 2 * np.pi, 200)
+
+    def circle(radius: float, ahead: float) -> FigureCurve:
+        return FigureCurve(radius * np.cos(turn + ahead), radius * np.sin(turn + ahead))
+
+    assert _covers(circle(2.002, 0.06), circle(2.0, 0.0))
+    assert not _covers(circle(2.2, 0.06), circle(2.0, 0.0))
+
+
+def test_the_print_is_drawn_where_the_verdict_blames_it(outcomes):
+    for name, title in (("two-casters", "rates of the driven wheels"), ("agv-lines", "torques")):
+        (panel,) = (panel for panel in outcomes[name].panels if panel.title == title)
+        dashed = [curve for curve in panel.curves if curve.role == "misprint"]
+        assert len(dashed) == 2, name
+
+
+def test_rates_are_called_rates(outcomes):
+    """Fig. 6 of Valencia has dots over its angles."""
+    (panel,) = (p for p in outcomes["arm-pulses"].panels if p.title.startswith("Fig. 6:"))
+    assert [curve.label for curve in panel.curves][:4] == [
+        rf"$\dot\theta_{k}$" for k in range(1, 5)
+    ]
 
 
 def test_the_manual_has_these_verdicts():

@@ -118,7 +118,7 @@ def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
         FigurePanel("turning of the platform", TIME, "angle [rad]", _motion(found, asked, TURNS)),
         FigurePanel(words, TIME, f"[{unit}]", (*legs, *grey)),
         FigurePanel(
-            "direct less given motion",
+            "direct dynamics minus given motion",
             TIME,
             "[µm, µrad]",
             tuple(FigureCurve(t, 1e6 * value, SYMBOLS[name]) for name, value in strayed.items()),

@@ -185,7 +185,7 @@ def _panels(
             tuple(FigureCurve(few.time, held[:, k], name) for k, name in enumerate(names)),
         ),
         FigurePanel(
-            "each method less 'recursive'",
+            "each method minus 'recursive'",
             "largest difference [rad/s²]",
             "",
             (),

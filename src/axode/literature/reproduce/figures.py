@@ -36,11 +36,10 @@ def draw(outcome: ItemResult) -> bytes:
     with figure_style() as size:
         figure = new_figure(size.width, sum(heights) + LINE)
         grid: Any = figure.subplots(len(rows), across, squeeze=False, height_ratios=heights).ravel()
-        for k, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
+        for axes, panel in zip(grid, panels, strict=False):
             _draw(axes, panel)
             if not shared:
-                beside = panels[k - 1] if k % across else None
-                _legend_above(axes, panel, beside)
+                _legend_above(axes, panel)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         if shared:
@@ -117,12 +116,26 @@ def _draw_bars(axes: Any, panel: FigurePanel) -> None:
 
 
 def _covers(curve: FigureCurve, other: FigureCurve) -> bool:
-    """Return whether a curve hides most of another one of the same abscissas."""
-    if curve.x.shape != other.x.shape or (curve.x != other.x).any():
-        return False
-    height = max(np.nanmax(one.y) - np.nanmin(one.y) for one in (curve, other))
-    near = np.abs(curve.y - other.y) <= NEAR * height
+    """Return whether a curve hides much of another one, over time or as a path."""
+    sides = [
+        max(np.nanmax(a) - np.nanmin(a), np.nanmax(b) - np.nanmin(b)) or 1.0
+        for a, b in ((curve.x, other.x), (curve.y, other.y))
+    ]
+    if curve.x.shape == other.x.shape and (curve.x == other.x).all():
+        near = np.abs(curve.y - other.y) <= NEAR * sides[1]
+    else:
+        over, beneath = (
+            _spread(one, sides, points) for one, points in ((curve, 3000), (other, 300))
+        )
+        near = np.array([np.abs(over - point).min() <= NEAR for point in beneath])
     return bool(near.mean() > HIDDEN)
+
+
+def _spread(curve: FigureCurve, sides: Sequence[float], points: int) -> Any:
+    """Points along a curve as complex numbers, in units of the sides of the panel."""
+    places = np.linspace(0, len(curve.x) - 1, points)
+    line = curve.x / sides[0] + 1j * curve.y / sides[1]
+    return np.interp(places, np.arange(len(line)), line)
 
 
 def _title(panel: FigurePanel) -> str:
@@ -169,12 +182,11 @@ def _legend_below(figure: Any, grid: Sequence[Any]) -> None:
         )
 
 
-def _legend_above(axes: Any, panel: FigurePanel, beside: FigurePanel | None) -> None:
-    """A legend between title and curves, unless the panel beside it has the same."""
+def _legend_above(axes: Any, panel: FigurePanel) -> None:
+    """A legend between title and curves."""
     handles, labels = axes.get_legend_handles_labels()
     if labels:
         axes.set_title(_title(panel), pad=TITLE + ABOVE * _lines(panel))
-    if labels and (beside is None or _labels(beside) != _labels(panel)):
         axes.legend(
             handles,
             labels,

@@ -27,11 +27,14 @@ def _farthest(run: Trajectory, names: tuple[str, ...], rows: Array) -> float:
     return max(apart(run[name], row) for name, row in zip(names, rows, strict=True))
 
 
-def _both(run: Trajectory, labels: dict[str, str], rows: Array) -> tuple[FigureCurve, ...]:
-    """Columns of a run under their labels, and the closed form's beneath them."""
+def _both(
+    run: Trajectory, labels: dict[str, str], rows: Array, wrong: Array | tuple[()] = ()
+) -> tuple[FigureCurve, ...]:
+    """Columns of a run under their labels, the closed form's beneath them, and the print's."""
     ours = [FigureCurve(run.time, run[name], label) for name, label in labels.items()]
     grey = [FigureCurve(run.time, row, role="printed") for row in rows]
-    return (*ours, *grey)
+    dashed = [FigureCurve(run.time, row, role="misprint", like=k) for k, row in enumerate(wrong)]
+    return (*ours, *grey, *dashed)
 
 
 def _table(run: Trajectory, names: tuple[str, ...], theirs: dict[str, Array]) -> dict[str, Array]:
@@ -39,12 +42,14 @@ def _table(run: Trajectory, names: tuple[str, ...], theirs: dict[str, Array]) ->
     return table | {f"{name} closed form [{run.unit(name)}]": row for name, row in theirs.items()}
 
 
-def _path(run: Trajectory, x: str, y: str, rows: Array) -> FigurePanel:
-    curves = (
+def _path(run: Trajectory, x: str, y: str, rows: Array, wrong: Array | None = None) -> FigurePanel:
+    curves = [
         FigureCurve(run[x], run[y], "Axode"),
         FigureCurve(rows[0], rows[1], "closed form", "printed"),
-    )
-    return FigurePanel("path of the mass centre", "x [m]", "y [m]", curves, equal=True)
+    ]
+    if wrong is not None:
+        curves.append(FigureCurve(wrong[0], wrong[1], "as printed", "misprint"))
+    return FigurePanel("path of the mass centre", "x [m]", "y [m]", tuple(curves), equal=True)
 
 
 # two casters, Exercise 12.5 -----------------------------------------------------------------------
@@ -56,7 +61,7 @@ CASTERS_CAPTION = (
     "tau_1 = 0.3 cos 2t and tau_2 = 0.2 sin 3t N m from rest, the casters at psi_1 = 1 and psi_2 = "
     "-0.6, their pivots half a track to either side. Exercise 12.5 asks for the model and has no "
     "numbers; the data are the gallery's. Grey: the closed form of section 12.5.1, errata "
-    "corrected, with the terms of both casters."
+    "corrected, with the terms of both casters; dashed: its terms as printed."
 )
 
 
@@ -117,7 +122,7 @@ def two_casters() -> ItemResult:
         ),
     ]
     table = _table(run, CASTER_COLUMNS, dict(zip(CASTER_COLUMNS, theirs, strict=True)))
-    return ItemResult(table, _caster_panels(run, theirs), CASTERS_CAPTION, checks)
+    return ItemResult(table, _caster_panels(run, theirs, wrong), CASTERS_CAPTION, checks)
 
 
 def _condition(model: Model, length: float, behind: float) -> float:
@@ -134,17 +139,22 @@ def _condition(model: Model, length: float, behind: float) -> float:
     return float(singular[0] / singular[1])
 
 
-def _caster_panels(run: Trajectory, theirs: Array) -> list[FigurePanel]:
+def _caster_panels(run: Trajectory, theirs: Array, wrong: Array) -> list[FigurePanel]:
     rates = {"theta1_dot": r"$\dot\theta_1$", "theta2_dot": r"$\dot\theta_2$"}
     angles = {"psi1": r"$\psi_1$", "psi2": r"$\psi_2$", "phi": r"$\phi$"}
     torques = tuple(FigureCurve(run.time, run[f"tau{k}"], rf"$\tau_{k}$") for k in (1, 2))
     return [
         FigurePanel("torques", TIME, "torque [N m]", torques),
         FigurePanel(
-            "rates of the driven wheels", TIME, "rate [rad/s]", _both(run, rates, theirs[:2])
+            "rates of the driven wheels",
+            TIME,
+            "rate [rad/s]",
+            _both(run, rates, theirs[:2], wrong[:2]),
         ),
-        FigurePanel("casters and heading", TIME, "angle [rad]", _both(run, angles, theirs[2:5])),
-        _path(run, "C.x", "C.y", theirs[5:]),
+        FigurePanel(
+            "casters and heading", TIME, "angle [rad]", _both(run, angles, theirs[2:5], wrong[2:5])
+        ),
+        _path(run, "C.x", "C.y", theirs[5:], wrong[5:]),
     ]
 
 

@@ -171,10 +171,12 @@ def _outcome(
         f"{words}, caster ahead of the driven wheels, beginning with the caster straight. The "
         "source describes both paths and prints no data and no results; robot and paths are chosen "
         "here. Grey: the source's steps (36) to (38), from the path alone, with a C free of errata "
-        "(A-7 to A-9). Side forces of the two driven wheels, which statics cannot tell apart, are "
-        "shared evenly."
+        "(A-7 to A-9); thin dashes: with C as Angeles prints it. Side forces of the two driven "
+        "wheels, which statics cannot tell apart, are shared evenly."
     )
-    return ItemResult(table, _panels(run, theirs, ground, until), caption, checks)
+    return ItemResult(
+        table, _panels(run, (theirs, printed_torques), ground, until), caption, checks
+    )
 
 
 def _table(run: Trajectory, ground: Any, theirs: Array) -> dict[str, Array]:
@@ -219,7 +221,10 @@ def _driven_back(model: Model, run: Trajectory) -> Trajectory:
     )
 
 
-def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) -> list[FigurePanel]:
+def _panels(
+    run: Trajectory, theirs: tuple[Array, Array], ground: Any, until: float | None
+) -> list[FigurePanel]:
+    """Panels of a path; their torques by C corrected and as printed."""
     t, window = run.time, (0.0, until) if until else None
     path = (
         FigureCurve(run["x"], run["y"], "axle's midpoint"),
@@ -227,7 +232,11 @@ def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) ->
     )
     rates = tuple(FigureCurve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3))
     torques = tuple(FigureCurve(t, run[f"tau{k}"], rf"$\tau_{k}$") for k in (1, 2))
-    grey = tuple(FigureCurve(t, row, role="printed") for row in theirs)
+    grey = tuple(FigureCurve(t, row, role="printed") for row in theirs[0])
+    dashed = tuple(
+        FigureCurve(t, row, "C as printed" * (k == 0), "misprint", like=k)
+        for k, row in enumerate(theirs[1])
+    )
 
     def forces(values: Array) -> tuple[FigureCurve, ...]:
         return tuple(FigureCurve(t, values[:, k], wheel) for k, wheel in enumerate(ground.wheels))
@@ -236,7 +245,7 @@ def _panels(run: Trajectory, theirs: Array, ground: Any, until: float | None) ->
         FigurePanel("path", "x [m]", "y [m]", path, equal=True),
         FigurePanel("rates of the wheels", TIME, "rate [rad/s]", rates, window=window),
         FigurePanel("caster", TIME, r"$\psi$ [rad]", (FigureCurve(t, run["psi"]),), window=window),
-        FigurePanel("torques", TIME, "torque [N m]", (*torques, *grey), window=window),
+        FigurePanel("torques", TIME, "torque [N m]", (*torques, *grey, *dashed), window=window),
         FigurePanel(
             "contact forces along the wheels",
             TIME,

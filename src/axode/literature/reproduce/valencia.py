@@ -206,8 +206,10 @@ def _pulse(t: float) -> float:
 def _joints(
     title: str, y: str, run: Trajectory, names: Sequence[str], theirs: Array | tuple[()] = ()
 ) -> FigurePanel:
+    symbol = r"\dot\theta" if names == RATES else r"\theta"
     ours = [
-        FigureCurve(run.time, run[name], rf"$\theta_{k}$") for k, name in enumerate(names, start=1)
+        FigureCurve(run.time, run[name], rf"${symbol}_{k}$")
+        for k, name in enumerate(names, start=1)
     ]
     grey = [
         FigureCurve(run.time, row, "equation (35)" * (k == 0), "printed")

@@ -197,7 +197,7 @@ def _panels(
             ),
         ),
         FigurePanel(
-            "each method less 'recursive'",
+            "each method minus 'recursive'",
             "largest difference [rad/s²]",
             "",
             (),
