@@ -161,6 +161,12 @@ def stands_at(cell: str, source: str) -> set[str]:
 
 
 CASES = commands("verify")
+BETWEEN = {  # numbers of which a case has not the quantity, but what follows from it
+    "axode verify --case A2-3": {"12.34b"},  # the row has a command for it, too
+    "axode verify --case D2-1": {"6", "30", "31"},
+    "axode verify --case D2-2": {"10", "step 2", "step 3", "step 5"},
+    "axode verify --case D5-1": {"15", "35"},
+}
 
 
 @pytest.mark.parametrize("command", CASES)
@@ -173,7 +179,8 @@ def test_cases(command: str, capsys):
     for source, number in CASES[command]:
         wanted = stands_at(number, source)
         shown = set().union(*(stands_at(line[2], source) for line in quantities))
-        assert wanted & shown, (command, number, sorted(shown))
+        assert wanted - shown <= BETWEEN.get(command, set()), (command, number, sorted(shown))
+        assert wanted & shown, (command, number)
 
 
 # what a robot can do, what it is made of ----------------------------------------------------------

@@ -108,7 +108,7 @@ EQUATIONS: dict[str, dict[str, str]] = {
         "F_c": "step 4",
         "theta_ddot": "step 6, 9",
         "load_acc_alpha_ax_ay": "19, 26",
-        "tip_forces_on_load": "26",
+        "tip_forces_on_load": "26, 27",
     },
     "D5_two_wheeled_cart": {
         "rank_closure_real": "34",
@@ -122,7 +122,7 @@ EQUATIONS: dict[str, dict[str, str]] = {
         "V_coriolis": "35, 42",
         "G": "35, 43",
         "tau": "36, 37",
-        "theta_ddot": "45 to 48",
+        "theta_ddot": "44 to 48",
     },
     "E2_valencia_platform": {
         "q_ddot_x_y_theta": "64, 69",
