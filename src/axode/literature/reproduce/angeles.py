@@ -110,13 +110,17 @@ def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
     grey = [
         FigureCurve(t[few], row, "Lagrange" * (k == 0), "printed") for k, row in enumerate(lagrange)
     ]
+    dashed = [
+        FigureCurve(t[few], row, "as printed" * (k == 0), "misprint", like=k)
+        for k, row in enumerate(weightless)
+    ]
     legs = [FigureCurve(t, row, f"leg {leg}") for row, leg in zip(ours, LEGS, strict=True)]
     panels = [
         FigurePanel(
             "place of the platform", TIME, "from the start [m]", _motion(found, asked, PLACES)
         ),
         FigurePanel("turning of the platform", TIME, "angle [rad]", _motion(found, asked, TURNS)),
-        FigurePanel(words, TIME, f"[{unit}]", (*legs, *grey)),
+        FigurePanel(words, TIME, f"[{unit}]", (*legs, *grey, *dashed)),
         FigurePanel(
             "direct dynamics minus given motion",
             TIME,
@@ -134,7 +138,8 @@ PLATFORM_CAPTION = (
     "finds for it, and the motion that direct dynamics (12.32) finds for these, given 1000 times "
     "per second and joined by lines. Nothing holds the platform but these forces, so that it "
     "strays from what is asked, more the longer it goes. Grey in the panel of the forces: "
-    "Lagrange's equations of the pose, in which every link's place is a closed form of the pose. "
+    "Lagrange's equations of the pose, in which every link's place is a closed form of the pose; "
+    "dashed: (12.31) as printed, without weight. "
     "The book has no numbers; geometry and masses are those of the gallery."
 )
 
