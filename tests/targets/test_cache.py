@@ -20,6 +20,8 @@ from tests.targets import functions
 
 KEYS = [f"{k:064x}" for k in range(4)]
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -179,7 +181,7 @@ print(run(arm()).shape)
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
     )
     assert done.returncode == 0, done.stderr
     assert "there is no home folder; set AXODE_CACHE" in done.stderr

@@ -33,6 +33,8 @@ FUNCTIONS = [
     "measures",
 ]
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
@@ -91,7 +93,7 @@ def test_many_ports_do_not_reach_the_stack():
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
     )
     assert (done.returncode, done.stdout) == (0, "TapeFileError\n" * 2), done.stderr[-2000:]
 

@@ -177,6 +177,6 @@ def test_a_child_forked_during_a_compilation_can_compile():
         capture_output=True,
         text=True,
         timeout=60,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
     )
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
