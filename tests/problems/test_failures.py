@@ -160,6 +160,23 @@ def test_a_law_that_chatters_is_reported_within_few_steps(method, surface, time)
     assert abs(ax.simulate(machines.slider(), 2.0, **smooth).final["rail.rate"]) < 0.2
 
 
+@pytest.mark.parametrize("method", ["auto", "dopri5", "rodas5p", "radau9"])
+@pytest.mark.parametrize("rtol", [1e-10, 1e-8])
+@pytest.mark.parametrize(
+    "braking", ["-5 * sign({})", "-5 * where({0} > 0, 1, where({0} < 0, -1, 0))"]
+)
+def test_a_law_that_brakes_to_a_stop_and_holds_it_chatters(method, braking, rtol):
+    """At rest nothing is rejected: jumps of steps of 1e-12 s are within the tolerance."""
+    law = {"rail": braking.format("rail.rate")}
+    given = {"start": {"rail.rate": 1.0}, "input": law, "rtol": rtol, "atol": 0.01 * rtol}
+    with pytest.raises(ax.SimulationFailed, match=r"tanh\(v / v0\)") as failed:
+        ax.simulate(machines.slider(), 1.0, method=method, **given)
+    run = failed.value.trajectory
+    assert run.info["steps"] + run.info["rejected"] < 50_000
+    assert run.time[-1] == pytest.approx(0.2, abs=1e-4)
+    assert run.final["rail"] == pytest.approx(0.1, abs=1e-8)
+
+
 def test_runs_of_a_batch_that_chatter_leave_the_others_alone():
     force = np.array([0.5, 4.0])
     law = ax.Law(lambda s, force: {"rail": force - 3 * np.sign(s["rail.rate"])}, force=force)

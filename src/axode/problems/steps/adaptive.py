@@ -8,7 +8,7 @@ from functools import reduce
 
 from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
-from axode.problems.steps.chattering import MARKS, watch_chattering
+from axode.problems.steps.chattering import chattering_marks, watch_chattering
 from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import (
     NOT_FINITE,
@@ -96,7 +96,7 @@ def adaptive_program(
         ),
     )
     check = Evaluate(ended, ("status", "t", "t_end", "time_direction", "status", "active"))
-    own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k} | MARKS
+    own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k} | chattering_marks(d)
     first = [*first_step(d), *clip_step(d), *d.rate_at("q", "nu", "t", "k1")]
     saved = save_times(d, inside)
     buffers, tables, numbers = d.state() | own, d.tables() | {"times": 1}, [*GIVEN, *given]
@@ -117,7 +117,7 @@ def adaptive_program(
         interleaved=d.interleaved_tables,
         operations=(
             *first,
-            While("active", (*body, *saved, *after, watch_chattering(), check), counted=True),
+            While("active", (*body, *saved, *after, *watch_chattering(d), check), counted=True),
         ),
     )
 
