@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import harder_mechanisms
-from harder_mechanisms import add_twin, couple
+from harder_mechanisms import add_twin, couple, make_harder
 from near_mechanisms import KINDS, SHAPES, mechanism_of
 from oracle.agreement import judge
-from oracle.soak import RIVALS
+from oracle.soak import RIVALS, SALT
 from oracle.switched_inputs import switched_fault
 from random_mechanisms import arm
 
@@ -59,6 +59,15 @@ def test_twins_in_loops_hold_whatever_their_tilt(digits, monkeypatch):
         assert "tilted by 1.0e-" in add_twin(bot, np.random.default_rng(seed))
         bot.loop_tolerance = 0.0
         assert not judge(bot, [], bodies=False, thin=True).failed
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_row_that_holds_little_of_its_own_may_lose_as_many_digits():
+    """Of a universal joint's twin 6e-10 are left, which hold the joint; its bias is rounding."""
+    bot = mechanism_of("generic", "loop", 100_901, size=4)
+    assert "4.5e-09" in make_harder(bot, np.random.default_rng([SALT, 100_901]))
+    verdict = judge(bot, [], thin=True)
+    assert not verdict.failed and not verdict.refused and verdict.lost
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -319,6 +319,18 @@ def test_a_jump_of_a_prescribed_rate_applies_its_impulse(method):
     assert back.final["theta.rate"] == pytest.approx(0.0, abs=1e-5 if method == "rk4" else 1e-8)
 
 
+@pytest.mark.parametrize("duration", [0.6, -0.6])
+def test_jumps_of_prescribed_rates_are_refused_on_request(duration):
+    begin = {"t0": 0.6} if duration < 0 else {}
+    with pytest.raises(ax.InvalidArgument, match=r"x\.rate jump by -?1 at t = 0\.3 s.*ax\.motions"):
+        ax.simulate(driven(starts_to_move), duration, jumps="refuse", **begin)
+    with pytest.raises(ax.UnknownName, match="impulse"):
+        ax.simulate(driven(starts_to_move), 0.6, jumps="ignore")
+    before = ax.simulate(driven(starts_to_move), 0.25, jumps="refuse")  # ends before the jump
+    smooth = ax.simulate(driven(lambda t: np.maximum(0, t - 0.3) ** 2), 0.6, jumps="refuse")
+    assert before.status == smooth.status == "finished"
+
+
 CORNERS = {
     "max(0, t - {})": (0.0, 1.0),
     "max(t - {}, 0)": (0.0, 1.0),

@@ -130,7 +130,14 @@ class CompiledRuns:
         self.breaks: BreakTable | None = None
         if dynamics.switches:
             span = task.settings.t0, task.settings.t_end
-            self.breaks = break_table(task.model, dynamics, span, p, task.plan.gains)
+            self.breaks = break_table(
+                task.model,
+                dynamics,
+                span,
+                p,
+                task.plan.gains,
+                refuse=task.settings.jumps == "refuse",
+            )
             self.tables["breaks"] = self.breaks.rows
             start = {**start, "segment": self.breaks.past(start.get("t", task.settings.t0))}
         self.buffers = self._make_buffers(start, given)

@@ -189,9 +189,14 @@ class SelfCheck:
             yield _worst(errors, [f"bias of {label}" for label in labels])
 
     def allowed(self, state: CheckedState) -> float:
-        """How far functions may be off: rows hold of closed loops, and these may be rounded."""
-        open_by = self._gap(state) / self.system.report.extent + self._slip(state)
-        return AGREEMENT + SLACK * open_by
+        """How far functions may be off: rows hold of closed loops, and these may be rounded.
+
+        Rows of which little is their own leave as many digits fewer, as `derive` has warned.
+        """
+        report = self.system.report
+        open_by = self._gap(state) / report.extent + self._slip(state)
+        weakest = min((part for _, part in report.weak), default=1.0)
+        return AGREEMENT + SLACK * (open_by + ROUNDING / weakest)
 
     def _slip(self, state: CheckedState) -> float:
         """How far speeds are from what all rows ask for [m/s or rad/s]: by rounding at least."""

@@ -62,7 +62,13 @@ class BreakTable:
 
 
 def break_table(
-    model: Model, d: Dynamics, span: tuple[float, float], p: Array | None, gains: Array | None
+    model: Model,
+    d: Dynamics,
+    span: tuple[float, float],
+    p: Array | None,
+    gains: Array | None,
+    *,
+    refuse: bool = False,
 ) -> BreakTable:
     """Find the breaks of all runs.
 
@@ -71,9 +77,11 @@ def break_table(
         d: Its steps.
         span: Times of their start and end.
         p, gains: What they keep.
+        refuse: Whether prescribed rates must not jump either.
 
     Raises:
-        InvalidArgument: if a prescribed position jumps, or there are too many breaks.
+        InvalidArgument: if a prescribed position jumps, or a rate that must not, or there are too
+            many breaks.
         NotApplicable: if a prescribed rate jumps, and the model was read from a file that lacks
             what that needs.
     """
@@ -108,6 +116,14 @@ def break_table(
     if direction < 0:
         runs, stops = runs[::-1], np.minimum(np.nextafter(times, -np.inf), times - smallest)[::-1]
         jumps = jumps[::-1]
+    if refuse and jumps.any():
+        k, speed = np.argwhere(jumps)[0].tolist()
+        raise InvalidArgument(
+            f"'{model.name}': the prescribed motion makes {model.speed_names[speed]} jump by "
+            f"{jumps[k, speed]:.3g} at t = {times[len(times) - 1 - k if direction < 0 else k]:.15g}"
+            ' s, and jumps="refuse" allows no impulses; round the corner of the motion, such as by '
+            'ax.motions, or take jumps="impulse"'
+        )
     counts = np.bincount(runs, minlength=count)
     rows = np.zeros((count, counts.max(initial=0) + 1, 2))
     rows[..., 0] = direction * NEVER

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
-_EMPTY: dict[str, Any] = {"events": (), "singular": "stop"}
+_EMPTY: dict[str, Any] = {"events": (), "singular": "stop", "jumps": "impulse"}
 _DEPENDS = {  # what is computed once, and the options that it depends on
     "state": {"start"},
     "t0": {"start", "t0"},
@@ -62,6 +62,8 @@ class RunOptions(TypedDict, total=False):
             long or sensitive motions errors still grow.
         singular: Where the constraints lose rank: "stop", or "pass" to let momentum carry the
             motion across smoothly; `info["passed"]` lists where that was done.
+        jumps: Where the rate of a prescribed motion jumps: "impulse", which `info["impulses"]`
+            lists, or "refuse".
         threads: How many threads share a batch.
         target: Where the steps are computed, "cpu" or "cuda"; where the model's functions run
             unless given.
@@ -79,6 +81,7 @@ class RunOptions(TypedDict, total=False):
     rtol: float
     atol: float
     singular: str
+    jumps: str
     threads: int | None
     target: str | None
     precision: str | None
@@ -227,6 +230,7 @@ class Scenario:
             given.get("threads"),
             self.place,
             singular=given.get("singular", "stop"),
+            jumps=given.get("jumps", "impulse"),
         )
 
     @cached_property

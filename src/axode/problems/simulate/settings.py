@@ -18,6 +18,7 @@ from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, METHODS
 
 Array = npt.NDArray[np.float64]
 SINGULAR_CHOICES = ("stop", "pass")
+JUMP_CHOICES = ("impulse", "refuse")
 DEFAULT_SAMPLES = 500  # saved unless `save_every` is given
 DEFAULT_STEP = 1e-3  # [s] of rk4 unless given
 # neighbouring floating-point times that an interval has to span
@@ -43,6 +44,7 @@ class Settings:
     place: Place = field(default_factory=Place)
     review: float = math.inf  # implicit steps after which their cost is compared
     singular: str = "stop"  # what to do where constraints lose rank
+    jumps: str = "impulse"  # what to do where prescribed rates jump
     at: tuple[float, ...] = ()  # times at which states are saved, where they are not equally spaced
 
     def __post_init__(self) -> None:
@@ -50,6 +52,8 @@ class Settings:
             raise UnknownName("simulate", "method", self.method, (AUTOMATIC, *METHODS))
         if not isinstance(self.singular, str) or self.singular not in SINGULAR_CHOICES:
             raise UnknownName("simulate(singular=...)", "choice", self.singular, SINGULAR_CHOICES)
+        if not isinstance(self.jumps, str) or self.jumps not in JUMP_CHOICES:
+            raise UnknownName("jumps=...", "choice", self.jumps, JUMP_CHOICES)
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
                 f"step: {self.stepper} chooses its own steps; use method='rk4', or rtol and atol"

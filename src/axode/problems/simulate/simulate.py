@@ -63,14 +63,16 @@ def simulate(
             carries the trajectory so far, or "return" that trajectory. While starts are not known,
             the error is raised in either case and carries None.
         options: Those of `RunOptions`: `start`, `input`, `parameters`, `events`, `t0`, `method`,
-            `step`, `rtol`, `atol`, `singular`, `threads`, `target` and `precision`.
+            `step`, `rtol`, `atol`, `singular`, `jumps`, `threads`, `target` and
+            `precision`.
 
     Raises:
         Interrupted: after Ctrl-C.
         SimulationFailed: if a number stops being finite or steps become too short; the error
             carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
             constraints hold at these parameters that the model left out.
-        InvalidArgument: if they do at the start already.
+        InvalidArgument: if they do at the start already; if a prescribed position jumps, or a rate
+            that must not.
         LoopNotClosed: if no run has a start that closes the loops; of a batch in which some have,
             the others are marked as failed, with a `RunsFailed` warning.
     """
