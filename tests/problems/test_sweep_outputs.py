@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -119,6 +121,71 @@ def test_numbers_with_kinks():
     assert made["low"] >= 1.0
     assert made["beyond"] == pytest.approx(3.01, abs=CLOSE)
     assert made["back"] == pytest.approx(3.01 - 0.021, abs=CLOSE)
+
+
+KINKED = {  # of x = a cos(10 t): formula, and the same in numbers
+    "bent": ("abs(x)", np.abs),
+    "root": ("sqrt(abs(x))", lambda x: np.sqrt(np.abs(x))),
+    "side": ("sign(x)", np.sign),
+    "half": ("max(x, 0)", lambda x: np.maximum(x, 0)),
+    "nested": ("where(x > 0.5, min(2 * x, 1.4), -1)", None),
+    "stairs": ("floor(2 * x)", lambda x: np.floor(2 * x)),
+}
+
+
+@pytest.mark.parametrize("place", ["auto", "radau9", "rodas5p", "rk4", "backwards", "cuda"])
+def test_kinks_and_jumps_by_the_state_are_integrated(place, monkeypatch):
+    """Against quadratures between the times at which they switch."""
+    given, span, a = {"method": place}, (0.0, 1.0), np.array([1.1, 0.8, 0.6])
+    if place == "rk4":
+        given["step"] = 0.0037
+    elif place == "backwards":
+        given, span = {"t0": 1.0}, (1.0, 0.0)
+    elif place == "cuda":
+        install(monkeypatch)
+        given = {"target": "cuda", "method": "dopri5"}
+    bot = ax.Mechanism("oscillator", gravity=(0, 0, 0))
+    body = bot.add_body("body", mass=1.0, inertia=ax.Inertia.point())
+    bot.add_joint("x", ax.Prismatic("x"), parent=bot.ground, child=body)
+    bot.add_spring("spring", "x", stiffness=100.0)
+    outputs = {name: ("integral", formula) for name, (formula, _) in KINKED.items()}
+    outputs |= {"least": ("min", "abs(x)"), "deepest": ("largest", "sqrt(abs(x))")}
+    start = {"x": a * np.cos(10 * span[0]), "x.rate": -10 * a * np.sin(10 * span[0])}
+    made = ax.sweep(
+        bot.derive().compile(),
+        span[1] - span[0],
+        start=start,
+        outputs=outputs,
+        combine="zip",
+        **given,
+    )
+    tolerance = 1e-7 if place == "rk4" else 1e-10
+    for name, (_, values) in KINKED.items():
+        for k, size in enumerate(a):
+            levels = np.array([0.0, 0.5, 0.7, -0.5, 1.0]) / size
+            turns = np.arccos(levels[np.abs(levels) <= 1])
+            found = np.concatenate([s * turns + 2 * np.pi * n for s in (-1, 1) for n in range(3)])
+            edges = [0.0, *sorted(t / 10 for t in found if 0 < t < 10), 1.0]
+
+            def number(t, size=size, values=values):
+                x = size * np.cos(10 * t)
+                nested = np.minimum(2 * x, 1.4) if x > 0.5 else -1.0
+                return nested if values is None else values(x)
+
+            pairs = pairwise(edges)
+            exact = sum(
+                quad(number, *pair, epsabs=1e-13, epsrel=1e-12, limit=200)[0] for pair in pairs
+            )
+            exact *= span[1] - span[0]
+            assert made[name][k] == pytest.approx(exact, abs=tolerance), (name, k)
+    np.testing.assert_allclose(made["least"], 0.0, atol=1e-7)
+    np.testing.assert_allclose(made["deepest"], np.sqrt(a), rtol=1e-8)
+
+
+def test_an_output_that_jumps_without_end_is_integrated_in_bounded_time():
+    outputs = {"steps": ("integral", "floor(1e9 * rail)")}
+    made = ax.sweep(machines.slider(), 1.0, start={"rail.rate": 1.0}, outputs=outputs)
+    assert made["steps"] == pytest.approx(0.5e9, rel=1e-3)
 
 
 def test_finished_rows_without_a_value_are_reported():

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.operations import ARITY, LOGICAL, MEANING, Array, Kind
+from axode.codegen.tape.operations import ARITY, LEAVES, LOGICAL, MEANING, Array, Kind
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import InvalidArgument
 
@@ -31,6 +31,12 @@ MAX_INTERVALS = 1 << 16  # at a time of every run, before those that are left en
 EVALUATIONS = 1 << 25, 1 << 14  # to locate switches: of all runs, and more for every run
 LEAST_EVALUATIONS = 4  # per switch
 KEPT_TAPES = 256
+SWITCHING = frozenset(
+    (
+        *(Kind.LT, Kind.LE, Kind.FMIN, Kind.FMAX, Kind.FABS, Kind.SIGN),
+        *(Kind.COPYSIGN, Kind.FLOOR, Kind.CEIL, Kind.FMOD, Kind.REMAINDER),
+    )
+)
 NEAR = 8.0  # spacings of floating-point times around the zero of a straight line
 
 
@@ -104,6 +110,21 @@ def find_switches(tape: Tape, kept: tuple[str, ...]) -> Switches | None:
     results = Port("switches", (len(found),))
     made = Tape.build("switches", inputs, (results,), builder, [number for number, _ in found])
     return Switches(made, tuple(whole for _, whole in found))
+
+
+def switches_with_state(tape: Tape, kept: Sequence[str]) -> bool:
+    """Return whether a tape has comparisons, kinks or steps by more than time and what is kept."""
+    still = [port.name in (TIME, *kept) for port in tape.inputs]
+    moving: list[bool] = []
+    for code, row in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
+        kind = Kind(code)
+        if kind in LEAVES:
+            moving.append(kind == Kind.INPUT and not still[row[0]])
+            continue
+        moving.append(any(moving[v] for v in row[: ARITY[kind]]))
+        if moving[-1] and kind in SWITCHING:
+            return True
+    return False
 
 
 def _switches_of(

@@ -13,18 +13,21 @@ from operator import or_
 
 from axode.codegen.lowering.program import Evaluate, Operation, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.reversal import part_of_tape
+from axode.codegen.tape.switching import switches_with_state
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.problems.steps.adaptive import Gathering, Interpolant
 from axode.problems.steps.number_in_step import NODES, PARTS, NumberInStep
 from axode.problems.steps.rates import Dynamics
 from axode.problems.sweep.accumulate import AT_ENDS, CROSSINGS, EXTREMES, Output
-from axode.problems.sweep.state_columns import START_ENERGY, StateColumns
+from axode.problems.sweep.kinks import WEIGHTS, integrate_pieces
+from axode.problems.sweep.state_columns import START_ENERGY, Quantity, StateColumns
 
 NEVER = float("nan")
 ROUNDING = 4e-16  # relative: extremes that differ by less are the same, and so are times
 MAX_TURNS = 50.0  # of the search for one crossing
-WEIGHTS = (1 / 20, 49 / 180, 16 / 45, 49 / 180, 1 / 20)
+KEPT = ("p", "gains")  # what functions read besides time that stays as it is during a run
 STATE = ("q", "nu", "w", "t")  # buffers of a state
 
 
@@ -50,6 +53,12 @@ def gather_outputs(
         [o.how if look else "" for o, look in zip(outputs, looked, strict=True)], places
     )
     n, m = len(inner), len(outputs)
+    kinked = [
+        (i, o.how, places[i])
+        for i, o in enumerate(outputs)
+        if looked[i] and o.how not in CROSSINGS and _has_kinks(functions, o.what)
+    ]
+    by_pieces = {i for i, how, _ in kinked if how == "integral"}
     at_ends = [(o.how, wanted.index(o.what), look) for o, look in zip(outputs, looked, strict=True)]
 
     def begin(count: Vector, starts: Vector, values: Vector, **v: Vector) -> dict[str, Vector]:
@@ -68,7 +77,9 @@ def gather_outputs(
         for i, (how, k, inside) in cases:
             new = _better(how, made[i], values[k])
             if inside:
-                new = _seen(how, made[i], curves[places[i]], v["h"][0])
+                new = made[i]
+                if i not in by_pieces:
+                    new = _seen(how, made[i], curves[places[i]], v["h"][0])
                 if how in CROSSINGS and two_sided:  # at the start of the step
                     jump = _crosses(how, v["y"][places[i]], v["y_0"][places[i]])
                     new = (jump & ~made[i].equals(made[i])).then(v["t"][0], new)
@@ -102,6 +113,10 @@ def gather_outputs(
         names = ("commit", "t_o", "h_s", *list(sizes)[3:])
         results = ("made", "y", "look", "skip", "nodes")
         made.append(Evaluate(formula_tape("gather_step", sizes, go_on), (*names, *results)))
+        if kinked:
+            made += integrate_pieces(
+                kinked, n, m, lambda ending: _evaluated(d, inside, interpolant, ending), _better
+            )
         if search.needed:
             found = _evaluated(d, inside, interpolant, "i")
             made.append(While("look", (search.begin(n), While("waits", (*found, search.turn(n))))))
@@ -287,6 +302,15 @@ class Search:
 # what the search knows of an output: does it wait, for an evaluation where, two places and the
 # values there, and, if it waits for an extreme that may be beyond zero, the part after that
 _SEARCH = ("wait", "place", "low", "f_low", "high", "f_high", "turned")
+
+
+def _has_kinks(functions: Tape | None, what: Quantity) -> bool:
+    """Return whether a function of the state may have kinks or jumps inside steps."""
+    return (
+        functions is not None
+        and isinstance(what, int)
+        and switches_with_state(part_of_tape(functions, [what]), KEPT)
+    )
 
 
 def looks_inside(model: Model, output: Output) -> bool:
