@@ -263,6 +263,26 @@ def test_steps_of_fixed_length_end_at_samples():
     assert run.final["rail.rate"] == pytest.approx(0.1 * force[:10].sum(), abs=1e-14)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("between", ["hold", "linear"])
+def test_samples_that_begin_late_or_end_early_are_not_stepped_over(method, between):
+    """A pulse of 2 ms in four samples: a second of nothing before it, and behind it."""
+    given = ax.Sampled({"rail": [0.0, 80.0, 0.0, 0.0]}, 0.002, start=0.5, between=between)
+    run = ax.simulate(machines.slider(), 1.0, input=given, **options(method))
+    assert run.final["rail.rate"] == pytest.approx(IMPULSE, rel=1e-9)
+    back = ax.simulate(machines.slider(), -1.0, t0=1.0, input=given, **options(method))
+    assert back.final["rail.rate"] == pytest.approx(-IMPULSE, rel=1e-9)
+
+
+@pytest.mark.parametrize("step", [None, 0.01])
+def test_measured_instants_that_begin_late_all_count(step):
+    start, model = {"rail.rate": 1.0}, machines.slider()
+    run = ax.simulate(model, 1.0, start=start, save_every=0.01)
+    part = run.resample(run.time[60:80])
+    cost = ax.Cost(model, 1.0, start={"rail.rate": 2.0}, match=part[["rail"]], step=step)
+    assert cost.value() == pytest.approx((run.time[60:80] ** 2).mean(), rel=1e-9)
+
+
 def test_a_gpu_ends_steps_at_breaks_too(monkeypatch):
     install(monkeypatch)
     law = ax.Law(

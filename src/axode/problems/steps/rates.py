@@ -374,4 +374,5 @@ def to_next_sample(
     along = direction * place
     left = ((along + ON_TIME).floor() + 1.0 - along) * period
     inside = (place > -1.0) & (place < count)
-    return inside.then(left, 1e300)
+    first = (direction > 0.0).then(0.0, 1.0 - count)
+    return inside.then(left, (along < first).then((first - along) * period, 1e300))
