@@ -346,6 +346,10 @@ def test_jumps_of_prescribed_rates_are_refused_on_request(duration):
         ax.simulate(driven(starts_to_move), duration, jumps="refuse", **begin)
     with pytest.raises(ax.UnknownName, match="impulse"):
         ax.simulate(driven(starts_to_move), 0.6, jumps="ignore")
+    refused = ax.Scenario(driven(starts_to_move), duration, jumps="refuse", **begin)
+    for run in (lambda: ax.sweep(refused), lambda: ax.Cost(refused, final="theta").value()):
+        with pytest.raises(ax.InvalidArgument, match="no impulses"):
+            run()
     before = ax.simulate(driven(starts_to_move), 0.25, jumps="refuse")  # ends before the jump
     smooth = ax.simulate(driven(lambda t: np.maximum(0, t - 0.3) ** 2), 0.6, jumps="refuse")
     assert before.status == smooth.status == "finished"
