@@ -396,15 +396,15 @@ class ComputedWriter(LatexWriter):
         return not monomial, named, sorted(rank(self.atoms, atom) for atom, _ in monomial)
 
     def is_symbol(self, k: int) -> bool:
-        """Whether an exponent may follow without brackets."""
+        """Return whether an exponent may follow without brackets."""
         return k in self.terms or super().is_symbol(k)
 
     def atom(self, k: int) -> str:
-        """An atom by its name or written out."""
+        """Return an atom by its name or written out."""
         return self.terms[k] if k in self.terms else self.written_out(k)
 
     def written_out(self, k: int) -> str:
-        """What an atom is."""
+        """Write what an atom is."""
         atom = self.atoms[k]
         if atom.label in ("input", "root", "pi"):
             return super().atom(k)

@@ -104,11 +104,11 @@ class FractionWriter:
         raise NotImplementedError
 
     def function(self, label: str, arguments: Sequence[str], *, single: bool = False) -> str:
-        """A function, perhaps of a single symbol."""
+        """Write a function, perhaps of a single symbol."""
         raise NotImplementedError
 
     def atom(self, k: int) -> str:
-        """A generator."""
+        """Write a generator."""
         atom = self.atoms[k]
         match atom.label:
             case "input":
@@ -125,17 +125,17 @@ class FractionWriter:
         return self.function(atom.label.removesuffix(" of"), self.arguments(atom))
 
     def is_symbol(self, k: int) -> bool:
-        """Whether a generator is a single symbol."""
+        """Return whether a generator is a single symbol."""
         return self.atoms[k].label in ("input", "name", "pi", "root")
 
     def angle(self, atom: Generator) -> tuple[str, bool]:
-        """What a sine or cosine is of, and whether that is a single symbol."""
+        """Write what a sine or cosine is of; return whether that is a single symbol."""
         terms = [Product(x, ((g, 1),)) for g, x in atom.angle]
         single = len(terms) == 1 and terms[0].number == 1
         return self.write(Sum(positive_first(terms))), single
 
     def arguments(self, atom: Generator) -> list[str]:
-        """Arguments of a function."""
+        """Write the arguments of a function."""
         assert self.layout is not None
         return [self.write(self.layout.ratio(Ratio(a, b))) for a, b in atom.arguments]
 
@@ -147,7 +147,7 @@ class LatexWriter(FractionWriter):
     pi: ClassVar[str] = r"\pi"
 
     def number(self, x: Fraction) -> str:
-        """A positive number."""
+        """Write a positive number."""
         return latex_number(x)
 
     def quotient(self, above: Product, below: Product) -> str:
