@@ -22,7 +22,7 @@ from axode.mechanism.values.expressions import (
 )
 from axode.mechanism.values.formula_functions import FUNCTIONS, NAMES, takes
 from axode.mechanism.values.parameter_values import _ON_ARRAYS
-from axode.oracle.numbers import _JET_FUNCTIONS, motion_at
+from axode.oracle.numbers import JET_FUNCTIONS, motion_at
 from axode.symbolic.algebra.formula_symbols import SYMBOLIC, symbolic_value
 
 L, K = ax.Parameter("l", 0.4), ax.Parameter("k", -3.0)
@@ -165,7 +165,7 @@ def test_functions_with_corners_build_formulas(build, text):
 def test_every_kind_of_value_knows_every_function():
     import casadi as ca
 
-    for table in (SYMBOLIC, TAPE_FUNCTIONS, _JET_FUNCTIONS, _ON_ARRAYS):
+    for table in (SYMBOLIC, TAPE_FUNCTIONS, JET_FUNCTIONS, _ON_ARRAYS):
         assert set(table) >= set(FUNCTIONS)
     counts = {name: next(n for n in (1, 2, 3) if takes(name, n)) for name in NAMES}
     for name, count in (counts | {"and": 2, "or": 2, "not": 1}).items():
