@@ -14,7 +14,7 @@ import pytest
 
 import axode as ax
 from axode.codegen.lowering import batch_loop as kernel
-from axode.codegen.lowering import cutting as lowering
+from axode.codegen.lowering import chunk_plan as lowering
 from axode.codegen.tape.tape import Tape
 from axode.model.function_source import graph_tape
 from axode.symbolic.functions import function_graph

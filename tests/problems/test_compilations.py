@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.codegen.tape.extracted_numbers import extract_numbers
 from axode.codegen.tape.formulas import formula_tape
-from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.targets import jit
 from axode.problems import tracing
 from axode.problems.steps import compiled
@@ -264,9 +264,9 @@ def _power(exponent: int, factor: float = 1.7):
 
 def test_numbers_of_a_tape_become_an_argument():
     tape, other = _power(3, 1.7), _power(3, 1.9)
-    lifted, same = lift_numbers(tape, 10), lift_numbers(other, 10)
+    lifted, same = extract_numbers(tape, 10), extract_numbers(other, 10)
     assert lifted.tape == same.tape != tape
     assert lifted.numbers["law_numbers"].tolist() == [1.7]
     assert lifted.tape.evaluate([2.0], [1.9]) == other.evaluate([2.0])
-    assert lift_numbers(tape, 0).tape is tape
-    assert lift_numbers(_power(3, 2.0), 10).numbers == {}  # part of the structure
+    assert extract_numbers(tape, 0).tape is tape
+    assert extract_numbers(_power(3, 2.0), 10).numbers == {}  # part of the structure

@@ -375,7 +375,7 @@ def test_who_asks_for_explicit_steps_keeps_them():
 
 def test_implicit_steps_that_are_no_longer_go_back(monkeypatch):
     """Where an implicit step would have to be much longer than it is, explicit ones go on."""
-    monkeypatch.setattr("axode.problems.simulate.takeover.COST_RATIO", 1e9)
+    monkeypatch.setattr("axode.problems.simulate.switch_to_implicit.COST_RATIO", 1e9)
     monkeypatch.setattr("axode.problems.simulate.runs.REVIEW", 5)
     run = ax.simulate(oscillator(1e5, 1e5), 1.0, start={"rail": 1.0})
     assert run.info["method"] == "dopri5" and run.info["steps"] > 10_000

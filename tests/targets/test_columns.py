@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.codegen.lowering import cutting, packed_function
+from axode.codegen.lowering import chunk_plan, packed_function
 from axode.codegen.lowering.batch_loop import module
 from axode.codegen.tape.equal_columns import column_sets, last_columns
 from axode.codegen.tape.packing import packings
@@ -62,20 +62,20 @@ def test_columns_side_by_side_in_one_function():
 def test_columns_of_long_tapes_have_one_function(monkeypatch, lanes, stores):
     tape = solve()
     monkeypatch.setattr(packed_function, "best_packing", lambda _: None)
-    monkeypatch.setattr(cutting, "LONGEST_FUNCTION", 60)
-    monkeypatch.setattr(cutting, "LONGEST_ON_VECTORS", 60)
-    monkeypatch.setattr(cutting, "CHUNK", 40)
-    monkeypatch.setattr(cutting, "MOST_STORES", stores)
+    monkeypatch.setattr(chunk_plan, "LONGEST_FUNCTION", 60)
+    monkeypatch.setattr(chunk_plan, "LONGEST_ON_VECTORS", 60)
+    monkeypatch.setattr(chunk_plan, "CHUNK", 40)
+    monkeypatch.setattr(chunk_plan, "MOST_STORES", stores)
     monkeypatch.setenv("AXODE_CACHE", "off")
-    cutting.plan_with_columns.cache_clear()
+    chunk_plan.plan_with_columns.cache_clear()
     try:
-        assert cutting.plan_with_columns(tape).columns is not None
+        assert chunk_plan.plan_with_columns(tape).columns is not None
         text = module(tape, lanes)
         assert text.count("call void @chunk") > text.count("define internal void @chunk") / 2
         assert text.count("_set0(ptr %bases, ptr %work, i64 %column, i64 %place)") == 1
         got = CompiledFunction(tape, lanes=lanes)(*arrays())
     finally:
-        cutting.plan_with_columns.cache_clear()
+        chunk_plan.plan_with_columns.cache_clear()
     np.testing.assert_allclose(got, tape.evaluate(*arrays())[0], rtol=1e-13, atol=1e-13)
 
 

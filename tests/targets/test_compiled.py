@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 from axode.codegen.lowering import batch_loop as kernel
-from axode.codegen.lowering import cutting as lowering
+from axode.codegen.lowering import chunk_plan as lowering
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import cpu as llvm

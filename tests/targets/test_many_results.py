@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from axode.codegen.lowering import batch_loop as kernel
-from axode.codegen.lowering import cutting as lowering
-from axode.codegen.lowering.cutting import MOST_STORES
+from axode.codegen.lowering import chunk_plan as lowering
+from axode.codegen.lowering.chunk_plan import MOST_STORES
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import CompiledFunction

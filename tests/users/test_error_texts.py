@@ -28,7 +28,7 @@ from axode.errors import (
     UnknownName,
 )
 from axode.literature.acceptance.cases import Case, Quantity, Signal
-from axode.literature.acceptance.held_coordinates import holds_of
+from axode.literature.acceptance.locked_coordinates import read_holds
 from axode.mechanism.elements.bodies import Mesh
 from axode.mechanism.elements.wheels import AbstractWheel
 from axode.model.model_file import MAGIC, VERSION
@@ -229,8 +229,8 @@ FILES = {
     "tolerance needs the numbers rel and abs": lambda: _case(tolerance={"rel": "x"}),
     "expected a number, a formula or signal/until": lambda: Signal.of([1]),
     "time: '1e999' is no number": lambda: Quantity.of("x@1e999"),
-    "hold: expected {name: value, 'until': T}": lambda: holds_of(3, arm().derive(), {}),
-    "hold: no motor acts on 'hinge'": lambda: holds_of({"hinge": 0.0}, arm().derive(), {}),
+    "hold: expected {name: value, 'until': T}": lambda: read_holds(3, arm().derive(), {}),
+    "hold: no motor acts on 'hinge'": lambda: read_holds({"hinge": 0.0}, arm().derive(), {}),
     "'four_bar' cannot be built with": lambda: mechanism_from("four_bar", ["theta1=[1,2]"]),
 }
 TABLES = {

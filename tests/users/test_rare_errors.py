@@ -27,7 +27,7 @@ from axode.literature.acceptance.adapters import adapter_of
 from axode.literature.acceptance.answers import Answers
 from axode.literature.acceptance.case_runs import Run
 from axode.literature.acceptance.cases import Case, Quantity
-from axode.literature.acceptance.held_coordinates import Holding, holds_of
+from axode.literature.acceptance.locked_coordinates import Holding, read_holds
 from axode.model.model_file import MAGIC
 from axode.printing import sympy_model
 from axode.problems.steps import compiled
@@ -305,6 +305,6 @@ def test_paths_that_a_case_cannot_follow():
 
 def test_coordinates_are_held_where_they_are():
     case = adapter("C1-1")
-    holds = holds_of({"phi1": 1.0, "until": 1.0}, case.equations, case.holders)
+    holds = read_holds({"phi1": 1.0, "until": 1.0}, case.equations, case.holders)
     with pytest.raises(InvalidArgument, match="is to be kept at"):
         Holding(case.equations, holds).check(case.initial.q, case.initial.nu, 0.0)

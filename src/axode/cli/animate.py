@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED
-from axode.cli.given_options import refuse
 from axode.cli.interruption import keep_results, stop_early
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.report import page_name
 from axode.cli.shared import Inputs, Parameters, Starts, check_writable, numbers, pairs
+from axode.cli.verb_options import refuse
 
 ENDINGS = (".mp4", ".webm", ".gif", ".apng")
 

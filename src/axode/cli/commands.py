@@ -22,7 +22,6 @@ from axode.cli.doctor import doctor
 from axode.cli.export import export
 from axode.cli.feasible import feasible
 from axode.cli.gallery import gallery
-from axode.cli.given_options import Verb, Verbs
 from axode.cli.inverse import inverse
 from axode.cli.kinematics import kinematics
 from axode.cli.linearize import linearize
@@ -35,6 +34,7 @@ from axode.cli.reproduce import reproduce
 from axode.cli.shared import WRONG_DATA
 from axode.cli.simulate import simulate
 from axode.cli.sweep import sweep
+from axode.cli.verb_options import Verb, Verbs
 from axode.cli.verify import verify
 from axode.cli.view import view
 from axode.cli.workspace import workspace

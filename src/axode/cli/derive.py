@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, mechanism_from
 from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
+from axode.cli.verb_options import refuse
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
 from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
+from axode.cli.verb_options import refuse
 
 if TYPE_CHECKING:
     from axode.model.model import Model

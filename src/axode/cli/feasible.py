@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.given_motions import Motion, PathText, Point, along_motion, along_path
-from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
+from axode.cli.motion_options import Motion, PathText, Point, along_motion, along_path
 from axode.cli.shared import (
     AsJson,
     ColumnsFile,
@@ -22,6 +21,7 @@ from axode.cli.shared import (
     print_json,
     words,
 )
+from axode.cli.verb_options import refuse
 
 if TYPE_CHECKING:
     from axode.model.model import Model

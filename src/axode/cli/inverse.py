@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.given_motions import Motion, PathText, Point, along_motion, along_path
-from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
+from axode.cli.motion_options import Motion, PathText, Point, along_motion, along_path
 from axode.cli.shared import (
     AsJson,
     Columns,
@@ -21,6 +20,7 @@ from axode.cli.shared import (
     print_json,
     words,
 )
+from axode.cli.verb_options import refuse
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -136,7 +136,7 @@ def _one_state(
     as_json: bool,
 ) -> None:
     from axode.cli.tables import format_number, show_table
-    from axode.model.shortfall import find_shortfall, force_size
+    from axode.model.force_deficit import find_deficit, force_size
     from axode.model.signals import STATE_KINDS
     from axode.problems.assemble.assemble import assemble
 
@@ -151,7 +151,7 @@ def _one_state(
     inputs = dict(zip(model.inputs, u.tolist(), strict=True))
     lacking = dict(zip(model.independent, missing.tolist(), strict=True))
     size = force_size(model, there.q, there.nu, u, missing, values)
-    short = find_shortfall(model, missing, size) is not None
+    short = find_deficit(model, missing, size) is not None
     if as_json:
         input_units = dict(zip(model.inputs, model.facts.input_units, strict=True))
         print_json(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from axode.cli.given_options import options_of_verb
 from axode.cli.model_sources import BUILD_OPTIONS
+from axode.cli.verb_options import options_of_verb
 
 # arguments of Python, ahead of a value, as in method='rk4' or derive(independent=[...])
 _ARGUMENT = re.compile(r"(?<![-\w.])([a-z_]+)=(?=[\[{('\".\w])")

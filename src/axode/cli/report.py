@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import Inputs, Parameters, Starts, check_writable, numbers, pairs
+from axode.cli.verb_options import refuse
 
 
 def report(

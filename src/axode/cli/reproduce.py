@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.given_options import refuse
 from axode.cli.shared import WRONG_DATA, AsJson, print_json
+from axode.cli.verb_options import refuse
 
 if TYPE_CHECKING:
     from axode.literature.reproduce.making import Reproduction

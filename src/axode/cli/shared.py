@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from axode.cli.replacing import check_json, check_replaceable
+from axode.cli.overwrite_checks import check_json, check_replaceable
 
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1

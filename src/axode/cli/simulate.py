@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     AsJson,
@@ -30,6 +29,7 @@ from axode.cli.shared import (
     print_json,
     words,
 )
+from axode.cli.verb_options import refuse
 
 if TYPE_CHECKING:
     from axode.model.model import Model

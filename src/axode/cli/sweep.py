@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import (
     AsJson,
@@ -28,6 +27,7 @@ from axode.cli.shared import (
     print_json,
 )
 from axode.cli.swept_values import FORMS, group_values, read_outputs, read_swept
+from axode.cli.verb_options import refuse
 
 if TYPE_CHECKING:
     from axode.results.sweep_result import Sweep

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from axode.cli.given_options import refuse
 from axode.cli.model_sources import Options, Source, mechanism_from
 from axode.cli.shared import AsJson, Plot, check_writable, numbers, print_json, ranges, words
+from axode.cli.verb_options import refuse
 
 PICTURES = (".png", ".svg", ".pdf")
 

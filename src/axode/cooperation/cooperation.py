@@ -367,7 +367,7 @@ class Cooperation:
         change = change.reshape(*flat, motors)
         lack = (wanted - now).reshape(flat)
         step = least_norm(change, lack, RANK)
-        self._report_shortfall(held, wanted, lack - np.einsum("...ij,...j->...i", change, step))
+        self._report_deficit(held, wanted, lack - np.einsum("...ij,...j->...i", change, step))
         u[..., :motors] += np.einsum("...ij,...j->...i", free, step)
         return u
 
@@ -456,7 +456,7 @@ class Cooperation:
             )
         return scaled
 
-    def _report_shortfall(self, held: _Holding, wanted: Array, lack: Array) -> None:
+    def _report_deficit(self, held: _Holding, wanted: Array, lack: Array) -> None:
         missing = lack.reshape(wanted.shape)
         size = np.abs(wanted).max(initial=0.0)
         if np.abs(missing).max(initial=0.0) <= FALLS_SHORT * max(size, 1e-300):

@@ -66,7 +66,7 @@ def relation_faults(mechanism: Mechanism, *, joints_known: bool = True) -> list[
     """
     found = [
         *_duplicates(mechanism),
-        *(_unheld_bodies(mechanism) if joints_known else ()),
+        *(_unconnected_bodies(mechanism) if joints_known else ()),
         *_joint_relations(mechanism),
         *_contact_relations(mechanism),
         *coupling_relations(mechanism),
@@ -309,7 +309,7 @@ def _duplicate_inputs(mechanism: Mechanism) -> Iterator[Fault]:
             yield Fault("motor", drive.name, "input", f"another input is called '{drive.input}'")
 
 
-def _unheld_bodies(mechanism: Mechanism) -> Iterator[Fault]:
+def _unconnected_bodies(mechanism: Mechanism) -> Iterator[Fault]:
     held = {c.child for c in mechanism.connections}
     reached = {c.child for c in tree_order(mechanism)}
     unknown = {c.parent for c in mechanism.connections}.difference(_known_bodies(mechanism))

@@ -17,6 +17,7 @@ from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
 from axode.model.derivative_products import DerivativeProducts
+from axode.model.force_deficit import solve_inverse, warn_of_deficit
 from axode.model.function_products import product_tape
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
@@ -24,7 +25,6 @@ from axode.model.model_display import ModelDisplay
 from axode.model.motion_switches import MOMENTUM, motion_switches
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.parameter_checks import FAULTS, parameter_checks
-from axode.model.shortfall import solve_inverse, warn_of_shortfall
 from axode.model.signals import Signals
 from axode.model.state import State
 from axode.names import NamedValues
@@ -153,7 +153,7 @@ class Model(DerivativeProducts, ModelDisplay):
         if not self.is_underactuated:
             return self._evaluate("inverse_dynamics", values, options)
         solved, missing, size = solve_inverse(self, values, options)
-        warn_of_shortfall(self, missing, size, "inverse_dynamics_with_residual returns it")
+        warn_of_deficit(self, missing, size, "inverse_dynamics_with_residual returns it")
         return solved
 
     def inverse_dynamics_with_residual(

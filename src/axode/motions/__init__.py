@@ -182,7 +182,7 @@ def through(
         elif names:
             faults.append(f"acceleration: no limit for {', '.join(names)}")
     if times is not None:
-        at = _given_times(times, len(points.values), faults)
+        at = _check_waypoint_times(times, len(points.values), faults)
         raise_faults(verb, faults)
     else:
         raise_faults(verb, faults)
@@ -229,7 +229,7 @@ def _stops(given: Sequence[int], count: int, faults: list[str]) -> list[int]:
     return found
 
 
-def _given_times(given: Any, count: int, faults: list[str]) -> Array:
+def _check_waypoint_times(given: Any, count: int, faults: list[str]) -> Array:
     try:
         times = check_times(given)
     except (TypeError, ValueError, OverflowError) as error:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions
+from axode.model.force_deficit import find_deficit, force_size
 from axode.model.model import Model
-from axode.model.shortfall import find_shortfall, force_size
-from axode.problems.arguments import GivenState
+from axode.problems.arguments import StateArgument
 from axode.problems.inverse.motion_rows import rows_by_name
-from axode.problems.inverse.motions import GivenMotion
+from axode.problems.inverse.motions import DesiredMotion
 
 Array = npt.NDArray[np.float64]
 STANDING = 1e-9  # of the largest speed along a path: slower, and its parameter does not tell it
@@ -41,9 +41,9 @@ class PathDynamics:
     def __init__(
         self,
         model: Model,
-        motions: Sequence[GivenMotion],
+        motions: Sequence[DesiredMotion],
         grids: Array,
-        start: GivenState,
+        start: StateArgument,
         conditions: Conditions,
         weights: Any,
     ) -> None:
@@ -133,7 +133,7 @@ class PathDynamics:
             nu, nu_dot = self.nu * rate, self.nu * second + self.nu_dot * rate
             u, missing = self.model.inverse_dynamics_with_residual(self.q, nu, nu_dot, **o)
             size = force_size(self.model, self.q, nu, u, missing, o)
-            lacking = find_shortfall(self.model, missing, size)
+            lacking = find_deficit(self.model, missing, size)
             if lacking is not None:
                 raise InvalidArgument(
                     f"time_optimal: the motors of '{self.model.name}' cannot give the force on "

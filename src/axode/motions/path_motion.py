@@ -16,7 +16,7 @@ from axode.model.model import Model
 from axode.motions.steering import Steering, steering_of
 from axode.problems.arguments import require_model
 from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
-from axode.problems.inverse.motions import MISFIT, GivenMotion
+from axode.problems.inverse.motions import MISFIT, DesiredMotion
 from axode.problems.inverse.time_signals import TimeSignal, as_signal
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def misfit_size(misfit: Array) -> Array:
     return np.maximum(plane, np.abs(misfit[:, 2:]).max(axis=-1))
 
 
-class PathMotion(GivenMotion):
+class PathMotion(DesiredMotion):
     """A motion given by a path; keeps what is left of its velocity."""
 
     path: Path
@@ -118,7 +118,7 @@ def path_motion(
     ]
     rows += further.positions
     steering = steering_of(
-        GivenMotion(model, Rows(model, rows, more), signals, conditions), path.duration
+        DesiredMotion(model, Rows(model, rows, more), signals, conditions), path.duration
     )
     rows += rows_by_name(model, steering.names).positions
     signals += steering.signals()

@@ -19,7 +19,7 @@ from axode.model.model import Model
 from axode.motions.curves import ArcLengthLaw, JoinedLines, formula, law_of, positive, tangent
 from axode.motions.path_motion import SAMPLES, misfit_size, path_motion
 from axode.motions.steering import GRID_SAMPLES, JUMP, SMOOTHER, largest_jump
-from axode.problems.arguments import GivenState, read_state
+from axode.problems.arguments import StateArgument, read_state
 
 if TYPE_CHECKING:
     from axode.motions.time_optimum import TimeOptimum
@@ -331,7 +331,7 @@ def admissible(
     return misfit_size(motion.residuals(times, _start(model, start)))
 
 
-def _start(model: Model, start: Any) -> GivenState:
+def _start(model: Model, start: Any) -> StateArgument:
     given = read_state(model, start, "start")
     given.require_one("start")
     return given

@@ -16,9 +16,9 @@ from axode.motions.time_laws import TimeLaw
 from axode.motions.time_optimum import TimeOptimum
 from axode.motions.waypoint_curves import WaypointCurve
 from axode.motions.waypoints import Channel, Waypoints
-from axode.problems.arguments import GivenState
+from axode.problems.arguments import StateArgument
 from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
-from axode.problems.inverse.motions import GivenMotion, MotionSamples
+from axode.problems.inverse.motions import DesiredMotion, MotionSamples
 from axode.problems.inverse.time_signals import TimeSignal, check_times
 
 if TYPE_CHECKING:
@@ -166,9 +166,9 @@ class PlannedMotion:
 # what a model makes of it ------------------------------------------------------------------------
 
 
-def given_motion(
+def desired_motion(
     model: Model, waypoints: Waypoints, values: Callable[[Array], Array], conditions: Conditions
-) -> GivenMotion:
+) -> DesiredMotion:
     """Describe a motion in terms of a model: its rows, and a signal for each.
 
     A body's pose is given by its position and the nine entries of its rotation matrix, all smooth
@@ -199,14 +199,14 @@ def given_motion(
             rows += _pose_rows(model, channel)
             signals += _pose_signals(channel, columns)
     speeds = [model.speed_names[j] for j in own.speeds]
-    return GivenMotion(model, Rows(model, rows, speeds, keep=True), signals, conditions)
+    return DesiredMotion(model, Rows(model, rows, speeds, keep=True), signals, conditions)
 
 
 def solve_planned(
     model: Model,
     motion: PlannedMotion,
     times: Any,
-    start: GivenState,
+    start: StateArgument,
     save_every: float | None,
     conditions: Conditions,
 ) -> MotionSamples:
@@ -218,7 +218,7 @@ def solve_planned(
         wanted = equal_times(np.array([0.0, motion.duration]), every)
     else:
         wanted = check_times(times)
-    given = given_motion(model, motion.waypoints, motion.values, conditions)
+    given = desired_motion(model, motion.waypoints, motion.values, conditions)
     return given.solve(wanted, start)
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.numerics.newton import Function, difference_jacobian, find_roots
-from axode.problems.inverse.motions import GivenMotion
+from axode.problems.inverse.motions import DesiredMotion
 from axode.problems.inverse.time_signals import ORDER, TimeSignal
 
 Array = npt.NDArray[np.float64]
@@ -43,7 +43,7 @@ SMOOTHER = (
 )
 
 
-def steering_of(motion: GivenMotion, duration: float) -> Steering:
+def steering_of(motion: DesiredMotion, duration: float) -> Steering:
     """Find the angles that a path determines by what they allow; none if nothing steers.
 
     Args:
@@ -71,7 +71,7 @@ def steering_of(motion: GivenMotion, duration: float) -> Steering:
     return Steering(motion, duration, q, pairs, np.array(along)).drop_idle()
 
 
-def _follows(motion: GivenMotion, q: Array, turned: Array) -> bool:
+def _follows(motion: DesiredMotion, q: Array, turned: Array) -> bool:
     """Return whether whatever a speed moves stays on straight lines."""
     if np.count_nonzero(turned) == 1:
         return True
@@ -84,7 +84,7 @@ def _follows(motion: GivenMotion, q: Array, turned: Array) -> bool:
 class Steering:
     """Steering speeds with their coordinates, and the motion that asks for them."""
 
-    motion: GivenMotion
+    motion: DesiredMotion
     duration: float
     home: Array
     pairs: list[tuple[int, int]]
@@ -145,13 +145,13 @@ class Steering:
     def _fastest(self) -> tuple[float, float]:
         """When the path is fastest, and how fast."""
         times = np.linspace(0.0, self.duration, GRID_SAMPLES)
-        speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
+        speeds = np.linalg.norm(self.motion.desired_values(times)[1][:, :3], axis=-1)
         k = int(np.argmax(speeds))
         return float(times[k]), float(speeds[k])
 
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
         """Return whether the path does not stand still, where nothing determines the steering."""
-        speeds = np.linalg.norm(self.motion.given_values(times)[1][:, :3], axis=-1)
+        speeds = np.linalg.norm(self.motion.desired_values(times)[1][:, :3], axis=-1)
         moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
         return moving
 
@@ -220,7 +220,7 @@ class Steering:
 
         Speeds are without bound where the path stands still: nothing is left then, whatever angle.
         """
-        positions, rates, seconds = self.motion.given_values(times)
+        positions, rates, seconds = self.motion.desired_values(times)
         q = np.broadcast_to(self.home, (times.size, self.home.size)).copy()
         own = self.motion.rows.call("value", q, self.motion.conditions_at(times))[:, 2]
         turn = own - positions[:, 2]

@@ -16,12 +16,12 @@ from axode.motions.path_dynamics import PathDynamics
 from axode.motions.path_limits import PathLimits, read_path_limits
 from axode.motions.path_motion import PathMotion, path_motion
 from axode.motions.paths import Path, check_jumps
-from axode.motions.planned_motion import PlannedMotion, given_motion
+from axode.motions.planned_motion import PlannedMotion, desired_motion
 from axode.motions.reachability import PathPassage
 from axode.motions.time_optimum import LimitRows, TimeOptimum, find_optima
 from axode.motions.waypoint_curves import SplineCurve, WaypointCurve, regular_spline
 from axode.motions.waypoints import Waypoints, read_waypoints
-from axode.problems.arguments import GivenState, read_state, require_model
+from axode.problems.arguments import StateArgument, read_state, require_model
 from axode.problems.parameter_arguments import check_parameters
 from axode.symbolic.casadi_interrupts import stoppable
 
@@ -96,7 +96,7 @@ def time_optimal(
     bodies = [c.name for c in curves[0][0].channels if c.is_pose]
     limits = read_path_limits(verb, model, bodies, given)
     grids = np.array([_grid(curve.knots, points) for _, curve in curves])
-    motions = [given_motion(model, w, curve.at, conditions) for w, curve in curves]
+    motions = [desired_motion(model, w, curve.at, conditions) for w, curve in curves]
     dynamics = PathDynamics(model, motions, grids, state, conditions, weights)
     optima = _optima(dynamics, limits, grids, _outline(curves, grids, limits))
     made = [
@@ -111,7 +111,7 @@ def _retimed(
     shape: Path,
     limits: PathLimits,
     points: int,
-    state: GivenState,
+    state: StateArgument,
     conditions: Conditions,
     weights: Any,
 ) -> Path:

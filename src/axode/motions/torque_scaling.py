@@ -12,7 +12,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.motions.path_dynamics import PathDynamics
 from axode.motions.path_limits import read_path_limits
-from axode.motions.planned_motion import given_motion
+from axode.motions.planned_motion import desired_motion
 from axode.motions.waypoint_curves import SplineCurve
 from axode.problems.arguments import read_state
 
@@ -41,7 +41,7 @@ def slower_by(model: Model, curve: SplineCurve, torque: Any, start: Any) -> floa
     count = SAMPLES * (curve.knots.size - 1)
     grid = np.interp(np.arange(count + 1) / SAMPLES, np.arange(curve.knots.size), curve.knots)
     conditions = Conditions.of(model)
-    motion = given_motion(model, curve.waypoints, curve.at, conditions)
+    motion = desired_motion(model, curve.waypoints, curve.at, conditions)
     dynamics = PathDynamics(model, [motion], grid[np.newaxis], state, conditions, None)
     dynamics.require_motors()
     columns = [model.inputs.index(name) for name in limits.effort]

@@ -186,7 +186,7 @@ def speed_directions(placed: Placed, parent: Array, child: Array) -> list[tuple[
     return []
 
 
-def held_directions(
+def constrained_directions(
     placed: Placed, first: Array, second: Array, parent_first: bool
 ) -> dict[str, tuple[Array, Array]]:
     """Pairs (n, f) by name, with n . w + f . v = 0 of the first frame relative to the second.

@@ -16,7 +16,7 @@ from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.wheels import Contact, Mecanum
 from axode.mechanism.topology import coordinate_of
 from axode.mechanism.values.expressions import Coordinate
-from axode.oracle.joint_motions import Placed, held_directions, rate_matrix, speed_directions
+from axode.oracle.joint_motions import Placed, constrained_directions, rate_matrix, speed_directions
 from axode.oracle.machine import BodyFrames, Machine
 from axode.oracle.numbers import (
     Array,
@@ -88,7 +88,7 @@ def matrix_of(forms: list[Form], bodies: int) -> Array:
 def joint_rows(machine: Machine, frames: BodyFrames, i: int) -> Iterator[TwistRow]:
     """Rows of a joint of the tree, seen from its child."""
     joint = machine.joints[i]
-    pairs = held_directions(joint, frames.child_axes[i], frames.parent_axes[i], False)
+    pairs = constrained_directions(joint, frames.child_axes[i], frames.parent_axes[i], False)
     for name, (n, f) in pairs.items():
         form = between(frames, joint.child, joint.parent, frames.child_origin[i], n, f)
         yield TwistRow(f"{joint.name}.{name}", form, Jet(0.0))
@@ -127,7 +127,7 @@ def _loop_rows(machine: Machine, frames: BodyFrames, loop: Placed) -> Iterator[T
     ]
     parent_first = machine.depth[loop.parent] > machine.depth[loop.child]
     (first, axes, point), (second, other, _) = sides if parent_first else sides[::-1]
-    for name, (n, f) in held_directions(loop, axes, other, parent_first).items():
+    for name, (n, f) in constrained_directions(loop, axes, other, parent_first).items():
         form = between(frames, first, second, point, n, f)
         yield TwistRow(f"{loop.name}.{name}", form, Jet(0.0))
 

@@ -23,7 +23,7 @@ MOST_PASSES = 40  # over a polynomial, to apply the relations
 EFFORT = 20_000  # terms of all values of a tape together
 DIGITS = 10  # of a decimal that a description may hold
 ULPS = 64  # by which a folded number may miss the one that was meant
-NOTHING_LEFT = 1e-14  # a number with many digits below this is what rounding left of zero
+CANCELLED = 1e-14  # a number with many digits below this is what rounding left of zero
 ROOTS = (2, 3, 5)
 OTHERS = 16  # generators: pi, verticals, halves of angles
 MOST_TWISTED = 60  # terms of a value in which products of sines and cosines are looked for
@@ -76,7 +76,7 @@ class Ratio:
 @cache
 def exact_number(x: float) -> tuple[Fraction, int, int] | None:
     """Read a rounded number as fraction * sqrt(k) * pi^e; None if it is none of these."""
-    if x == 0.0 or abs(x) < NOTHING_LEFT:
+    if x == 0.0 or abs(x) < CANCELLED:
         decimal = Fraction(f"{x:.{DIGITS}g}")
         return (decimal, 1, 0) if float(decimal) == x else (Fraction(0), 1, 0)
     near = ULPS * math.ulp(x)

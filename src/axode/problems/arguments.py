@@ -77,7 +77,7 @@ def number(name: str, given: Any, expected: str = "a number") -> float:
 
 
 @dataclass(frozen=True)
-class GivenState:
+class StateArgument:
     """A state, or a batch of states, as a verb was given it: arrays, or values by name.
 
     Attributes:
@@ -114,7 +114,7 @@ class GivenState:
             )
 
 
-def read_state(model: Model, given: Any, argument: str) -> GivenState:
+def read_state(model: Model, given: Any, argument: str) -> StateArgument:
     """Read a state in any of its forms; see the top of this file.
 
     Args:
@@ -142,11 +142,11 @@ def read_state(model: Model, given: Any, argument: str) -> GivenState:
             )
         return replace(_from_arrays(model, _picked(model, given), argument), time=given.time)
     if given is None or isinstance(given, Mapping):
-        return GivenState(named=_finite_by_name(given or {}, argument))
+        return StateArgument(named=_finite_by_name(given or {}, argument))
     return _from_arrays(model, given if isinstance(given, tuple) else (given,), argument)
 
 
-def start_time(t: float | None, state: GivenState) -> float:
+def start_time(t: float | None, state: StateArgument) -> float:
     """Time of a start [s]: the given one, else that of a sample or a `State`, else zero.
 
     Raises:
@@ -180,7 +180,7 @@ def _finite_by_name(given: Mapping[str, Any], argument: str) -> dict[str, Array]
     return arrays
 
 
-def _from_arrays(model: Model, given: tuple[Any, ...], argument: str) -> GivenState:
+def _from_arrays(model: Model, given: tuple[Any, ...], argument: str) -> StateArgument:
     try:
         arrays = [real_array(a) for a in given]
         if not all(a.ndim for a in arrays):
@@ -200,7 +200,7 @@ def _from_arrays(model: Model, given: tuple[Any, ...], argument: str) -> GivenSt
         )
     if not all(np.isfinite(a).all() for a in arrays):
         raise InvalidArgument(f"{argument}: every number must be finite")
-    return GivenState(arrays[0], arrays[1])
+    return StateArgument(arrays[0], arrays[1])
 
 
 def read_states(

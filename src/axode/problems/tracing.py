@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.extracted_numbers import extract_numbers
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replay
-from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.tape.switching import bounds_everywhere
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
@@ -68,7 +68,7 @@ class TracedFunction:
     """A tape as machine code that is shared by all tapes which differ from it in numbers only."""
 
     def __init__(self, tape: Tape) -> None:
-        lifted = lift_numbers(tape, MAX_NUMBERS)
+        lifted = extract_numbers(tape, MAX_NUMBERS)
         self.tape, self._numbers = tape, tuple(lifted.numbers.values())
         self._function = compile_tape(lifted.tape)
 

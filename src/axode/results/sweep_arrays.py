@@ -92,7 +92,7 @@ class AbstractColumns(Mapping[str, Any]):
         return len(self.names)
 
 
-class HeldColumns(AbstractColumns):
+class MemoryColumns(AbstractColumns):
     """Arrays in memory, or on a device: they are copied from there only when numbers are needed.
 
     Args:

@@ -25,7 +25,7 @@ from axode.results.sweep_arrays import (
     DatasetTexts,
     DeviceTexts,
     DrawnColumns,
-    HeldColumns,
+    MemoryColumns,
     SweptRows,
     as_host,
 )
@@ -65,7 +65,7 @@ class Sweep(Mapping[str, Any]):
         rows: npt.NDArray[np.intp] | None = None,
         store: SweepStore | None = None,
     ) -> None:
-        self.arrays = arrays if isinstance(arrays, AbstractColumns) else HeldColumns(arrays)
+        self.arrays = arrays if isinstance(arrays, AbstractColumns) else MemoryColumns(arrays)
         self.axes, self.info, self.rows = axes, dict(info or {}), rows
         self.samples = _as_columns(samples, axes)
         self.library: str | None = None
@@ -232,7 +232,7 @@ class Sweep(Mapping[str, Any]):
             status.equal(FINISHED),
             status.counts(),
             self.info,
-            samples=HeldColumns(
+            samples=MemoryColumns(
                 {name: self.samples.take(name, wanted) for name in self.samples},
                 SWEPT,
                 self.samples.groups,
@@ -383,7 +383,7 @@ def _as_columns(samples: Any, axes: Mapping[str, Array]) -> AbstractColumns:
     if isinstance(samples, AbstractColumns):
         return samples
     if isinstance(samples, Mapping):
-        return HeldColumns(samples, SWEPT)
+        return MemoryColumns(samples, SWEPT)
     if samples is not None:
         return DrawnColumns(samples)
     shape = tuple(map(len, axes.values()))
@@ -392,4 +392,4 @@ def _as_columns(samples: Any, axes: Mapping[str, Array]) -> AbstractColumns:
         np.broadcast_to(np.reshape(values, one), shape)  # views: they take no memory
         for values, one in zip(axes.values(), along, strict=True)
     ]
-    return HeldColumns(dict(zip(axes, spread, strict=True)), SWEPT)
+    return MemoryColumns(dict(zip(axes, spread, strict=True)), SWEPT)

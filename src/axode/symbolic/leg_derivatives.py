@@ -15,7 +15,7 @@ import casadi as ca
 
 from axode.symbolic.algebra.spatial import SX, cross, skew, symmetric
 from axode.symbolic.constraints.complement import Complement
-from axode.symbolic.constraints.held_loops import HeldLoop
+from axode.symbolic.constraints.point_loops import PointLoop
 from axode.symbolic.constraints.rows import LinkPoint
 from axode.symbolic.tree.kinematics import Tree, acceleration_matrix
 
@@ -152,7 +152,7 @@ class LegChanges:
     """
 
     def __init__(
-        self, symbols: LegSymbols, complement: Complement, leg: HeldLoop, far: LinkMotion
+        self, symbols: LegSymbols, complement: Complement, leg: PointLoop, far: LinkMotion
     ) -> None:
         self.leg, self._far = leg, far
         along_q = symbols.along_q
@@ -224,11 +224,11 @@ class LegChanges:
         turned = turn.T @ (self._turned_pull @ (F @ P)) + back
         own += ByTwist.by_displacement(self._far.T.T @ (P.T @ turned))
         if self.leg.turned:
-            own += self._held_beyond()
+            own += self._forces_of_turned_rows()
         wrench = ByTwist(P.T @ (port.D + back), P.T @ port.V, symmetric(P.T @ port.V_dot))
         return own, rest, wrench
 
-    def _held_beyond(self) -> ByTwist:
+    def _forces_of_turned_rows(self) -> ByTwist:
         """What forces of rows that turn with the far link do more than such of the near one's."""
         leg = self.leg
         angle = leg.turn @ ANGULAR - (self._W @ self._K) @ (leg.F @ leg.P)
@@ -237,13 +237,13 @@ class LegChanges:
         return ByTwist.by_displacement(felt)
 
 
-class HeldLink:
+class LegAttachment:
     r"""A link that legs are held at: how it moves along changes of speeds, and its legs with it.
 
     Its twist is :math:`V = T v`, whose rate in its own axes is :math:`T \dot v + \dot T v`.
     """
 
-    def __init__(self, symbols: LegSymbols, complement: Complement, legs: list[HeldLoop]) -> None:
+    def __init__(self, symbols: LegSymbols, complement: Complement, legs: list[PointLoop]) -> None:
         tree, T = symbols.tree, legs[0].far_twist
         self._motion = LinkMotion.of(symbols, legs[0].far, T)
         self._legs = [LegChanges(symbols, complement, leg, self._motion) for leg in legs]

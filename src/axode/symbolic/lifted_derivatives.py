@@ -24,7 +24,13 @@ from axode.symbolic.constraints.complement import Complement
 from axode.symbolic.constraints.rows import column_of
 from axode.symbolic.constraints.tangents import position_rows
 from axode.symbolic.equations import Equations
-from axode.symbolic.leg_derivatives import Change, HeldLink, LegSymbols, TreeDerivatives, keep_rows
+from axode.symbolic.leg_derivatives import (
+    Change,
+    LegAttachment,
+    LegSymbols,
+    TreeDerivatives,
+    keep_rows,
+)
 from axode.symbolic.tree.branches import BranchDynamics, branches_of
 from axode.symbolic.tree.force_derivatives import ForceDerivatives, force_derivatives
 from axode.symbolic.tree.kinematics import Tree
@@ -175,19 +181,19 @@ class LiftedDynamics:
         outside = [j for j in range(c.size) if j not in c.leg_speeds]
         v = c.rest if q is None else self._solve_others(rows, self.along_q(self.rate[rows]) @ q)
         change = Change(None if q is None else keep_rows(q, outside), v, SX(*v.shape))
-        v_all = sum((link.speeds(change) for link in self.held_links), v)
+        v_all = sum((link.speeds(change) for link in self.leg_attachments), v)
         off = ca.jacobian(self.rate_change[rows], self.tree.v) @ v_all
         if q is not None:
             off += self.along_q(self.rate_change[rows]) @ q
         change = replace(change, v_dot=self._solve_others(rows, off))
-        v_dot = sum((link.accelerations(change) for link in self.held_links), change.v_dot)
+        v_dot = sum((link.accelerations(change) for link in self.leg_attachments), change.v_dot)
         G = of.by_v @ v + of.inertia @ change.v_dot
         if change.q is not None:
             G += of.by_q @ change.q
         L, P, Y = c.stages
         inner = P.T @ (L.T @ G)
         felt, wrenches = inner[: c.size, :], [inner[c.size :, :]]
-        for link in self.held_links:
+        for link in self.leg_attachments:
             own, others, wrench = link.forces(of, change)
             G, felt = G + own, felt + others
             wrenches.append(wrench)
@@ -202,11 +208,11 @@ class LiftedDynamics:
         return self.complement.particular(right, self.complement.leg_rows)
 
     @cached_property
-    def held_links(self) -> list[HeldLink]:
+    def leg_attachments(self) -> list[LegAttachment]:
         """Links that legs are held at, in the order of the complement's."""
         c, symbols = self.complement, LegSymbols(self.tree, self.v_dot, self.force)
-        legs = {key: [leg for leg in c.legs if leg.held_at == key] for key in c.far_links}
-        return [HeldLink(symbols, c, own) for own in legs.values()]
+        legs = {key: [leg for leg in c.legs if leg.far_side == key] for key in c.far_links}
+        return [LegAttachment(symbols, c, own) for own in legs.values()]
 
     @cached_property
     def _of_others(self) -> TreeDerivatives:

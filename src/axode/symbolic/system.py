@@ -21,8 +21,8 @@ from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
 from axode.symbolic.constraints.complement import Complement
-from axode.symbolic.constraints.held_loops import held_loops
 from axode.symbolic.constraints.loops import loop_rows
+from axode.symbolic.constraints.point_loops import point_loops
 from axode.symbolic.constraints.quasi_velocities import with_quasi_velocities
 from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
 from axode.symbolic.constraints.rows import (
@@ -140,7 +140,7 @@ class System:
     def complement(self) -> Complement:
         """Theta and the solves behind it."""
         bias = column_of([row.bias for row in self.kept])
-        independent, legs = list(self.independent), held_loops(self.tree, self.kept)
+        independent, legs = list(self.independent), point_loops(self.tree, self.kept)
         return Complement.of(self.A, self.b, bias, self.report, independent, legs, self.base)
 
     @cached_property

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from axode.codegen.lowering.cutting import MOST_STORES, Plan, plan_with_columns
+from axode.codegen.lowering.chunk_plan import MOST_STORES, Plan, plan_with_columns
 from axode.codegen.lowering.instructions import attributes
 from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.lowering.transposes import Element, Transposes, blocks

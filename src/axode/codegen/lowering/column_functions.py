@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from axode.codegen.lowering.cutting import Plan
+from axode.codegen.lowering.chunk_plan import Plan
 from axode.codegen.lowering.instructions import ChunkLowering
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.tape.equal_columns import ColumnSet, ColumnStep, Group

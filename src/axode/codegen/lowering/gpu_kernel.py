@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from axode.codegen.lowering.cutting import UNCUT, Plan, plan
+from axode.codegen.lowering.chunk_plan import UNCUT, Plan, plan
 from axode.codegen.lowering.derivative_columns import column_functions
 from axode.codegen.lowering.instructions import ChunkLowering
 from axode.codegen.lowering.ir import Format

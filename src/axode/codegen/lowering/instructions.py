@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 
-from axode.codegen.lowering.cutting import PARTNER, Plan
+from axode.codegen.lowering.chunk_plan import PARTNER, Plan
 from axode.codegen.lowering.ir import DOUBLE, Format, Writer
 from axode.codegen.lowering.transposes import Transposes, blocks
 from axode.codegen.math.elementary import COMPARISONS, RECIPES

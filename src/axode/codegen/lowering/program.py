@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from axode.codegen.lowering.cutting import slots_needed
+from axode.codegen.lowering.chunk_plan import slots_needed
 from axode.codegen.lowering.elimination import stride, workspace
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from axode.codegen.lowering.cutting import Plan, slots_needed
+from axode.codegen.lowering.chunk_plan import Plan, slots_needed
 from axode.codegen.lowering.derivative_columns import (
     column_functions,
     write_columns,

@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 from axode.codegen.lowering.gpu_kernel import sums_up, thread_module
 from axode.codegen.lowering.ir import FORMATS
 from axode.codegen.lowering.program import ENTRY, Evaluate, Program
-from axode.codegen.tape.held_numbers import hold_constants
+from axode.codegen.tape.inlined_constants import inline_constants
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.compiler_process import find_program
 from axode.codegen.targets.jit import LOCK, cache_key
@@ -133,7 +133,7 @@ def kernels(
         known = ", ".join(CAPABILITIES)
         raise InvalidArgument(f"capability must be one of {known}, got {shortened(capability)}")
     number = FORMATS[check_precision(precision)]
-    programs = {name: hold_constants(program) for name, program in programs.items()}
+    programs = {name: inline_constants(program) for name, program in programs.items()}
     entries = {_entry(name, place): name for place, name in enumerate(programs)}
     ir = thread_module({e: programs[name] for e, name in entries.items()}, number, host=False)
     ptx = _emit(ir, capability)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from axode.codegen.lowering.cutting import Plan, plan
+from axode.codegen.lowering.chunk_plan import Plan, plan
 from axode.codegen.lowering.program import (
     Evaluate,
     Keep,

@@ -18,7 +18,7 @@ from axode.kinematics.polynomials.polish import evaluate_at, polish_roots
 from axode.kinematics.polynomials.solve_family import FamilyRoots, solve_family
 from axode.kinematics.postures.closure_family import ClosureFamily, closure_family
 from axode.kinematics.postures.closure_problem import (
-    ELSEWHERE,
+    PERTURBATION,
     ClosureProblem,
     LockedState,
     direct_problem,
@@ -104,7 +104,7 @@ def direct_closure(robot: Kinematics) -> ClosureFamily:
     if robot.closure is None:
         home = dict(zip(robot.model.coordinates, robot.model.home, strict=True))
         held = np.array([home[name] for name in robot.driven])
-        other = held + ELSEWHERE * np.arange(1, len(held) + 1) / max(len(held), 1)
+        other = held + PERTURBATION * np.arange(1, len(held) + 1) / max(len(held), 1)
         state = locked_state(robot, held, other)
         problem = direct_problem(robot.graph, robot.output, robot.driven, state)
         _check_counts(robot, problem)

@@ -35,7 +35,7 @@ from axode.problems.assemble.closure_program import (
 
 CLOSED = 1e-11  # of the rows' units: what polishing leaves of rows that must vanish
 LAST_MOVE = 1e-9  # of the coordinates' units: a Newton step below is the last
-LITTLE = 1e-9  # of the trace of J^T J: makes it regular where J has no full rank
+REGULARIZATION = 1e-9  # of the trace of J^T J: makes it regular where J has no full rank
 MAX_APPROACH = 0.5  # of the coordinates' units: longest step towards a posture
 OFF_ZEROS = 1e-2  # of the rows' units: what a step may leave to the next
 NEAR_ENOUGH = 1e-6  # of the coordinates' units: a shorter way is left to polishing
@@ -82,14 +82,14 @@ def _approach(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     x, n, zero = v["x"], tapes.size, 0.0 * v["x"][0]
     away, pace, count, active = (v[name][0] for name in APPROACH_STATE)
     gram, columns = gram_and_columns(tapes.columns_at(**v), v["units"], zero)
-    little = LITTLE * total([gram[i][i] for i in range(n)])
+    damping = REGULARIZATION * total([gram[i][i] for i in range(n)])
     e = _away(x, v)
     everything = [1.0 + zero] * n
     for _ in range(2):  # first to see which limits the way would pass
         moves = [a.equals(1.0) for a in everything]
-        lower, pivots = factor_symmetric(masked_matrix(gram, moves, little))
+        lower, pivots = factor_symmetric(masked_matrix(gram, moves, damping))
         own = [f.then(a, 0.0) for f, a in zip(moves, e, strict=True)]
-        d = [-little * a for a in solve_symmetric(lower, pivots, own)]
+        d = [-damping * a for a in solve_symmetric(lower, pivots, own)]
         d = [f.then(a, 0.0) for f, a in zip(moves, d, strict=True)]
         beyond = may_move(x, [-a for a in d], v)
         everything = [a * b for a, b in zip(everything, beyond, strict=True)]

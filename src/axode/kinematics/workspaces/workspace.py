@@ -152,14 +152,14 @@ def workspace(
         check_threads(threads)
     started = time.perf_counter()
     legs = closed_form_legs(robot)
-    held_limits = read_limits(legs, limits or {}, diameter, condition, length)
-    plan = plan_grid(legs, held_limits, kind, at, orientations, bounds, grid)
-    evaluator = PoseEvaluator(legs, held_limits, target, threads)
+    pose_limits = read_limits(legs, limits or {}, diameter, condition, length)
+    plan = plan_grid(legs, pose_limits, kind, at, orientations, bounds, grid)
+    evaluator = PoseEvaluator(legs, pose_limits, target, threads)
     values = _sample(plan, evaluator, progress)
     info = {
         "poses": math.prod(plan.shape) * len(plan.turns),
         "seconds": time.perf_counter() - started,
-        "length": held_limits.length,
+        "length": pose_limits.length,
         "home": home_coordinates(legs.motion),
     }
     return Workspace(

@@ -14,7 +14,7 @@ from numpy.polynomial import Chebyshev
 from axode.errors import InvalidArgument
 from axode.literature.acceptance.adapters import Adapter, Instant
 from axode.literature.acceptance.cases import Quantity
-from axode.literature.acceptance.held_coordinates import Holding, holds_of
+from axode.literature.acceptance.locked_coordinates import Holding, read_holds
 from axode.model.model import Model
 from axode.problems.simulate.simulate import simulate
 
@@ -101,7 +101,7 @@ class Run:
             raise InvalidArgument(f"case {adapter.case.id}: a run needs t_end > 0, got {end}")
         self.end = end
         given = adapter.case.input.get("hold")
-        self.holds = holds_of(given, adapter.equations, adapter.holders)
+        self.holds = read_holds(given, adapter.equations, adapter.holders)
         jumps = {signal.until for signal in adapter.inputs.values()}
         jumps |= {hold.until for hold in self.holds} | set(stops)
         cuts = [0.0, *sorted(t for t in jumps if SAME_TIME < t < end - SAME_TIME), end]

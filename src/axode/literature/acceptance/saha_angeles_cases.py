@@ -21,10 +21,10 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
 from axode.motions.paths import Path, along
-from axode.problems.arguments import GivenState
+from axode.problems.arguments import StateArgument
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inverse.motion_rows import rows_by_name
-from axode.problems.inverse.motions import GivenMotion, MotionSamples
+from axode.problems.inverse.motions import DesiredMotion, MotionSamples
 from axode.problems.inverse.time_signals import TimeSignal
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.constraints.twist_constraints import TwistConstraints
@@ -331,11 +331,11 @@ class PathRobot(CasterRobot):
         turned = -self.way * math.pi / 2  # from the heading of +y or -y to phi, that of x
         signals = [_part(path, k, turned if k == 2 else 0.0) for k in range(3)]
         rows = rows_by_name(self.model, [signal.name for signal in signals])
-        motion = GivenMotion(self.model, rows, signals, Conditions())
+        motion = DesiredMotion(self.model, rows, signals, Conditions())
         psi = first_of(self.case.state, "psi0", "psi", default=self.way * math.pi / 2)
         start = {"psi": np.asarray(psi[0] if isinstance(psi, list) else psi, dtype=float)}
         grid, back = np.unique(np.concatenate([[0.0, end], times]), return_inverse=True)
-        found = motion.solve(grid, GivenState(named=start))
+        found = motion.solve(grid, StateArgument(named=start))
         chosen = np.ravel(back)[2:]
         return MotionSamples(times, found.q[chosen], found.nu[chosen], found.nu_dot[chosen])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
-from axode.literature.acceptance.held_coordinates import Hold, Holding
+from axode.literature.acceptance.locked_coordinates import Hold, Holding
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult, Level
 from axode.literature.reproduce.measuring import apart, at, largest, swing
 from axode.literature.reproduce.quasimoro_locked import DATA, locked, operations

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, LeftOut, level_outside, shortened
-from axode.mechanism.files.held_joints import hold_joints
+from axode.mechanism.files.locked_joints import lock_joints
 from axode.mechanism.files.mesh_folders import with_mesh_addresses, with_mesh_folders
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml.toml_lines import key_lines
@@ -127,7 +127,7 @@ def read(
     files = _Files(base, strict, limit)
     mechanism = files.read(_as_path(path))
     proposals: list[ProposedWheel] = []
-    _require_none(f"hold={shortened(hold)}", hold_joints(mechanism, hold))
+    _require_none(f"hold={shortened(hold)}", lock_joints(mechanism, hold))
     if wheels is not None:
         chosen, wrong = choose_wheels(wheels, mechanism, files.geometry)
         _require_none(f"wheels={shortened(wheels)}", wrong)

@@ -33,7 +33,7 @@ NEAR = 0.1  # gap to the plane, and distance from the axle, in parts of the radi
 UPRIGHT = 0.5  # sine of the camber of a wheel, at most
 ROUNDING = 1e-12  # of numbers that were computed here, in parts of the largest
 
-NOTHING_ROUND = (
+NO_ROUND_SHAPE = (
     "no link looks like a wheel, which is a cylinder or sphere that turns about its own axis, "
     'touches the ground and hangs on something that moves (base = "floating" or "planar" frees '
     "the root of a URDF file); write contacts out instead"
@@ -200,14 +200,14 @@ def choose_wheels(
     geometry.add_shapes(mechanism)
     proposals = {wheel.name: wheel for wheel in propose_wheels(mechanism, geometry)}
     if choice == "proposed":
-        return list(proposals.values()), [] if proposals else [NOTHING_ROUND]
+        return list(proposals.values()), [] if proposals else [NO_ROUND_SHAPE]
     rolling = {contact.body: contact.name for contact in mechanism.contacts}
     faults = []
     for name in dict.fromkeys(choice):
         if name in rolling:
             faults.append(f"'{name}' rolls already, by the contact '{rolling[name]}'")
         elif name not in proposals and not proposals:
-            faults.append(f"'{name}' is not proposed: {NOTHING_ROUND}")
+            faults.append(f"'{name}' is not proposed: {NO_ROUND_SHAPE}")
         elif name not in proposals:
             hint = suggest("proposed wheel", name, list(proposals))
             faults.append(f"'{name}' is not proposed; a contact may still be written out. {hint}")

@@ -17,7 +17,7 @@ from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.assemble.closure import ClosureSystem, is_always_closed, parameters_of_closure
-from axode.problems.assemble.different_runs import find_different
+from axode.problems.assemble.distinct_runs import find_distinct
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.assemble.start_speeds import consistent_speeds, find_speeds
@@ -185,7 +185,7 @@ def _close_many(
     if p is not None and p.ndim > 1:
         measured = not set(places) <= set(model.coordinates)
         columns += [p[:, k] for k in parameters_of_closure(model, measured)]
-    first, which = find_different(columns, count)
+    first, which = find_distinct(columns, count)
     every = which is None
     named = {name: values if every else values[first] for name, values in places.items()}
     guess = np.tile(model.home, (len(first), 1))

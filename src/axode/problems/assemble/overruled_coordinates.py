@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.numerics.rank import least_norm
-from axode.problems.assemble.notices import notice
+from axode.problems.assemble.start_warnings import warn_of_start
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -60,7 +60,7 @@ def warn_of_overruled(
         for k, place in enumerate(places)
         if overruled[first, k]
     ]
-    notice("; ".join(listed))
+    warn_of_start("; ".join(listed))
 
 
 def _cause(row: str, wanted: Mapping[str, Array], run: int) -> str:

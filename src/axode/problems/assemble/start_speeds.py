@@ -19,7 +19,7 @@ from axode.model.model import Model
 from axode.numerics.newton import add_in_order
 from axode.numerics.rank import smallest_singular_value
 from axode.problems.assemble.failed_starts import FailedStarts
-from axode.problems.assemble.notices import notice
+from axode.problems.assemble.start_warnings import warn_of_start
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -257,7 +257,7 @@ def _warn_of_moving(
     listed = ", ".join(
         f"{model.speed_names[j]} = {speeds[j][state]:.4g}" for j, at in shown.items() if at[state]
     )
-    notice(
+    warn_of_start(
         f"{', '.join(names)} can be had in several ways, and this one has {listed}, which "
         "was not asked for; name these speeds too, to choose another"
     )

@@ -222,7 +222,7 @@ class FreeVehicle:
             raise NotApplicable(f"'{model.name}' has no wheels that could slip")
         equations = model.equations
         self.model = model
-        self.mechanism, self.freed = release_bases(equations.system.mechanism)
+        self.mechanism, self.freed = float_bases(equations.system.mechanism)
         self._build()
 
     def _build(self) -> None:
@@ -299,7 +299,7 @@ class FreeVehicle:
         return own
 
 
-def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
+def float_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
     """Return a copy whose planar bases float, and the yaw of each by the joint's name."""
     from axode.symbolic.joints import symbolic_joint
 
@@ -307,7 +307,7 @@ def release_bases(mechanism: Mechanism) -> tuple[Mechanism, dict[str, str]]:
     freed: dict[str, str] = {}
     for k, connection in enumerate(free.connections):
         if connection.joint.carries_base and _carries(free, connection):
-            floating = symbolic_joint(connection.joint, {}).released(connection)
+            floating = symbolic_joint(connection.joint, {}).floating_equivalent(connection)
             if floating is not None:
                 freed[connection.name] = connection.coordinates[2]
                 free.connections[k] = floating

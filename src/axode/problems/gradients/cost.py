@@ -18,7 +18,7 @@ from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.model.signals import STATE_KINDS
-from axode.problems.arguments import GivenState
+from axode.problems.arguments import StateArgument
 from axode.problems.gradients.backward import Ends
 from axode.problems.gradients.ended_runs import as_ends_only, check_input, check_method
 from axode.problems.gradients.steps_of_cost import CostTapes
@@ -134,7 +134,7 @@ class Cost:
         return self.scenario.input
 
     @property
-    def state(self) -> GivenState:
+    def state(self) -> StateArgument:
         """The start as it was given."""
         return self.scenario.state
 

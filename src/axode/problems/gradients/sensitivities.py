@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.model import Model
-from axode.problems.arguments import GivenState
+from axode.problems.arguments import StateArgument
 from axode.problems.gradients.ended_runs import EndedRuns, check_input, check_method
 from axode.problems.gradients.forward import Forward, push_forward
 from axode.problems.gradients.start_derivatives import StartDerivatives
@@ -145,7 +145,7 @@ class FollowedChanges:
         self,
         model: Model,
         input: Any,
-        start: GivenState,
+        start: StateArgument,
         plan: InputPlan,
         settings: Settings,
         of: Any,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.problems.assemble.closure import is_always_closed, parameters_of_closure
-from axode.problems.assemble.different_runs import find_different
+from axode.problems.assemble.distinct_runs import find_distinct
 from axode.problems.gradients.start_closures import ExactStarts, StartGradient
 from axode.problems.gradients.start_differences import StartDifferences
 from axode.problems.simulate.starts import Starts
@@ -128,7 +128,7 @@ class StartDerivatives:
         columns, p = list(self._named.values()), self.starts.p
         if p is not None and p.ndim > 1:
             columns += [p[:, k] for k in _parameters_of_start(self.model, self._named)]
-        return find_different(columns, self._count)
+        return find_distinct(columns, self._count)
 
     @cached_property
     def _exact(self) -> ExactStarts:

@@ -14,17 +14,17 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, SingularConfiguration, UnknownName
 from axode.model.conditions import Conditions
+from axode.model.force_deficit import force_size, warn_of_deficit
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
-from axode.model.shortfall import force_size, warn_of_shortfall
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
-from axode.problems.arguments import GivenState, read_state, require_model, start_time
+from axode.problems.arguments import StateArgument, read_state, require_model, start_time
 from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.inverse.motion_rows import full_names, rows_by_name
-from axode.problems.inverse.motions import GivenMotion, MotionSamples
+from axode.problems.inverse.motions import DesiredMotion, MotionSamples
 from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
 from axode.problems.parameter_arguments import check_parameters
@@ -265,7 +265,7 @@ def _solve_signals(
     model: Model,
     motion: Mapping[str, Any],
     times: Any,
-    start: GivenState,
+    start: StateArgument,
     save_every: float | None,
     conditions: Conditions,
 ) -> MotionSamples:
@@ -286,7 +286,8 @@ def _solve_signals(
         for name, value in zip(names, motion.values(), strict=True)
     ]
     wanted = equal_times(given, save_every) if is_sampled and save_every is not None else given
-    return GivenMotion(model, rows_by_name(model, names), signals, conditions).solve(wanted, start)
+    desired = DesiredMotion(model, rows_by_name(model, names), signals, conditions)
+    return desired.solve(wanted, start)
 
 
 def _times(times: Any, is_sampled: bool, save_every: float | None, t0: float) -> Array:
@@ -424,7 +425,7 @@ def _warn_if_short(model: Model, q: Array, nu: Array, u: Array, missing: Array, 
     if not model.is_underactuated:
         return False
     size = force_size(model, q, nu, u, missing, o)
-    return warn_of_shortfall(model, missing, size, "see the columns that end in '.missing'")
+    return warn_of_deficit(model, missing, size, "see the columns that end in '.missing'")
 
 
 def _work(times: Array, power: Array) -> Array:

@@ -20,12 +20,12 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.newton import find_roots
 from axode.numerics.rank import least_norm, null_space, rank, singular_values
-from axode.problems.arguments import GivenState
+from axode.problems.arguments import StateArgument
 from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
 from axode.problems.inverse.motion_rows import Rows
 from axode.problems.inverse.quadrature import Rates, integrate
 from axode.problems.inverse.time_signals import TimeSignal
-from axode.problems.singular.approaches import usual_margin, warn_of_given_signals
+from axode.problems.singular.approaches import usual_margin, warn_of_signals
 from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
 
@@ -50,7 +50,7 @@ class MotionSamples:
 # the whole motion --------------------------------------------------------------------------------
 
 
-class GivenMotion:
+class DesiredMotion:
     """Some signals of a motion, and the motion of everything that follows from them."""
 
     def __init__(
@@ -62,13 +62,13 @@ class GivenMotion:
         self.count = len(rows.positions)
         self.exact = all(signal.exact for signal in signals)
 
-    def solve(self, times: Array, start: GivenState) -> MotionSamples:
+    def solve(self, times: Array, start: StateArgument) -> MotionSamples:
         """Solve for the motion at all times, from a start.
 
         Raises:
             InvalidArgument: if the constraints do not allow it, or it is not determined.
         """
-        at = self.given_values(times)
+        at = self.desired_values(times)
         first = self._start(float(times[0]), start)
         q = self._close(self._integrate(times, first, at[0]), times, at[0])
         described = choose_models(self.model, q, self.conditions_at(times))
@@ -82,7 +82,7 @@ class GivenMotion:
             self.check_misfit(misfit, at[2], times[k], "accelerations")
         return MotionSamples(times, q, nu, nu_dot, described)
 
-    def _described_by(self, model: Model) -> GivenMotion:
+    def _described_by(self, model: Model) -> DesiredMotion:
         """Solve the same motion on another model's speeds."""
         if model is self.model:
             return self
@@ -90,13 +90,13 @@ class GivenMotion:
         part.model = model
         return part
 
-    def residuals(self, times: Array, start: GivenState) -> Array:
+    def residuals(self, times: Array, start: StateArgument) -> Array:
         """What the nearest admissible speeds leave of each row: (T, rows) [m/s or rad/s]."""
-        at = self.given_values(times)
+        at = self.desired_values(times)
         q = self._integrate(times, self._start(float(times[0]), start), at[0])
         return self.fit_speeds(q, at, times, determined=True)[1]
 
-    def given_values(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
+    def desired_values(self, times: Array, *, quick: bool = False) -> tuple[Array, Array, Array]:
         """Positions, rates and second rates of the rows; a speed's own value is a rate.
 
         Args:
@@ -151,7 +151,7 @@ class GivenMotion:
 
         Args:
             q: Coordinates, (T, size).
-            at: What `given_values` returned at the times.
+            at: What `desired_values` returned at the times.
             t: Times, (T,) [s].
             determined: Require that the rows determine all speeds.
             warn: Warn where they nearly fail to.
@@ -169,7 +169,7 @@ class GivenMotion:
             self._require_determined(G, t)
         if warn and len(q) and self.model.has_equations:
             usual = usual_margin(self.model, self._margins)
-            warn_of_given_signals(self.model, self.rows.names, self._smallest(G), t, usual)
+            warn_of_signals(self.model, self.rows.names, self._smallest(G), t, usual)
         nu = _fit(G, need)
         return nu, (G @ nu[..., np.newaxis])[..., 0] - need
 
@@ -208,7 +208,7 @@ class GivenMotion:
             return q0[np.newaxis]
 
         def rates_at(t: Array) -> Rates:
-            at = self.given_values(t, quick=True)
+            at = self.desired_values(t, quick=True)
 
             def rates(q: Array) -> Array:
                 described = choose_models(self.model, q, self.conditions_at(t))
@@ -220,7 +220,7 @@ class GivenMotion:
                     found[k] = rates_by(self._described_by(model), q, k)
                 return found
 
-            def rates_by(part: GivenMotion, q: Array, k: Any) -> Array:
+            def rates_by(part: DesiredMotion, q: Array, k: Any) -> Array:
                 nu, _ = part.fit_speeds(q[k], tuple(x[k] for x in at), t[k], determined=False)
                 return part.model.rates(q[k], nu, **self.conditions_at(t[k]).options)
 
@@ -240,14 +240,14 @@ class GivenMotion:
         J = self._position_jacobian(q, np.asarray(t))
         return bool(J.shape[0]) and int(rank(J, 1e-7, floor=1.0)) == q.size
 
-    def _start(self, t: float, start: GivenState) -> Array:
+    def _start(self, t: float, start: StateArgument) -> Array:
         """A configuration that the motion starts from, coordinates given by name kept."""
         q = self.model.home if start.q is None else start.q.copy()
         held = np.zeros(q.size, dtype=bool)
         for name, value in start.named.items():
             k = self.model.signals.resolve(name, "coordinate").index
             q[k], held[k] = float(value), True
-        wanted, _, _ = self.given_values(np.array([t]))
+        wanted, _, _ = self.desired_values(np.array([t]))
         return self._close(q[np.newaxis], np.array([t]), wanted, ~held)[0]
 
     def _position_residual(self, q: Array, t: Any, wanted: Array) -> Array:

@@ -18,6 +18,7 @@ from axode.problems.simulate.batch import Outcomes
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.simulate.runs import LAST, Runs
 from axode.problems.simulate.saved_states import STATE, Places, RecordedColumns, SavedStates
+from axode.problems.singular.continuation import remove_constraints
 from axode.problems.singular.other_models import (
     GOOD_PIVOT,
     interpret_few_states,
@@ -25,7 +26,6 @@ from axode.problems.singular.other_models import (
     translate_speeds,
     values_elsewhere,
 )
-from axode.problems.singular.passing import release_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.steps.audit import warn_of_inaccuracy
 from axode.problems.steps.compiled import is_audited, tape_of
@@ -191,7 +191,7 @@ def _passed_values(runs: Runs, saved: SavedStates) -> tuple[Places, Array]:
         if row != LAST or runs.count == 1
     }
     run, row = np.array(list(passed)).T
-    free = release_constraints(runs.model)
+    free = remove_constraints(runs.model)
     q, v, w = np.split(np.array(list(passed.values())), [runs.n_q, -2], axis=1)
     there = saved.conditions.at((run, row))
     plan = plan_input(free, runs.given, runs.model.independent, gains=True)

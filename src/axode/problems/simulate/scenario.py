@@ -13,7 +13,7 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments, check_options
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
-from axode.problems.arguments import GivenState, number, read_state, require_model, start_time
+from axode.problems.arguments import StateArgument, number, read_state, require_model, start_time
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.events import check_events
 from axode.problems.simulate.inputs import InputPlan, plan_input
@@ -184,7 +184,7 @@ class Scenario:
         return self.options.get("input")
 
     @cached_property
-    def state(self) -> GivenState:
+    def state(self) -> StateArgument:
         """The start as it was given, checked."""
         return read_state(self.model, self.options.get("start"), "start")
 

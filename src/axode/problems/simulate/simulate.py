@@ -19,7 +19,7 @@ from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.scenario import RunOptions, Scenario
 from axode.problems.simulate.starts import check_start_speeds
-from axode.problems.simulate.takeover import advise
+from axode.problems.simulate.switch_to_implicit import warn_of_stiffness
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.methods import AUTOMATIC, EXPLICIT
 from axode.problems.steps.step_acceptance import CHATTERING, NOT_FINITE, SINGULAR, UNDERFLOW
@@ -110,7 +110,7 @@ def simulate(
     if session.interrupted:
         return session.deliver(trajectory, on_interrupt)
     if settings.method == EXPLICIT:
-        advise(model.name, runs.stiff)
+        warn_of_stiffness(model.name, runs.stiff)
     if not batch:
         if runs.outcomes.status[0] in FAILED and runs.outcomes.time[0] == settings.t0:
             check_start_speeds(model, q, settings.t0, p)
@@ -131,7 +131,7 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
     if runs.settings.method == "rk4":
         step = f"\n  Or the step of {runs.settings.step_size:g} s is too long for it."
     if status == SINGULAR:
-        step += _advise_passing(runs, cause)
+        step += _rank_loss_advice(runs, cause)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
             f"longer determined: {cause}.{step}",
@@ -149,7 +149,7 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
         )
 
 
-def _advise_passing(runs: Runs, cause: str) -> str:
+def _rank_loss_advice(runs: Runs, cause: str) -> str:
     """Advise what else to try where constraints lose rank."""
     if FLAT_WHEEL in cause:
         return ""

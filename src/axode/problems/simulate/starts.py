@@ -11,7 +11,7 @@ import numpy.typing as npt
 from axode.errors import AxodeError, InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.problems.arguments import GivenState
+from axode.problems.arguments import StateArgument
 from axode.problems.assemble.assemble import assemble_runs
 from axode.problems.assemble.closure import OPEN, allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
@@ -57,7 +57,7 @@ class Starts:
 
 def find_starts(
     model: Model,
-    start: GivenState,
+    start: StateArgument,
     t0: float,
     p: Array | None,
     others: tuple[int, ...],

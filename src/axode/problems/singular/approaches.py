@@ -29,7 +29,7 @@ MAX_SAMPLES = 64  # of a motion that are looked at closely
 USUAL: WeakKeyDictionary[Model, dict[Any, float]] = WeakKeyDictionary()
 
 
-def warn_of_given_signals(
+def warn_of_signals(
     model: Model, names: Sequence[str], margins: Array, times: Array, usual: float
 ) -> None:
     """Warn if given signals nearly fail to determine the motion, a singularity of type 1.

@@ -17,8 +17,8 @@ from axode.model.model import Model
 from axode.numerics.rank import smallest_singular_value
 from axode.problems.session import CompiledRuns, Numbers
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
+from axode.problems.singular.continuation import CONTINUATION_PIVOT
 from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded, translate_speeds
-from axode.problems.singular.passing import PASSING_PIVOT
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps.step_acceptance import RUNNING, SINGULAR
 from axode.runtime.resident_buffers import read_rows
@@ -32,7 +32,7 @@ MIN_GAIN_ROUNDED = 1.5  # the same where rows contradict each other, the more th
 SINGULAR_PIVOT = 1e-3  # a pivot below which the motion may no longer be determined
 REGULAR = 0.01  # of rows and speeds: what keeps this is regular, however small its pivots are
 RETRY_BELOW = 0.5  # of a pivot that has to do: below this another choice is sought again
-RETRY_WHILE_PASSING = 0.3  # of the present pivot: a step across which it falls by more is too long
+RETRY_NEAR_RANK_LOSS = 0.3  # of the present pivot: steps across which it falls by more are too long
 PASS_BELOW = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
 NEARLY_FLAT = 10.0  # of `flat`: below this a wheel that lies down explains the singularity
 SHORTEST_STEP = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
@@ -149,7 +149,7 @@ class Changes:
 
 
 def find_changes(
-    batch: CompiledRuns, runs: Numbers, own: Model, *, passing: bool = False, change: bool = True
+    batch: CompiledRuns, runs: Numbers, own: Model, *, can_cross: bool = False, change: bool = True
 ) -> Changes:
     """Decide how runs go on before whose next step a pivot becomes small.
 
@@ -159,7 +159,7 @@ def find_changes(
         batch: Where they run now.
         runs: Their numbers there.
         own: The model the user gave.
-        passing: Whether runs can be taken across where all rows are nearly dependent.
+        can_cross: Whether runs can be taken across where all rows are nearly dependent.
         change: Whether they may change to another model.
     """
     b, model = batch.buffers, batch.model
@@ -184,7 +184,7 @@ def find_changes(
     better = (near < SINGULAR_PIVOT) | (offered > _min_gain(own) * kept)
     better &= np.array([choice != present for choice in found])[number]
     better &= (offered > REGULAR) & ~rows.lost & ~lies & change
-    if passing:
+    if can_cross:
         better &= rows.best_pivot >= SMALLEST_PIVOT
     regular = (near > UNDETERMINED_PIVOT) & (np.minimum(kept, rows.margin) > REGULAR) & ~lies
     least = np.where(regular, RETRY_BELOW * near, least)
@@ -212,15 +212,15 @@ def near_singular(
         Models to change to, each with its runs.
     """
     b, model = batch.buffers, batch.model
-    changes = find_changes(batch, runs, own, passing=across is not None)
+    changes = find_changes(batch, runs, own, can_cross=across is not None)
     for run, least in zip(changes.stay.tolist(), changes.least_pivot.tolist(), strict=True):
         q, near = b["q"][run], float(b["near"][run, 0])
         if across is not None and model.has_equations and not _lies(batch, run, near):
             pivot = smallest_pivot(model, q.copy(), batch.conditions(run))
             lost = describe_loss(own, q.copy(), batch.conditions(run))
-            if pivot < PASSING_PIVOT and across(batch, run, lost):
+            if pivot < CONTINUATION_PIVOT and across(batch, run, lost):
                 continue
-            if near >= max(RETRY_WHILE_PASSING * pivot, SINGULAR_PIVOT):
+            if near >= max(RETRY_NEAR_RANK_LOSS * pivot, SINGULAR_PIVOT):
                 b["least_pivot"][run], b["status"][run] = PASS_BELOW * near, RUNNING
                 continue
             least = np.nan  # the step is too long

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from axode.codegen.lowering.program import Program
+from axode.codegen.tape.extracted_numbers import extract_numbers
 from axode.codegen.tape.fusion import FusionLimits, fuse
-from axode.codegen.tape.lifting import lift_numbers
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.switch_places import places_tape
 from axode.codegen.tape.switching import Switches, find_switches
@@ -207,7 +207,7 @@ def dynamics_of(
     def lifted(tape: Tape | None) -> Tape | None:
         if tape is None:
             return None
-        made = lift_numbers(tape, max_numbers)
+        made = extract_numbers(tape, max_numbers)
         numbers.update(made.numbers)
         return made.tape
 

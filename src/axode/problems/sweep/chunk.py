@@ -17,7 +17,7 @@ from axode.model.function_source import JACOBIAN
 from axode.model.model import Model
 from axode.model.model_file import decode_model, encode_model
 from axode.problems.assemble.closure import MAX_INTERPRETED
-from axode.problems.assemble.notices import collect_notices
+from axode.problems.assemble.start_warnings import collect_warnings
 from axode.problems.session import Session
 from axode.problems.simulate.inputs import InputPlan, plan_input
 from axode.problems.simulate.settings import Settings
@@ -131,7 +131,7 @@ class ChunkResult:
         worker: Machine and process that computed it.
         seconds: How long it took.
         counts: How many rows have each status, by its code; known where values are on a GPU.
-        notices: What starts have that was not asked for.
+        warnings: Texts about starts that differ from the request.
     """
 
     first: int
@@ -142,7 +142,7 @@ class ChunkResult:
     worker: str = ""
     seconds: float = 0.0
     counts: tuple[int, ...] = ()
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def finished_by(self, other: ChunkResult) -> ChunkResult:
         """Return these numbers with those of another process for the runs that were left to it."""
@@ -169,7 +169,7 @@ class Begun:
         status: `UNASSEMBLED` for rows without a start, (rows, 1).
         reasons: Why they have none.
         seconds: How long it took to find them.
-        notices: What they have that was not asked for.
+        warnings: Texts about starts that differ from the request.
     """
 
     first: int
@@ -180,7 +180,7 @@ class Begun:
     status: Array
     reasons: RowTexts
     seconds: float
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class PreparedJob:
@@ -207,7 +207,7 @@ class PreparedJob:
         plan = self._own.plan if job.input is not None else given.plan
         target, batch = job.settings.place.target, (last - first,)
         t0, many = job.settings.t0, rows.count > MAX_INTERPRETED
-        with collect_notices() as notices:
+        with collect_warnings() as warnings:
             begun = find_starts(
                 job.model, given.start, t0, given.p, batch, many=many, target=target
             )
@@ -224,7 +224,7 @@ class PreparedJob:
             reasons = reasons.replaced(given.impossible)
         seconds = time.perf_counter() - began
         made = first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds
-        return Begun(*made, tuple(notices))
+        return Begun(*made, tuple(warnings))
 
     def compute(
         self, begun: Begun, session: Session, only: Flags | None = None, *, on_gpu: bool = False
@@ -262,7 +262,7 @@ class PreparedJob:
         seconds = begun.seconds + time.perf_counter() - began
         reasons = begun.reasons.replaced(_inaccuracies(batch, members, count))
         made = begun.first, values, codes, reasons, left, process_name(), seconds, counts
-        return ChunkResult(*made, begun.notices)
+        return ChunkResult(*made, begun.warnings)
 
     def _advance(self, begun: Begun, session: Session, members: Numbers | None) -> SweepRuns:
         """Run rows to their ends, or until Ctrl-C; all of those begun, or some."""

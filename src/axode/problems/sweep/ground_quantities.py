@@ -23,7 +23,7 @@ from axode.problems.feasible.loads import SHARED, by_contact
 
 SLIPPING, TIPPING = "slipping_margin", "tipping_margin"
 LOAD, SHARE = "load", "share"
-NOTHING = 1e300  # larger than any load
+UNLIMITED_LOAD = 1e300  # larger than any load
 ALREADY_TIPPED = -1.0  # margin where the wheels carry nothing altogether
 
 
@@ -137,10 +137,10 @@ def _even(loads: Sequence[Formula], change: Sequence[Formula]) -> Formula:
     fixed = SHARED * reduce(Formula.most, sizes)
     found: Any = None
     for i, (load, size) in enumerate(zip(loads, sizes, strict=True)):
-        best = (size <= fixed).then(load, NOTHING)
+        best = (size <= fixed).then(load, UNLIMITED_LOAD)
         for j in range(i):
             opposite = (change[i] * change[j]) < 0.0
             same = (load * sizes[j] + loads[j] * size) / (size + sizes[j])
-            best = best.least(opposite.then(same, NOTHING))
+            best = best.least(opposite.then(same, UNLIMITED_LOAD))
         found = best if found is None else found.least(best)
     return found  # type: ignore[no-any-return]

@@ -164,8 +164,8 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> S
             for number, part in made:
                 collector.add(number, part)
                 gaps.look(part)
-                if part.notices and not noticed:
-                    noticed = part.notices
+                if part.warnings and not noticed:
+                    noticed = part.warnings
                     warnings.warn("\n  ".join(noticed), NotAsAsked, stacklevel=3)
         except SweepFailed as error:
             error.result = result()

@@ -14,7 +14,7 @@ from axode.errors import InvalidArgument, UnknownName
 from axode.model.model import Model
 from axode.model.signals import STATE_KINDS
 from axode.names import NamedValues
-from axode.problems.arguments import GivenState, read_state
+from axode.problems.arguments import StateArgument, read_state
 from axode.problems.parameter_arguments import checked_parameters, find_impossible_runs
 from axode.problems.simulate.inputs import InputPlan, inputs_of_sample, plan_input
 from axode.problems.simulate.starts import require_runs, shared_batch
@@ -37,7 +37,7 @@ class GivenRows:
         impossible: Why no mechanism can have the parameters of some rows; None if all are shared.
     """
 
-    start: GivenState
+    start: StateArgument
     p: Array | None
     plan: InputPlan
     impossible: RowTexts | None = None
@@ -60,7 +60,7 @@ class SweepRows:
     """
 
     samples: AbstractSamples
-    start: GivenState
+    start: StateArgument
     parameters: Mapping[str, Any] | None
     plan: InputPlan
     inputs: Mapping[str, Any] | None
@@ -138,7 +138,7 @@ class SweepRows:
         given = {**(self.parameters or {}), **listed}
         checked_parameters(model, given or self.parameters)
 
-    def _start_of(self, rows: Numbers, drawn: Mapping[str, Array]) -> GivenState:
+    def _start_of(self, rows: Numbers, drawn: Mapping[str, Array]) -> StateArgument:
         s = self.start
         if s.q is None or s.nu is None:
             return replace(s, named={**s.named, **drawn})

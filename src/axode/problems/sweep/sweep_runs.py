@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.lowering.program import Program
-from axode.codegen.tape.lifting import Lifted, lift_numbers
+from axode.codegen.tape.extracted_numbers import ExtractedNumbers, extract_numbers
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.problems.session import CompiledRuns, Session, Task
 from axode.problems.simulate.batch import FIRST_STIFF_LIMIT, first_least_pivot
 from axode.problems.simulate.settings import Settings
-from axode.problems.simulate.takeover import MIN_STEPS_LEFT, RETRY_FACTOR
+from axode.problems.simulate.switch_to_implicit import MIN_STEPS_LEFT, RETRY_FACTOR
 from axode.problems.singular.other_models import carry_speeds
 from axode.problems.singular.switching import SHORTEST_STEP, find_changes, find_start_elsewhere
 from axode.problems.steps.adaptive import ERROR_SHARE
@@ -53,11 +53,11 @@ class SweepTask(Task):
     defaults: tuple[str, ...] = ()
 
     @property
-    def _lifted(self) -> Lifted | None:
+    def _extracted(self) -> ExtractedNumbers | None:
         """Those functions, with their numbers as an argument."""
         if self.functions is None:
             return None
-        return lift_numbers(self.functions, self.settings.place.max_numbers)
+        return extract_numbers(self.functions, self.settings.place.max_numbers)
 
     @property
     def counter(self) -> str:
@@ -66,12 +66,12 @@ class SweepTask(Task):
 
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of, and the numbers of all functions."""
-        d, lifted = super().dynamics(stiffness=stiffness), self._lifted
+        d, lifted = super().dynamics(stiffness=stiffness), self._extracted
         return d if lifted is None else replace(d, numbers=d.numbers | lifted.numbers)
 
     def compile(self, d: Dynamics) -> Any:
         """Compile steps that gather the outputs, once for all sweeps that ask for the same."""
-        functions = None if self._lifted is None else self._lifted.tape
+        functions = None if self._extracted is None else self._extracted.tape
 
         def program() -> Program:
             gathering = gather_outputs(self.model, d, self.outputs, functions, self.counter)

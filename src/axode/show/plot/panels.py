@@ -28,7 +28,7 @@ DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them ar
 TOLD_APART = len(COLOURS)  # runs that have a colour each
 LARGEST = 1e100  # a run that fails may end in any number; axes cannot show them all
 STILL = 1e-12  # a range below is a constant
-LITTLE = 1e-9  # of a turn, beyond half of one
+ANGLE_ROUNDING = 1e-9  # of a turn, beyond half of one
 ALIKE = 0.01  # of the range of a panel: lines that are nearer cover each other
 COMPARED = 400  # samples of each line
 STRIPES = 10.0  # period of the stripes of lines on each other, of the width of a line
@@ -168,7 +168,7 @@ def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> 
 def _unwound(time: Array, curve: Curve, run: int) -> tuple[Array, Array]:
     """A run of a curve, with a gap where an angle within half a turn jumps: nothing moved there."""
     values, half = curve.values[run], 0.5 * curve.turn
-    if not half or np.nanmax(np.abs(values), initial=0.0) > half * (1 + LITTLE):
+    if not half or np.nanmax(np.abs(values), initial=0.0) > half * (1 + ANGLE_ROUNDING):
         return time, values
     jumps = np.flatnonzero(np.abs(np.diff(values)) > half) + 1
     return np.insert(time, jumps, time[jumps]), np.insert(values, jumps, np.nan)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, shortened
 from axode.show.plot.choice import Panel, choose_panels, overview
+from axode.show.plot.labels import rename_tracks, reword, signal_labels
 from axode.show.plot.legends import Legend, add_legend, plan_legends, readable
 from axode.show.plot.panels import (
     DRAWN_RUNS,
@@ -23,7 +24,6 @@ from axode.show.plot.panels import (
     mark_failures,
 )
 from axode.show.plot.path_plot import Track, bases, draw_path, path_height, tracks, wheel_tracks
-from axode.show.plot.wording import rename_tracks, reword, signal_labels
 from axode.show.style import GREY, Size, figure_style, need_matplotlib, new_figure, pin_ticks, sized
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ BLUE, ORANGE = COLOURS[0], COLOURS[1]
 MIN_BINS, MAX_BINS = 8, 80
 MAX_DOTS = 3000  # more points are counted in cells instead of drawn
 CELLS = 70  # along each side of such a picture
-NOTHING = "#eceef1"  # cells without a run
+EMPTY_CELL = "#eceef1"  # cells without a run
 PERCENTILES = (5.0, 25.0, 50.0, 75.0, 95.0)
 MAX_BANDS, LEAST_IN_BAND = 40, 25  # bins of a swept value, and runs in each
 
@@ -89,7 +89,7 @@ def draw_heat_map(
     for which, face, hatch, words in (
         (empty & (failed > 0), FAINT, "////", "not finished"),
         (empty & (failed == 0), "white", "....", "no value"),
-        (runs == 0, NOTHING, "", "no run"),  # not white, which is zero where signs differ
+        (runs == 0, EMPTY_CELL, "", "no run"),  # not white, which is zero where signs differ
     ):
         if which.any():
             _hatch(axes, edges, which.reshape(shape), face, hatch)

@@ -8,7 +8,7 @@ from typing import Any
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.trails import CONTACTS, check_trails, trail_names
 
-NOTHING = "none"
+NO_SIGNAL = "none"
 
 
 class Looks:
@@ -53,8 +53,8 @@ class Looks:
             trail = gui.add_dropdown("trail", names, initial_value=_one(self.trails, names))
             trail.on_update(own(lambda event: self._trail(drawing, trail.value)))
             if columns:
-                first = self.signals[0] if self.signals else NOTHING
-                curve = gui.add_dropdown("curve", (NOTHING, *columns), initial_value=first)
+                first = self.signals[0] if self.signals else NO_SIGNAL
+                curve = gui.add_dropdown("curve", (NO_SIGNAL, *columns), initial_value=first)
                 curve.on_update(own(lambda event: self._set(signals=_chosen(curve.value))))
 
     def _trail(self, drawing: Drawing, name: str) -> None:
@@ -71,8 +71,8 @@ def _one(trails: tuple[str, ...], names: tuple[str, ...]) -> str:
     """The choice that stands for some trails, or for none where no single one does."""
     if len(trails) == 1:
         return trails[0]
-    return CONTACTS if trails and CONTACTS in names else NOTHING
+    return CONTACTS if trails and CONTACTS in names else NO_SIGNAL
 
 
 def _chosen(name: str) -> tuple[str, ...]:
-    return () if name == NOTHING else (name,)
+    return () if name == NO_SIGNAL else (name,)

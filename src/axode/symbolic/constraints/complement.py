@@ -24,7 +24,7 @@ import numpy as np
 from axode.numerics.rank import smallest_singular_value
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
-from axode.symbolic.constraints.held_loops import HeldLoop
+from axode.symbolic.constraints.point_loops import PointLoop
 from axode.symbolic.constraints.redundant_rows import RankReport, Units
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
@@ -154,7 +154,7 @@ class Complement:
     scales: tuple[float, ...]  # usual lengths of the rows
     matrices: tuple[np.ndarray, ...]  # A of the kept rows, at samples
     units: Units | None = None  # in which pivots are measured; metres if none
-    legs: tuple[HeldLoop, ...] = ()
+    legs: tuple[PointLoop, ...] = ()
 
     @classmethod
     def of(
@@ -164,7 +164,7 @@ class Complement:
         bias: SX,
         report: RankReport,
         independent: list[int],
-        legs: tuple[HeldLoop, ...] = (),
+        legs: tuple[PointLoop, ...] = (),
         speeds_of_blocks: Sequence[int] | None = None,
     ) -> Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
@@ -186,7 +186,7 @@ class Complement:
         whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices, units)
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
-    def _stands_alone(self, leg: HeldLoop) -> bool:
+    def _stands_alone(self, leg: PointLoop) -> bool:
         """Return whether a leg's speeds follow from its point's velocity and serve nothing else."""
         blocks = [block for block in self.base.blocks if set(block[0]) & set(leg.rows)]
         own = {j for _, columns in blocks for j in columns}
@@ -211,7 +211,7 @@ class Complement:
     @cached_property
     def far_links(self) -> tuple[tuple[int, int], ...]:
         """Links that legs are held at, each with the ancestor against which it moves."""
-        return tuple(dict.fromkeys(leg.held_at for leg in self.legs))
+        return tuple(dict.fromkeys(leg.far_side for leg in self.legs))
 
     @cached_property
     def rest(self) -> SX:
@@ -241,17 +241,17 @@ class Complement:
             others[j, j] = 1
         L = ca.horzcat(others, *[self.leg_inverse(leg) @ leg.F for leg in self.legs])
         links = {key: k for k, key in enumerate(self.far_links)}
-        twists = {links[leg.held_at]: leg.far_twist for leg in self.legs}
+        twists = {links[leg.far_side]: leg.far_twist for leg in self.legs}
         P = SX(self.size + 3 * len(self.legs), self.size + 6 * len(links))
         P[: self.size, : self.size] = SX.eye(self.size)
         for k, leg in enumerate(self.legs):
             row = self.size + 3 * k
-            column = self.size + 6 * links[leg.held_at]
+            column = self.size + 6 * links[leg.far_side]
             P[row : row + 3, column : column + 6] = leg.P
         Y = ca.vertcat(self.rest, *[twists[k] @ self.rest for k in range(len(links))])
         return L, ca.sparsify(P), Y
 
-    def leg_inverse(self, leg: HeldLoop) -> SX:
+    def leg_inverse(self, leg: PointLoop) -> SX:
         """A leg's speeds for unit velocities of its point along its directions: speeds x these."""
         x = SX(self.size, len(leg.rows))
         if leg.turned:

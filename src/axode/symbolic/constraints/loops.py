@@ -20,7 +20,7 @@ from axode.symbolic.constraints.rows import (
     Row,
     UnitWrench,
     cheaper_bias,
-    held_entries,
+    point_row_entries,
     port_at,
     row_entries,
     side_entries,
@@ -147,7 +147,7 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
         if coincident and name in "xyz":  # both sides at their own point, which are one
             direction = tree.carry(f, closure.first, closure.second)
             own = side_entries(tree, closure.first, meet, wrench)
-            entries = held_entries(own, port, direction)
+            entries = point_row_entries(own, port, direction)
             held = {"port": port, "own": own_point, "direction": f}
         else:
             entries = row_entries(tree, closure.first, closure.second, wrench)

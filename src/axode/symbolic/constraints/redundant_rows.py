@@ -26,7 +26,7 @@ RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed
 NEARLY_FOLLOWS = 1e-4  # of a row: less of its own is reported
 AMPLIFIED = 100.0  # times the tolerance: a larger rest is no rounding, whatever rows it takes
 UNCERTAIN = 10.0  # times what rows change by where closing was inexact
-NOTHING_NEW = 1e-10  # of a row's length: less than this may be rounding
+MIN_NEW_SHARE = 1e-10  # of a row's length: less than this may be rounding
 WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
 VALID = 1e-6  # smallest singular value at which a choice still describes the motion
 
@@ -391,7 +391,7 @@ class _Span:
     def add(self, rest: np.ndarray, row: np.ndarray, tolerance: float = 0.0) -> None:
         """Add a row, given the part of it that was not spanned."""
         length = float(np.linalg.norm(rest))
-        if length > max(NOTHING_NEW, tolerance) * float(np.linalg.norm(row)):
+        if length > max(MIN_NEW_SHARE, tolerance) * float(np.linalg.norm(row)):
             self._basis[self._count] = rest / length
             self._count += 1
 

@@ -151,7 +151,7 @@ def link_twist(tree: Tree, link: int, meet: int) -> SX:
     return G
 
 
-def held_entries(own: dict[int, SX], port: LinkPoint, direction: SX) -> dict[int, SX]:
+def point_row_entries(own: dict[int, SX], port: LinkPoint, direction: SX) -> dict[int, SX]:
     """A row whose far side is held at a port: own side minus direction times port velocity."""
     entries = dict(own)
     for i, velocity in enumerate(port.velocity):

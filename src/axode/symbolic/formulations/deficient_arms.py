@@ -205,29 +205,29 @@ class PseudoJointFormulation(DeficientArmsFormulation):
     def _close(self, free: SX) -> tuple[SX, SX]:
         """Steps four and five; the second pass makes up for digits that (F27) loses."""
         B, beta = self.closure
-        F_c = self._hold(ca.densify(B @ free) + beta)
-        if self._held_columns.shape[1]:
-            F_c += self._hold(B @ (free - self.spread @ F_c) + beta)
+        F_c = self._with_locked(ca.densify(B @ free) + beta)
+        if self._locked_columns.shape[1]:
+            F_c += self._with_locked(B @ (free - self.spread @ F_c) + beta)
         return F_c, -self.spread @ F_c
 
-    def _hold(self, violation: SX) -> SX:
+    def _with_locked(self, violation: SX) -> SX:
         """Closure forces against accelerations that violate the closure, pseudo joints held."""
         F_c = self._augmented.solve(violation)
-        answer, d4 = self._held
-        return F_c + answer @ d4.solve(ca.densify(self._held_columns.T @ F_c))  # (F27)
+        answer, d4 = self._locked_answer
+        return F_c + answer @ d4.solve(ca.densify(self._locked_columns.T @ F_c))  # (F27)
 
     @cached_property
-    def _held_columns(self) -> SX:
+    def _locked_columns(self) -> SX:
         """Violation by unit forces on the pseudo joints that are held."""
         held = [k for k, (*_, is_held) in enumerate(self._places) if is_held]
         return ca.densify(self._columns[:, held] @ ca.diag(self._mobilities[held]))
 
     @cached_property
-    def _held(self) -> tuple[SX, Factor]:
+    def _locked_answer(self) -> tuple[SX, Factor]:
         """Closure forces for these, and d4 of the joints: regular wherever the kept rows are."""
         held = [k for k, (*_, is_held) in enumerate(self._places) if is_held]
-        answer = self._augmented.solve(self._held_columns)
-        d4 = ca.diag(self._mobilities[held]) - self._held_columns.T @ answer
+        answer = self._augmented.solve(self._locked_columns)
+        d4 = ca.diag(self._mobilities[held]) - self._locked_columns.T @ answer
         return answer, Factor.of(d4)
 
 

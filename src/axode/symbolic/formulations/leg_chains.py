@@ -17,7 +17,7 @@ from axode.symbolic.tree.leg_topology import LegEdge, LegTopology, platform_topo
 
 FREEDOMS = 6  # of a leg that constrains nothing: as many as a free body has
 CONCURRENT = 1e-9  # [m]: how far an axis may miss a point that it passes through
-ELSEWHERE = 0.01  # change of parameters that shows whether axes meet only at their defaults
+PERTURBATION = 0.01  # change of parameters that shows whether axes meet only at their defaults
 SPANNING = 1e-6  # smallest volume that three axes of a spherical joint span
 
 
@@ -158,7 +158,7 @@ def spherical_joints(system: System, leg: Leg) -> tuple[tuple[int, int, int], SX
     stacked = ca.horzcat(*[ca.vertcat(joint.e, joint.s, joint.at) for joint in leg.joints])
     function = ca.Function("axes", [tree.q, tree.t, tree.parameters], [stacked])
     usual = system.defaults
-    other = usual + ELSEWHERE * (1 + np.abs(usual)) * (1 + np.arange(usual.size) / 7)
+    other = usual + PERTURBATION * (1 + np.abs(usual)) * (1 + np.arange(usual.size) / 7)
     seen = [
         np.array(function(q, 0.0, p))
         for q in (*system.samples, system.home)

@@ -88,7 +88,7 @@ class SymbolicJoint:
         """N of the joint: rates of its coordinates from its speeds."""
         return SX.eye(self.description.dof)
 
-    def unfelt(self, inertia: RigidInertia) -> RigidInertia | None:
+    def regroupable(self, inertia: RigidInertia) -> RigidInertia | None:
         """The part of a link's inertia that may belong to the link before it.  (D1)"""
         return None
 
@@ -151,7 +151,7 @@ class SymbolicJoint:
         """
         return None
 
-    def released(self, connection: Connection) -> Connection | None:
+    def floating_equivalent(self, connection: Connection) -> Connection | None:
         """The joint of a base that only the ground keeps in its plane, free in space."""
         return None
 

@@ -33,7 +33,7 @@ class SymbolicPlanar(SymbolicJoint):
         """About the normal of the plane."""
         yield "the ground's normal", ca.vertcat(-q[1], q[0], 1)
 
-    def released(self, connection: Connection) -> Connection:
+    def floating_equivalent(self, connection: Connection) -> Connection:
         """A floating joint whose z is the normal of the plane.
 
         Coordinates x and y and the speeds keep their names, so that what acts on them still does.

@@ -25,6 +25,6 @@ class SymbolicPrismatic(SymbolicJoint):
         """The axis in the link's axes, which are the parent's."""
         return SX.zeros(3), frame.axis
 
-    def unfelt(self, inertia: RigidInertia) -> RigidInertia:
+    def regroupable(self, inertia: RigidInertia) -> RigidInertia:
         """All second moments: a link that slides does not turn against its parent.  (D1)"""
         return RigidInertia(SX(0), ZERO, inertia.tensor)

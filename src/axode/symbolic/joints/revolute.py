@@ -20,7 +20,7 @@ class SymbolicRevolute(SymbolicJoint):
         """The coordinate is the angle."""
         return q[0], ZERO
 
-    def unfelt(self, inertia: RigidInertia) -> RigidInertia:
+    def regroupable(self, inertia: RigidInertia) -> RigidInertia:
         """A mass on the axis, a first moment along it, equal moments across it.  (D1)"""
         across = _across(inertia.tensor)
         moment = ca.vertcat(0, 0, inertia.moment[2])

@@ -74,7 +74,7 @@ def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
     links = list(inertias)
     for i in reversed(range(len(links))):
         link, own = tree.links[i], links[i]
-        moved = link.joint.unfelt(own)
+        moved = link.joint.regroupable(own)
         if moved is None:
             continue
         links[i] = RigidInertia(

@@ -29,7 +29,7 @@ from axode.errors import (
 from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
-from axode.mechanism.files.held_joints import hold_joints
+from axode.mechanism.files.locked_joints import lock_joints
 from axode.mechanism.files.toml.additions import Extended, start
 from axode.mechanism.files.toml.repeats import FLAT, MAX_TABLES, write_out
 from axode.mechanism.files.toml.toml_lines import Path
@@ -127,7 +127,7 @@ def mechanism_from(
     if findings.tables_known:
         sound = not findings.lost and findings.joints_known
         if extended and sound and not any(fault.kind in _PLACES for fault in found):
-            findings.hold_joints(mechanism, extended)
+            findings.lock_joints(mechanism, extended)
             findings.add_wheels(mechanism, extended)
         findings.note_relations(mechanism, builder.origins, document)
     if findings.faults:
@@ -216,9 +216,9 @@ class Findings:
         """Return whether the file has the table or key that a fault names."""
         return (fault.kind, fault.name or fault.field) in self.lines or fault.kind == "mechanism"
 
-    def hold_joints(self, mechanism: Mechanism, extended: Extended) -> None:
+    def lock_joints(self, mechanism: Mechanism, extended: Extended) -> None:
         """Hold joints where they stand at home."""
-        for message in hold_joints(mechanism, extended.table.hold):
+        for message in lock_joints(mechanism, extended.table.hold):
             self.add("extends", "", "hold", message)
 
     def add_wheels(self, mechanism: Mechanism, extended: Extended) -> None:

@@ -13,37 +13,37 @@ from axode.codegen.tape.tape import Tape
 Constants = Mapping[str, Mapping[int, float]]
 
 
-def hold_constants(program: Program) -> Program:
+def inline_constants(program: Program) -> Program:
     """Replace what tapes read of the program's constants by these numbers."""
     if not program.constants:
         return program
     tapes: dict[tuple[str, tuple[str, ...]], Tape] = {}
 
-    def held(operation: Operation) -> Operation:
+    def inlined(operation: Operation) -> Operation:
         match operation:
             case Evaluate(tape, buffers):
                 key = tape.digest, buffers[: len(tape.inputs)]
                 if key not in tapes:
-                    tapes[key] = _hold(tape, buffers, program.constants)
+                    tapes[key] = _inline(tape, buffers, program.constants)
                 return replace(operation, tape=tapes[key])
             case While():
-                return replace(operation, body=all_held(operation.body))
+                return replace(operation, body=all_inlined(operation.body))
             case JacobianColumns():
                 body = tuple(
-                    replace(e, tape=_hold(e.tape, e.buffers, program.constants))
+                    replace(e, tape=_inline(e.tape, e.buffers, program.constants))
                     for e in operation.body
                 )
                 return replace(operation, body=body)
             case _:
                 return operation
 
-    def all_held(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        return tuple(map(held, operations))
+    def all_inlined(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+        return tuple(map(inlined, operations))
 
-    return replace(program, operations=all_held(program.operations))
+    return replace(program, operations=all_inlined(program.operations))
 
 
-def _hold(tape: Tape, buffers: Sequence[str], constants: Constants) -> Tape:
+def _inline(tape: Tape, buffers: Sequence[str], constants: Constants) -> Tape:
     own = [constants.get(buffer, {}) for buffer in buffers[: len(tape.inputs)]]
     if not any(own):
         return tape

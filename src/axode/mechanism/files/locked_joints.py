@@ -17,7 +17,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.geometry import scalars
 
 
-def hold_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
+def lock_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
     """Hold joints of the tree at home, with all that acts on them removed.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a state has that was not asked for: warned of at once, or collected for a warning later."""
+"""Warnings of starts that differ from the request: issued at once, or collected for later."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from axode.errors import NotAsAsked, level_outside
 _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
-def notice(text: str) -> None:
-    """Warn of what was not asked for, or keep the text where notices are collected."""
+def warn_of_start(text: str) -> None:
+    """Warn of a start that differs from the request, or keep the text for `collect_warnings`."""
     collected = _COLLECTED.get()
     if collected is None:
         warnings.warn(text, NotAsAsked, stacklevel=level_outside())
@@ -22,8 +22,8 @@ def notice(text: str) -> None:
 
 
 @contextmanager
-def collect_notices() -> Iterator[list[str]]:
-    """Collect notices of this thread: a sweep of many chunks and processes warns once."""
+def collect_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of this thread, so that a sweep of many chunks warns once."""
     found: list[str] = []
     token = _COLLECTED.set(found)
     try:

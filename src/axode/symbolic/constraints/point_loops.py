@@ -14,7 +14,7 @@ from axode.symbolic.tree.kinematics import Tree
 
 
 @dataclass(frozen=True)
-class HeldLoop:
+class PointLoop:
     """Rows of one loop whose far side is held at a point: A x = E (J_near x - turn J x).
 
     Where nothing else mentions the leg's own speeds, they follow from the point's velocity alone.
@@ -40,7 +40,7 @@ class HeldLoop:
         return self.f @ self.turn
 
     @property
-    def held_at(self) -> tuple[int, int]:
+    def far_side(self) -> tuple[int, int]:
         """The far link, and the ancestor against which it moves."""
         return self.far.link, self.far.meet
 
@@ -49,13 +49,13 @@ class HeldLoop:
         """Velocity of the far point for unit twists of its link: 3 x 6."""
         return ca.sparsify(ca.horzcat(-skew(self.far.point), SX.eye(3)))
 
-    def reversed(self) -> HeldLoop:
+    def reversed(self) -> PointLoop:
         """Exchange the sides of a loop with three rows."""
         twists = self.near_twist, self.far_twist
-        return HeldLoop(self.rows, self.far, self.near, -self.F, self.turn.T, *twists, turned=True)
+        return PointLoop(self.rows, self.far, self.near, -self.F, self.turn.T, *twists, turned=True)
 
 
-def held_loops(tree: Tree, kept: Sequence[Row]) -> tuple[HeldLoop, ...]:
+def point_loops(tree: Tree, kept: Sequence[Row]) -> tuple[PointLoop, ...]:
     """Loops all of whose rows hold a point, seen from either side where three rows do.
 
     Args:
@@ -63,7 +63,7 @@ def held_loops(tree: Tree, kept: Sequence[Row]) -> tuple[HeldLoop, ...]:
         kept: Rows that hold something of their own.
     """
     twists: dict[tuple[int, int], SX] = {}
-    found: list[HeldLoop] = []
+    found: list[PointLoop] = []
     for owner in dict.fromkeys(row.owner for row in kept if row.port is not None):
         rows = tuple(r for r, row in enumerate(kept) if row.owner == owner)
         far, near = kept[rows[0]].port, kept[rows[0]].own
@@ -76,7 +76,7 @@ def held_loops(tree: Tree, kept: Sequence[Row]) -> tuple[HeldLoop, ...]:
         E = ca.sparsify(ca.vertcat(*[f.T for f in directions if f is not None]))
         turn = tree.carry(SX.eye(3), near.link, far.link).T
         sides = twists[far.link, far.meet], twists[near.link, near.meet]
-        found.append(HeldLoop(rows, near, far, E, turn, *sides))
+        found.append(PointLoop(rows, near, far, E, turn, *sides))
         if len(rows) == 3:
             found.append(found[-1].reversed())
     return tuple(found)

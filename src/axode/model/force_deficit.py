@@ -35,7 +35,7 @@ def force_size(model: Model, q: Array, nu: Array, u: Array, missing: Array, opti
     return sum(float(np.nanmax(np.abs(term), initial=0.0)) for term in terms)
 
 
-def find_shortfall(model: Model, missing: Array, size: float) -> tuple[float, str] | None:
+def find_deficit(model: Model, missing: Array, size: float) -> tuple[float, str] | None:
     """Find the largest force that the motors cannot give, and the speed that it is missing on.
 
     Args:
@@ -91,13 +91,13 @@ def solve_inverse(
     return solved, missing, whole[..., -1].max(initial=0.0)
 
 
-def warn_of_shortfall(model: Model, missing: Array, size: float, remedy: str) -> bool:
+def warn_of_deficit(model: Model, missing: Array, size: float, remedy: str) -> bool:
     """Warn of a force that the motors cannot give; `remedy` says where to find it.
 
     Returns:
         Whether there is one.
     """
-    found = find_shortfall(model, missing, size)
+    found = find_deficit(model, missing, size)
     if found is None:
         return False
     warnings.warn(

@@ -18,7 +18,7 @@ KEPT_TAPES = 256  # tapes of which it is remembered
 
 
 @dataclass(frozen=True)
-class Lifted:
+class ExtractedNumbers:
     """A tape without numbers of its own, and those numbers.
 
     Attributes:
@@ -31,7 +31,7 @@ class Lifted:
 
 
 @lru_cache(maxsize=KEPT_TAPES)
-def lift_numbers(tape: Tape, most: int) -> Lifted:
+def extract_numbers(tape: Tape, most: int) -> ExtractedNumbers:
     """Make the numbers of a tape an argument `<name>_numbers`.
 
     Two tapes that differ only in these numbers become the same one. Equal numbers share a place,
@@ -66,9 +66,11 @@ def lift_numbers(tape: Tape, most: int) -> Lifted:
             values.append(builder.apply(Kind(kind), *operands))
     results = [value(i) for i in tape.results.tolist()]
     if not 0 < len(places) <= most:
-        return Lifted(tape, {})
+        return ExtractedNumbers(tape, {})
     name = f"{tape.name}_numbers"
     inputs = (*tape.inputs, Port(name, (len(places),)))
     numbers = np.array([tape.constants[place] for place in places])
     numbers.setflags(write=False)
-    return Lifted(Tape.build(tape.name, inputs, tape.outputs, builder, results), {name: numbers})
+    return ExtractedNumbers(
+        Tape.build(tape.name, inputs, tape.outputs, builder, results), {name: numbers}
+    )

@@ -1,4 +1,4 @@
-"""Let an implicit method take over where explicit steps become too many."""
+"""Switch to an implicit method where explicit steps become too many."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class StiffRuns:
         return runs[back]
 
 
-def advise(name: str, stiff: StiffRuns) -> None:
+def warn_of_stiffness(name: str, stiff: StiffRuns) -> None:
     """Warn that an explicit method which was asked for takes many short steps."""
     times = stiff.times
     if not times.size:

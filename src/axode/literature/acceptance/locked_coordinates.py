@@ -95,7 +95,7 @@ def _symbol(e: Equations, name: str) -> Any:
     raise UnknownName(f"model '{e.name}'", "coordinate", name, (*e.coordinates, *e.measures))
 
 
-def holds_of(given: Any, equations: Equations, holders: Mapping[str, str]) -> tuple[Hold, ...]:
+def read_holds(given: Any, equations: Equations, holders: Mapping[str, str]) -> tuple[Hold, ...]:
     """What a case holds: {name: value, "until": T}.
 
     Args:

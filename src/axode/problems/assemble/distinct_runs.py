@@ -19,7 +19,7 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)  # an odd number without a pattern
 SHIFT = np.uint64(29)
 
 
-def find_different(columns: Sequence[Array], count: int) -> tuple[Indices, Indices | None]:
+def find_distinct(columns: Sequence[Array], count: int) -> tuple[Indices, Indices | None]:
     """Find runs to solve, and the place among them of every run; None if all are solved.
 
     Equal runs may be left among those to solve, where looking for them costs more than it saves.

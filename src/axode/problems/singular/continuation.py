@@ -28,7 +28,7 @@ from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.tracing import TracedFunction, call_traced
 
 Array = npt.NDArray[np.float64]
-PASSING_PIVOT = 0.1  # below which a motion may be continued across
+CONTINUATION_PIVOT = 0.1  # below which a motion may be continued across
 NODES, DEGREE = 14, 9  # of the motion before, and of the polynomials through it
 HISTORY = 4.0  # how much longer than the gap the motion before it is
 BEYOND = np.linspace(1.1, 8.0, 70)  # places beyond, in times until rank is lost
@@ -272,7 +272,7 @@ def find_events(
     """
     from scipy.optimize import brentq  # takes half a second to import
 
-    free = release_constraints(batch.model)
+    free = remove_constraints(batch.model)
     tape = event_tape(free, batch.watches, speeds)
     if tape is None:
         return []
@@ -299,20 +299,20 @@ def find_events(
     ]
 
 
-_RELEASED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
+_UNCONSTRAINED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
 
 
-def release_constraints(model: Model) -> Model:
+def remove_constraints(model: Model) -> Model:
     """Make a model of the same bodies without rows: all joint speeds are independent.
 
     Energies and measures of a state are the same there, also where constraints lose rank.
     """
-    if model not in _RELEASED:
-        _RELEASED[model] = _released(model)
-    return _RELEASED[model]
+    if model not in _UNCONSTRAINED:
+        _UNCONSTRAINED[model] = _without_rows(model)
+    return _UNCONSTRAINED[model]
 
 
-def _released(model: Model) -> Model:
+def _without_rows(model: Model) -> Model:
     from axode.model.metadata import Facts
     from axode.symbolic.constraints.row_choice import remove_rows
     from axode.symbolic.equations import Equations
