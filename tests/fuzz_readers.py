@@ -83,7 +83,11 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     signal.signal(signal.SIGPROF, give_up)
     warnings.simplefilter("error")
-    for category in (ax.errors.Doubtful, ax.errors.LeftOut, ax.errors.NotAsAsked):
+    for category in (
+        ax.errors.PlausibilityWarning,
+        ax.errors.OmissionWarning,
+        ax.errors.RequestNotMetWarning,
+    ):
         warnings.simplefilter("ignore", category)
 
 

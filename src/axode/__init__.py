@@ -19,29 +19,29 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode import motions as motions
     from axode.cooperation.cooperation import Cooperation as Cooperation
     from axode.errors import AxodeError as AxodeError
-    from axode.errors import Doubtful as Doubtful
-    from axode.errors import DoubtfulFile as DoubtfulFile
     from axode.errors import Fault as Fault
+    from axode.errors import FileDeviationWarning as FileDeviationWarning
     from axode.errors import FileError as FileError
     from axode.errors import Immobile as Immobile
     from axode.errors import Interrupted as Interrupted
     from axode.errors import InvalidArgument as InvalidArgument
     from axode.errors import InvalidIndependent as InvalidIndependent
-    from axode.errors import LeftOut as LeftOut
     from axode.errors import LoopNotClosed as LoopNotClosed
     from axode.errors import MechanismError as MechanismError
-    from axode.errors import NearSingularity as NearSingularity
-    from axode.errors import NotAnEquilibrium as NotAnEquilibrium
+    from axode.errors import NearSingularityWarning as NearSingularityWarning
+    from axode.errors import NotAnEquilibriumWarning as NotAnEquilibriumWarning
     from axode.errors import NotApplicable as NotApplicable
-    from axode.errors import NotAsAsked as NotAsAsked
-    from axode.errors import RunsFailed as RunsFailed
+    from axode.errors import OmissionWarning as OmissionWarning
+    from axode.errors import PlausibilityWarning as PlausibilityWarning
+    from axode.errors import RequestNotMetWarning as RequestNotMetWarning
+    from axode.errors import RunsFailedWarning as RunsFailedWarning
     from axode.errors import RunsInaccurateWarning as RunsInaccurateWarning
     from axode.errors import SelfCheckFailed as SelfCheckFailed
     from axode.errors import SimulationFailed as SimulationFailed
     from axode.errors import SingularConfiguration as SingularConfiguration
-    from axode.errors import StiffSystem as StiffSystem
+    from axode.errors import StiffSystemWarning as StiffSystemWarning
     from axode.errors import SweepFailed as SweepFailed
-    from axode.errors import UnderactuatedMotion as UnderactuatedMotion
+    from axode.errors import UnderactuatedMotionWarning as UnderactuatedMotionWarning
     from axode.errors import UnknownName as UnknownName
     from axode.formats.written.mechanism_text import MechanismText as MechanismText
     from axode.kinematics.reaching.goals import Target as Target
@@ -266,9 +266,9 @@ if not TYPE_CHECKING:  # a checker would take every name for one that is there
             return import_module(_LAZY_MODULES[name])
         if name in _LAZY:
             return getattr(import_module(_LAZY[name]), name)
-        errors = import_module("axode.errors")
-        if hasattr(errors, name):
-            return getattr(errors, name)
+        found = getattr(import_module("axode.errors"), name, None)
+        if isinstance(found, type):
+            return found
         raise AttributeError(f"module 'axode' has no attribute '{name}'")
 
 

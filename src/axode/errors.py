@@ -8,8 +8,10 @@ import inspect
 import os
 import re
 import reprlib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 # What a terminal obeys instead of showing, what turns lines around, halves of characters.
 _HIDDEN = re.compile(
@@ -196,27 +198,27 @@ class InvalidArgument(AxodeError, ValueError, TypeError):
     """An argument of the wrong size, type or value, with what was expected."""
 
 
-class UnderactuatedMotion(UserWarning):
+class UnderactuatedMotionWarning(UserWarning):
     """A motion that the actuators cannot produce; the nearest forces are returned."""
 
 
-class RunsFailed(UserWarning):
-    """Runs of a batch that could not go on; the others are as they should be."""
+class RunsFailedWarning(UserWarning):
+    """Runs of a batch that failed; the others are not affected."""
 
 
 class RunsInaccurateWarning(UserWarning):
-    """Runs that came to their end with an energy that is not what it must be."""
+    """Runs that finished with an error in the balance of energy."""
 
 
-class NotAnEquilibrium(UserWarning):
-    """A linear model about a state that does not last."""
+class NotAnEquilibriumWarning(UserWarning):
+    """A linear model about a state that is no equilibrium."""
 
 
-class Doubtful(UserWarning):
-    """A description that can be computed with, and is hardly what was meant."""
+class PlausibilityWarning(UserWarning):
+    """Input that can be computed with but is unlikely to be what was meant."""
 
 
-class DoubtfulFile(Doubtful):
+class FileDeviationWarning(PlausibilityWarning):
     """A file that departs from its format or from physics, and what was done about it.
 
     Attributes:
@@ -234,28 +236,59 @@ class DoubtfulFile(Doubtful):
         super().__init__("\n  ".join([head, *shown]))
 
 
-class NotAsAsked(UserWarning):
-    """A coordinate or speed that differs from what was asked for, because others decide it."""
+class RequestNotMetWarning(UserWarning):
+    """A coordinate, speed or force that differs from the requested one; others determine it."""
 
 
-class StiffSystem(UserWarning):
+class StiffSystemWarning(UserWarning):
     """An explicit method that takes many short steps where an implicit one takes few."""
 
 
-class NearSingularity(UserWarning):
+class NearSingularityWarning(UserWarning):
     """A motion that comes near a singularity, where forces or speeds grow without bound."""
 
 
-class LeftOut(UserWarning):
-    """Something that a file says and a mechanism cannot hold, or the other way round.
+class OmissionWarning(UserWarning):
+    """Content of a file that a mechanism cannot represent, or the other way around.
 
     Attributes:
-        left_out: Everything that is left out, by kind; the message names the first of each kind.
+        left_out: Everything omitted, by kind; the message names the first of each kind.
     """
 
     def __init__(self, message: str = "", left_out: Mapping[str, Sequence[str]] | None = None):
         self.left_out = {kind: tuple(names) for kind, names in (left_out or {}).items()}
         super().__init__(message)
+
+
+# Former names of warnings; removed in the next version.
+_RENAMED = {
+    "Doubtful": PlausibilityWarning,
+    "DoubtfulFile": FileDeviationWarning,
+    "LeftOut": OmissionWarning,
+    "NearSingularity": NearSingularityWarning,
+    "NotAnEquilibrium": NotAnEquilibriumWarning,
+    "NotAsAsked": RequestNotMetWarning,
+    "RunsFailed": RunsFailedWarning,
+    "StiffSystem": StiffSystemWarning,
+    "UnderactuatedMotion": UnderactuatedMotionWarning,
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> type[Warning]:
+        if name not in _RENAMED:
+            raise AttributeError(f"module 'axode.errors' has no attribute '{name}'")
+        warn_renamed(name, _RENAMED[name].__name__)
+        return _RENAMED[name]
+
+
+def warn_renamed(old: str, new: str) -> None:
+    """Warn that a public name has changed and that its old form will be removed."""
+    warnings.warn(
+        f"'{old}' is now '{new}'; the old name will be removed in the next version",
+        DeprecationWarning,
+        stacklevel=level_outside(),
+    )
 
 
 def level_outside() -> int:

@@ -97,7 +97,7 @@ def test_results_go_where_they_are_wanted():
         missing, model.evaluate("inverse_residual", {"q": q, "nu": nu, "nu_dot": nu_dot})
     )
     out = np.empty_like(expected)
-    with pytest.warns(ax.UnderactuatedMotion, match="is missing on"):
+    with pytest.warns(ax.UnderactuatedMotionWarning, match="is missing on"):
         assert model.inverse_dynamics(q, nu, nu_dot, out=out) is out
     np.testing.assert_array_equal(out, expected)
     with pytest.raises(ax.InvalidArgument, match="shape"):

@@ -176,7 +176,7 @@ def test_a_leg_alone_needs_these_forces():
     arm.add_wrench("w", "tip")
     for speed in (s for c in arm.connections for s in c.speeds):
         arm.add_motor(f"on {speed}", speed)
-    with pytest.warns(ax.Doubtful, match="nothing resists the motion of ball_I"):
+    with pytest.warns(ax.PlausibilityWarning, match="nothing resists the motion of ball_I"):
         alone = arm.derive(self_check=False).compile("interpreter")
     places = [model.coordinates.index(name) for name in _renamed(alone.coordinates)]
     speeds = [model.speed_names.index(name) for name in _renamed(alone.speed_names)]

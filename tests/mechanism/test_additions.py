@@ -11,7 +11,7 @@ import pytest
 
 import axode as ax
 from axode.cli import run
-from axode.errors import LeftOut
+from axode.errors import OmissionWarning
 from axode.mechanism.home_poses import home_poses
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -437,7 +437,9 @@ def cart(place: Path, base: str, **values: str) -> ax.Mechanism:
     return ax.load(place / "cart.urdf", base=base, wheels="proposed")
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")  # rows that contradict others by 1e-6
+@pytest.mark.filterwarnings(
+    "ignore::axode.errors.PlausibilityWarning"
+)  # rows that contradict others by 1e-6
 @pytest.mark.parametrize("base", ["floating", "planar"])
 @pytest.mark.parametrize("tilt", ["0 0 0", "1e-5 0 0", "0 0 3.14159"])
 def test_wheels_in_rounded_numbers_are_round(base, tilt, place):
@@ -485,14 +487,14 @@ NO_WHEELS = {
 
 
 @pytest.mark.parametrize("case", NO_WHEELS)
-@pytest.mark.filterwarnings("ignore::axode.errors.DoubtfulFile")
+@pytest.mark.filterwarnings("ignore::axode.errors.FileDeviationWarning")
 def test_what_is_no_wheel_is_not_proposed(case, place):
     values = ROUND | {"left": '<cylinder radius="0.1" length="0.02"/>'} | NO_WHEELS[case]
     write(place, CART.format(**values), "cart.urdf")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ax.load(place / "cart.urdf", base="floating")
-    texts = [str(w.message) for w in caught if w.category is LeftOut]
+    texts = [str(w.message) for w in caught if w.category is OmissionWarning]
     assert not any(re.search(r"not roll: .*\bleft\b", text) for text in texts)
 
 
@@ -507,7 +509,7 @@ def test_a_fixed_base_has_no_wheels(place):
 
 
 def test_proposals_are_given_as_toml_and_as_calls_that_work(place):
-    with pytest.warns(LeftOut, match="look like wheels") as caught:
+    with pytest.warns(OmissionWarning, match="look like wheels") as caught:
         robot = ax.load(place / "diffdrive.urdf", base="planar")
     (warning,) = caught
     assert warning.filename == __file__
@@ -517,7 +519,9 @@ def test_proposals_are_given_as_toml_and_as_calls_that_work(place):
     for call in re.findall(r"robot\.add_contact.*", text):
         exec(call, {"ax": ax, "robot": robot})
     assert robot == other
-    with pytest.warns(LeftOut, match="under .extends.:\n +wheels = .*right_wheel") as caught:
+    with pytest.warns(
+        OmissionWarning, match="under .extends.:\n +wheels = .*right_wheel"
+    ) as caught:
         load(place, HEAD + SLIDER)
     assert caught[0].filename == __file__
 
@@ -541,7 +545,7 @@ MODEL = """<mujoco><worldbody>{plane}
 """
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
+@pytest.mark.filterwarnings("ignore::axode.errors.OmissionWarning")
 @pytest.mark.parametrize("plane", ['<geom type="plane" size="1 1 1"/>', ""])
 def test_wheels_of_mjcf_files(plane, place):
     pytest.importorskip("mujoco")
@@ -556,7 +560,7 @@ def test_wheels_of_mjcf_files(plane, place):
     )
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
+@pytest.mark.filterwarnings("ignore::axode.errors.OmissionWarning")
 def test_wheels_of_sdf_files_with_angles_of_three_digits(place):
     link = """<link name="{0}"><pose>0 {1} 0.1 -1.57 0 0</pose>
       <inertial><mass>1</mass><inertia><ixx>.1</ixx><iyy>.1</iyy><izz>.1</izz></inertia></inertial>

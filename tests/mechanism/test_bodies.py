@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import Doubtful
+from axode.errors import PlausibilityWarning
 from axode.mechanism.values.expressions import numeric
 
 MASS = 2.5
@@ -189,11 +189,13 @@ def test_a_mass_centre_outside_the_solid_is_told(shape, way):
             warnings.simplefilter("always")
             ax.Mechanism("m").add_body("b", mass=2, com=com, shape=shape)
             ax.Mechanism("m").add_body("b", mass=2, com=com, shape=shape, inertia=(1, 1, 1))
-        assert [warning.category for warning in told] == ([] if inside else [Doubtful])
+        assert [warning.category for warning in told] == ([] if inside else [PlausibilityWarning])
 
 
 def test_a_link_that_forgets_its_mass_centre_is_told_where_it_is():
-    with pytest.warns(Doubtful, match=r"body 'link': com = \(0, 0, 0\) .* com=\(0\.2, 0, 0\) is"):
+    with pytest.warns(
+        PlausibilityWarning, match=r"body 'link': com = \(0, 0, 0\) .* com=\(0\.2, 0, 0\) is"
+    ):
         ax.Mechanism("m").add_body(
             "link", mass=1, shape=ax.Box((LENGTH, 1, 1), at=(LENGTH / 2, 0, 0))
         )
@@ -247,7 +249,7 @@ def test_a_massless_end_has_no_direct_dynamics_however_it_is_written(written):
     arm = crank(*NOTHING[written])
     arm.bodies.pop()
     arm.connections.pop()
-    with pytest.warns(Doubtful, match=r"nothing resists the motion of turn\.rate"):
+    with pytest.warns(PlausibilityWarning, match=r"nothing resists the motion of turn\.rate"):
         model = arm.derive().compile("interpreter")
     with pytest.raises(ax.MechanismError, match=r"nothing resists the motion of turn\.rate"):
         model.forward_dynamics([0.0], [0.0], [])

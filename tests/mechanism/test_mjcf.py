@@ -8,7 +8,7 @@ import mujoco
 import pytest
 
 import axode as ax
-from axode.errors import DoubtfulFile, LeftOut
+from axode.errors import FileDeviationWarning, OmissionWarning
 from axode.formats.mjcf import mjcf_model, mjcf_text
 from tests.mechanism.mjcf_models import ARM, CART, FLYING, FOUR_BAR, GRIPPER, SEVERAL_JOINTS
 
@@ -45,7 +45,7 @@ def listed(caught: list[warnings.WarningMessage]) -> str:
 def left_out(caught: list[warnings.WarningMessage]) -> list[str]:
     """Texts of the warnings of what is left out; all of them point here."""
     assert all(w.filename == __file__ for w in caught)
-    return [str(w.message) for w in caught if w.category is LeftOut]
+    return [str(w.message) for w in caught if w.category is OmissionWarning]
 
 
 # what is read ------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_pictures_are_listed_and_strict_does_not_refuse_them(tmp_path):
 
 def test_what_mujoco_warns_of_is_a_deviation(tmp_path):
     _, caught = read(tmp_path, model(MASS + "<joint/>"))
-    assert [w.category for w in caught] == [DoubtfulFile]
+    assert [w.category for w in caught] == [FileDeviationWarning]
     assert "MuJoCo warns: Inertia matrix is too close to singular" in str(caught[0].message)
     assert "-> used as written" in str(caught[0].message)
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import DoubtfulFile, FileError, InvalidArgument, LeftOut, MechanismError
+from axode.errors import (
+    FileDeviationWarning,
+    FileError,
+    InvalidArgument,
+    MechanismError,
+    OmissionWarning,
+)
 from axode.mechanism.elements.bodies import Mesh
 from tests.mechanism.sdf_models import rotation, transform
 
@@ -313,7 +319,7 @@ def test_elements_of_drake(read):
 def test_a_link_without_inertial_has_the_formats_own(read):
     robot = read(model('<link name="a"/>', '<link name="b"><inertial/></link>'))
     assert [(b.mass, b.inertia) for b in robot.bodies] == [(1, ax.Inertia(1, 1, 1))] * 2
-    assert read.kinds == [DoubtfulFile]
+    assert read.kinds == [FileDeviationWarning]
     assert "[link.a] has no <inertial> -> 1 kg and 1 kg m^2 about each axis" in read.told[0]
     assert "inertial: has no <mass> and no <inertia> -> 1 (SI units)" in read.told[0]
 
@@ -529,7 +535,7 @@ def test_what_is_left_out_is_listed_and_strict_refuses_it(read):
     rest = '<plugin name="p" filename="f"/><drake:linear_bushing_rpy/><gripper name="g"/>'
     text = model(link("a", more=more), ends, rest)
     read(text)
-    assert read.kinds == [LeftOut]
+    assert read.kinds == [OmissionWarning]
     assert read.told[0].splitlines() == [
         "robot.sdf: left out (strict=True refuses what is listed with its line):",
         "  plugins: plugin p (line 5) (of model robot)",

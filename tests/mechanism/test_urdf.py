@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import Doubtful
+from axode.errors import PlausibilityWarning
 from tests.mechanism.random_urdf import random_robot
 
 ROUNDS = 300
@@ -180,14 +180,16 @@ def test_a_box_that_stands_askew_is_not_drawn_straight(file):
 
 def test_what_is_left_out_is_warned_of(file):
     text = SOUND.replace('damping="0.5"', 'damping="0.5" friction="0.1"')
-    with pytest.warns(ax.errors.LeftOut) as caught:
+    with pytest.warns(ax.errors.OmissionWarning) as caught:
         ax.load(file(text))
     (warning,) = caught
     assert str(warning.message) == (
         "arm.urdf: dry friction of joints (damping is viscous here) is left out: shoulder."
     )
     assert warning.filename == __file__
-    with pytest.warns(ax.errors.LeftOut, match="joints with several speeds .* left out: shoulder"):
+    with pytest.warns(
+        ax.errors.OmissionWarning, match="joints with several speeds .* left out: shoulder"
+    ):
         ax.load(file(SOUND.replace("revolute", "planar")))
 
 
@@ -197,7 +199,9 @@ def test_a_massless_end_that_moves_is_told_when_equations_are_derived(file):
         '<child link="hand"/></joint></robot>'
     )
     bot = ax.load(file(SOUND.replace("</robot>", hand)))
-    with pytest.warns(Doubtful, match=r"hand.*nothing resists the motion of wrist\.rate"):
+    with pytest.warns(
+        PlausibilityWarning, match=r"hand.*nothing resists the motion of wrist\.rate"
+    ):
         equations = bot.derive()
     with pytest.raises(ax.MechanismError, match=r"hand.*nothing resists the motion of wrist\.rate"):
         ax.simulate(equations.compile("interpreter"), 1.0)

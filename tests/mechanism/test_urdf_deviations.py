@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import DoubtfulFile
+from axode.errors import FileDeviationWarning
 from axode.formats.urdf.urdf_values import RIGHT_ANGLE, exact_angle
 from axode.mechanism.elements.bodies import Mesh
 from axode.mechanism.scene.shaping import scene_of
@@ -55,7 +55,7 @@ def deviations(path, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bot = ax.load(path, **options)
-    assert all(warning.category is DoubtfulFile for warning in caught)
+    assert all(warning.category is FileDeviationWarning for warning in caught)
     return bot, [line for warning in caught for line in str(warning.message).split("\n")[1:]]
 
 
@@ -281,7 +281,7 @@ def test_a_mesh_is_kept_as_a_reference(file):
     bot.save("arm.toml")
     assert ax.load("arm.toml") == bot
     plain, _ = deviations(file(ARM))
-    with pytest.warns(ax.errors.LeftOut, match="there is no folder 'arm' around"):
+    with pytest.warns(ax.errors.OmissionWarning, match="there is no folder 'arm' around"):
         instead = meshes(scene_of(bot))
     assert [mesh.body for mesh in instead] == [mesh.body for mesh in meshes(scene_of(plain))]
 
@@ -300,7 +300,7 @@ def test_a_picture_that_is_wrong_is_not_drawn(file):
 
 def test_many_deviations_are_shortened_in_the_warning_and_kept_in_its_attribute():
     found = [ax.errors.Fault("link", f"l{k}", "mass", "wrong", k) for k in range(1, 31)]
-    warning = DoubtfulFile("robot.urdf", found)
+    warning = FileDeviationWarning("robot.urdf", found)
     text = str(warning)
     assert "30 deviations" in text and "[link.l12]" in text and "[link.l13]" not in text
     assert text.endswith("... (30 in all; strict=True lists them)")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import DoubtfulFile
+from axode.errors import FileDeviationWarning
 
 INERTIAL = (
     '<inertial><origin xyz="0.5 0 0"/><mass value="1"/>'
@@ -92,7 +92,7 @@ def read(tmp_path, monkeypatch):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             robot = ax.load("bar.urdf", **options)
-        assert all(warning.category is DoubtfulFile for warning in caught)
+        assert all(warning.category is FileDeviationWarning for warning in caught)
         return robot, [line for w in caught for line in str(w.message).split("\n  ")[1:]]
 
     return read

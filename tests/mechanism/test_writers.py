@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import FileError, InvalidArgument, LeftOut, NotApplicable, UnknownName
+from axode.errors import FileError, InvalidArgument, NotApplicable, OmissionWarning, UnknownName
 from axode.formats.written.frame_poses import FramePose
 from axode.mechanism.elements.joints import AbstractJoint
 from kinematics_by_hand import pose
@@ -27,7 +27,7 @@ FORMATS = ("to_urdf", "to_mjcf", "to_sdf")
 def written(bot: ax.Mechanism, method: str, **options) -> ax.MechanismText:
     """Write without the warning about what is left out."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOut)
+        warnings.simplefilter("ignore", OmissionWarning)
         return getattr(bot, method)(**options)
 
 
@@ -74,7 +74,7 @@ def test_every_mechanism_of_the_gallery_is_written_and_everything_left_out_is_na
 def test_what_is_left_out_is_warned_about_and_refused_if_strict():
     bot = arm()
     bot.add_spring("coil", "lower_pin", stiffness=3.0, rest=0.2)
-    with pytest.warns(LeftOut, match="as URDF") as caught:
+    with pytest.warns(OmissionWarning, match="as URDF") as caught:
         made = bot.to_urdf()
     assert len(caught) == 1
     assert made.left_out == (
@@ -315,7 +315,7 @@ def test_command_line_writes_all_three(tmp_path):
     for ending, root in ((".urdf", "robot"), (".xml", "mujoco"), (".sdf", "sdf")):
         path = tmp_path / f"robot{ending}"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LeftOut)
+            warnings.simplefilter("ignore", OmissionWarning)
             result = CliRunner().invoke(app, ["export", "seven_axis_arm", "--to", str(path)])
         assert result.exit_code == 0, result.output
         assert re.search("wrote .*bytes", result.output)
@@ -354,5 +354,7 @@ def test_long_lists_say_where_the_rest_is(monkeypatch):
     bot.add_joint("arm", ax.Revolute("z"), parent=bot.ground, child="arm")
     bot.add_spring("a", "arm", stiffness=1.0)
     bot.set_home({"arm": 0.1})
-    with pytest.warns(LeftOut, match=r"\.\.\. \(2 in all; the text's \.left_out has them\)"):
+    with pytest.warns(
+        OmissionWarning, match=r"\.\.\. \(2 in all; the text's \.left_out has them\)"
+    ):
         bot.to_urdf()

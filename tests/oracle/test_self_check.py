@@ -210,7 +210,7 @@ def test_rows_of_rounding_errors_alone_raise_no_alarm(kind, shape, seed, size):
     mechanism_of(kind, shape, seed, size=size).derive()
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_massless_bodies_that_are_coupled_pass(seed):
     """A hand without inertia on an arm: rounding of the couplings is all that its motion feels."""

@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 
 import axode as ax
-from axode.errors import AxodeError, LeftOut
+from axode.errors import AxodeError, OmissionWarning
 from axode.formats.mjcf.mjcf_findings import ACTUATORS, DRY_FRICTION, EQUALITIES, LIMITS, PLUGINS
 from tests.peers.test_mjcf_models import TOLERANCE, Pair
 from tests.peers.trees import relative_error
@@ -81,7 +81,7 @@ def compare(path: Path) -> dict[str, object]:
             return {"outcome": UNREADABLE}
     left_out: dict[str, list[str]] = {}
     for warning in caught:
-        if isinstance(warning.message, LeftOut):
+        if isinstance(warning.message, OmissionWarning):
             left_out |= warning.message.left_out
     assert not lost(robot, left_out, theirs)
     loops = len(robot.loops) + len(robot.couplings)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import Doubtful, DoubtfulFile
+from axode.errors import FileDeviationWarning, PlausibilityWarning
 from tests.mechanism.random_urdf import rounded_robot
 from tests.peers.robots import QUANTITIES, Robot
 from tests.peers.trees import relative_error
@@ -101,7 +101,7 @@ def test_one_warning_lists_every_deviation(name):
         assert not caught
         return
     (warning,) = caught
-    assert warning.category is DoubtfulFile and warning.filename == __file__
+    assert warning.category is FileDeviationWarning and warning.filename == __file__
     head, *lines = str(warning.message).split("\n")
     count = f"{len(expected)} deviation" + "s" * (len(expected) != 1)
     assert head == f"{path} was read with {count} (strict=True refuses it)."
@@ -133,9 +133,9 @@ def test_pinocchio_reads_the_same_robot(name, base):
 @pytest.mark.parametrize("name", MASSLESS_WHEN_FLOATING)
 def test_where_nothing_resists_a_motion_pinocchio_has_no_inertia_either(name):
     path = FIELD / f"{name}.urdf"
-    with pytest.warns(DoubtfulFile):
+    with pytest.warns(FileDeviationWarning):
         bot = ax.load(path, base="floating")
-    with pytest.warns(Doubtful, match="nothing resists the motion of"):
+    with pytest.warns(PlausibilityWarning, match="nothing resists the motion of"):
         bot.derive()
     robot = Robot(path, "floating")
     M = robot.mass_matrix()[1]
@@ -157,7 +157,7 @@ def test_nearly_parallel_axes_and_few_digits(seed, base, tmp_path):
 
 
 def test_a_joint_without_an_axis_is_fixed():
-    with pytest.warns(DoubtfulFile):
+    with pytest.warns(FileDeviationWarning):
         bot = ax.load(FIELD / "axes.urdf")
     joints = {connection.name: connection.joint for connection in bot.connections}
     assert joints["nowhere"] == ax.Fixed()
@@ -166,7 +166,7 @@ def test_a_joint_without_an_axis_is_fixed():
 
 
 def test_extensions_of_other_programs():
-    with pytest.warns(DoubtfulFile):
+    with pytest.warns(FileDeviationWarning):
         bot = ax.load(FIELD / "extensions.urdf")
     weld, ball = bot.connections
     assert (weld.parent, ball.joint, ball.at) == ("ground", ax.Spherical(), (0.4, 0, 1))
@@ -174,7 +174,7 @@ def test_extensions_of_other_programs():
 
 
 def test_motors_of_a_gripper_are_on_the_joints_that_lead():
-    with pytest.warns(DoubtfulFile):
+    with pytest.warns(FileDeviationWarning):
         bot = ax.load(FIELD / "gripper.urdf")
     assert [d.name for d in bot.drives] == ["finger_joint1", "knuckle_joint", "pad_joint"]
     assert [(c.name, c.offset) for c in bot.couplings] == [("finger_joint2", 0), ("tip_joint", 0.1)]

@@ -132,7 +132,7 @@ def test_loops_have_the_equality_constraints_of_mujoco(name, tmp_path):
             for n, x in zip(model.coordinates, model.home, strict=True)
         }
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ax.errors.NotAsAsked)
+            warnings.simplefilter("ignore", ax.errors.RequestNotMetWarning)
             state = ax.assemble(model, near)
         q, nu = state.q, rng.uniform(-1, 1, len(free))
         nu_dot = model.forward_dynamics(q, nu, np.zeros(len(model.inputs)))

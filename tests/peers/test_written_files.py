@@ -25,7 +25,7 @@ VEHICLES = ("caster_robot", "mobile_manipulator", "snakeboard", "ballbot", "roll
 def quiet(write, *arguments, **options):
     """Write without the warning about what is left out."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ax.errors.LeftOut)
+        warnings.simplefilter("ignore", ax.errors.OmissionWarning)
         return write(*arguments, **options)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import axode as ax
 import random_mechanisms
-from axode.errors import NotAsAsked
+from axode.errors import RequestNotMetWarning
 from tests.problems import machines
 from tests.problems.machines import four_bar_angles
 
@@ -64,7 +64,7 @@ OVERRULED = [
 @pytest.mark.parametrize("verb", ["assemble", "simulate"])
 def test_a_coordinate_that_is_not_kept_is_told(start, words, verb):
     model = random_mechanisms.balancer().derive().compile()
-    with pytest.warns(NotAsAsked, match=words) as told:
+    with pytest.warns(RequestNotMetWarning, match=words) as told:
         if verb == "assemble":
             ax.assemble(model, start)
         else:  # of many runs that ask for the same kind of thing, one is told
@@ -86,13 +86,13 @@ def test_a_coordinate_that_is_not_kept_is_told(start, words, verb):
 def test_a_coordinate_that_is_kept_is_not_told(start):
     model = random_mechanisms.balancer().derive().compile()
     with warnings.catch_warnings():
-        warnings.simplefilter("error", NotAsAsked)
+        warnings.simplefilter("error", RequestNotMetWarning)
         ax.assemble(model, start)
 
 
 def test_a_guess_for_a_loop_is_a_guess():
     with warnings.catch_warnings():
-        warnings.simplefilter("error", NotAsAsked)
+        warnings.simplefilter("error", RequestNotMetWarning)
         state = ax.assemble(machines.four_bar(), {"crank": 0.9, "coupler": 0.0})
     assert state["coupler"] != 0.0
 

@@ -284,7 +284,7 @@ def test_wrenches_that_nothing_determines():
     bot.connections = [c for c in bot.connections if c.child != "load"]
     bot.add_joint("load", ax.Floating(), parent="ground", child="load")
     bot.home_coordinates = {n: v for n, v in bot.home_coordinates.items() if n[0] == "t"}
-    with pytest.warns(ax.Doubtful, match="equally stiff arms"):
+    with pytest.warns(ax.PlausibilityWarning, match="equally stiff arms"):
         arms = ax.Cooperation(bot.derive(self_check=False).compile("interpreter"), "load")
     assert arms.indeterminate == ("grip1", "grip2")
 
@@ -312,7 +312,9 @@ def test_an_arm_may_hang_on_the_load():
     for bot in (both, one):
         model = bot.derive(self_check=False).compile("interpreter")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ax.Doubtful)  # what holds the chain in its plane
+            warnings.simplefilter(
+                "ignore", ax.PlausibilityWarning
+            )  # what holds the chain in its plane
             found.append(ax.Cooperation(model, "load").wrenches(None, u))
     assert np.abs(found[0].on_load - found[1].on_load).max() < 1e-8
     assert np.abs(found[0].internal - found[1].internal).max() < 1e-8
@@ -322,6 +324,6 @@ def test_too_few_motors_for_a_squeeze():
     bot = ax.gallery.build("cooperating_arms")
     del bot.drives[-3:]
     arms = ax.Cooperation(bot.derive(self_check=False).compile("interpreter"), "load")
-    with pytest.warns(ax.NotAsAsked, match="forces fall short by"):
+    with pytest.warns(ax.RequestNotMetWarning, match="forces fall short by"):
         u = arms.torques(squeeze=30.0)
     assert np.abs(arms.model.forward_dynamics(arms.model.home, None, u)).max() < 1e-9

@@ -38,7 +38,7 @@ def test_a_callback_that_gives_nan(options: dict):
 @each_method
 def test_others_of_a_batch_go_on(options: dict):
     """x'' = sqrt(p - x): a number only up to x = p."""
-    with pytest.warns(ax.RunsFailed, match=r"2 of 4 runs failed \(2 failed: not finite\)"):
+    with pytest.warns(ax.RunsFailedWarning, match=r"2 of 4 runs failed \(2 failed: not finite\)"):
         run = ax.simulate(
             machines.slider(),
             1.0,
@@ -57,7 +57,7 @@ def test_others_of_a_batch_go_on(options: dict):
 def test_ended_runs_are_nan_beyond_their_ends_in_every_column(options: dict):
     """Inputs, energies and measures too, whether or not they depend on the state."""
     begin = {"rail": [0.0, 0.5], "rail.rate": 1.0}
-    with pytest.warns(ax.RunsFailed, match="2 of 2 runs failed"):
+    with pytest.warns(ax.RunsFailedWarning, match="2 of 2 runs failed"):
         failed = ax.simulate(
             machines.slider(),
             2.0,
@@ -180,6 +180,6 @@ def test_a_law_that_brakes_to_a_stop_and_holds_it_chatters(method, braking, rtol
 def test_runs_of_a_batch_that_chatter_leave_the_others_alone():
     force = np.array([0.5, 4.0])
     law = ax.Law(lambda s, force: {"rail": force - 3 * np.sign(s["rail.rate"])}, force=force)
-    with pytest.warns(ax.RunsFailed, match="1 failed: chattering"):
+    with pytest.warns(ax.RunsFailedWarning, match="1 failed: chattering"):
         run = ax.simulate(machines.slider(), 2.0, start={"rail.rate": 1.0}, input=law)
     assert run.final["rail.rate"][1] == pytest.approx(1.0 + 1.0 * 2.0)

@@ -266,7 +266,7 @@ def test_two_wheel_balancer_falls_without_tipping_over():
 def test_a_motion_with_missing_force_keeps_its_own_loads():
     """Held upright by a force that no motor gives, a balancer's wheels carry its weight evenly."""
     model = balancer().derive().compile()
-    with pytest.warns(ax.UnderactuatedMotion):
+    with pytest.warns(ax.UnderactuatedMotionWarning):
         run = inverse(
             model,
             {"left.rate": "5 * t", "right.rate": "5 * t", "pitch": "0"},

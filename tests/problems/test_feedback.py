@@ -103,7 +103,7 @@ def test_feedback_reads_small_angles_and_angles_that_turn():
 
 
 def test_steps_are_the_exact_flow_with_inputs_held():
-    with pytest.warns(ax.errors.NotAnEquilibrium) as warned:
+    with pytest.warns(ax.errors.NotAnEquilibriumWarning) as warned:
         lin = ax.linearize(cart_pole(), {"lean": 0.1, "rail.rate": 0.3}, input={"push": 1.0})
     assert warned[0].filename == __file__  # the user's line
     dt, x, u = 0.05, np.array([0.1, -0.2, 0.3, 0.1]), np.array([0.7])

@@ -99,6 +99,6 @@ def test_warning_of_singular_runs_needs_no_casadi(tmp_path: Path, monkeypatch: p
     machines.four_bar("rocker").save(path)
     model = ax.load_model(path)
     monkeypatch.setitem(sys.modules, "axode.symbolic.constraints.row_choice", None)
-    with pytest.warns(ax.RunsFailed, match="2 of 2 runs failed"):
+    with pytest.warns(ax.RunsFailedWarning, match="2 of 2 runs failed"):
         run = ax.simulate(model, 0.5, start={"crank.rate": [20.0, 10.0]})
     assert (run.lengths > 1).all()

@@ -174,7 +174,8 @@ def test_runs_that_fail(lever):
     start["hinge.rate"] = np.array([0.0, 30.0])
     cost = cost_of(lever, 0.2, start=start, input=fast)
     with pytest.warns(
-        ax.errors.RunsFailed, match="1 of 2 runs failed; their values and derivatives are NaN"
+        ax.errors.RunsFailedWarning,
+        match="1 of 2 runs failed; their values and derivatives are NaN",
     ):
         found = ax.gradient(cost, ["mass", "start.hinge"])
     for array in (found.value, *found.values()):
@@ -258,7 +259,7 @@ def test_costs_without_a_value_are_reported(part, start):
     """The logarithm of a negative number: NaN, with derivatives that looked like numbers."""
     cost = ax.Cost(machines.slider(), 0.1, start={"rail": start}, **{part: "log(rail)"})
     lost = np.array(start) < 0
-    told = pytest.warns(ax.errors.RunsFailed, match=f"costs of 1 of {lost.size} runs .* nan")
+    told = pytest.warns(ax.errors.RunsFailedWarning, match=f"costs of 1 of {lost.size} runs .* nan")
     with told:
         assert (np.isnan(cost.value()) == lost).all()
     with told:
@@ -272,5 +273,5 @@ def test_derivatives_without_a_value_are_reported():
     cost = ax.Cost(
         machines.slider(), 0.1, start={"rail": 0.0}, input={"rail": 0.0}, final="asin(1 + rail)"
     )
-    with pytest.warns(ax.errors.RunsFailed, match="not finite, those by the start, rail"):
+    with pytest.warns(ax.errors.RunsFailedWarning, match="not finite, those by the start, rail"):
         assert not np.isfinite(ax.gradient(cost, ["rail"])["rail"])

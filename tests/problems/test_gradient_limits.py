@@ -152,7 +152,9 @@ def test_changes_that_outgrow_all_numbers():
     """Two links that tumble without damping; small changes grow by a factor per second."""
     start = {"hinge": np.array([-1.2, np.pi / 2]), "elbow": np.array([-0.4, 0.0])}
     chaos = ax.Cost(lever(), 1500.0, start=start, final="hinge.rate", step=0.01)
-    with pytest.warns(ax.errors.RunsFailed, match="derivatives of 1 of 2 runs are not finite"):
+    with pytest.warns(
+        ax.errors.RunsFailedWarning, match="derivatives of 1 of 2 runs are not finite"
+    ):
         found = ax.gradient(chaos, "mass")
     assert np.isfinite(found.value).all()
     assert np.isfinite(found["mass"]).tolist() == [False, True]

@@ -231,7 +231,7 @@ def test_redundant_motors_share_by_weight():
 
 def test_too_few_motors_are_told():
     model = balancer().derive().compile()
-    with pytest.warns(ax.UnderactuatedMotion, match=r"missing on base\.\w+.*\.missing"):
+    with pytest.warns(ax.UnderactuatedMotionWarning, match=r"missing on base\.\w+.*\.missing"):
         found = inverse(
             model, {"pitch": SWING, "base.vx": "0", "base.wz": "0"}, times=1.0, save_every=0.05
         )
@@ -261,7 +261,7 @@ def test_missing_forces_derive_no_other_mechanism(monkeypatch):
     monkeypatch.setattr(ax.Equations, "compile", count)
     monkeypatch.setattr(ax.Mechanism, "derive", lambda *_, **__: pytest.fail("derived again"))
     for pace in ("0", "0.1"):
-        with pytest.warns(ax.UnderactuatedMotion):
+        with pytest.warns(ax.UnderactuatedMotionWarning):
             inverse(model, {"pitch": SWING, "base.vx": pace, "base.wz": "0"}, times=0.1)
     assert len(compiled) == 1
 
@@ -293,7 +293,7 @@ def test_all_verbs_agree_where_motors_fall_short(size, balanced, tmp_path, capsy
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             verb()
-        verdicts.append(any(issubclass(w.category, ax.UnderactuatedMotion) for w in caught))
+        verdicts.append(any(issubclass(w.category, ax.UnderactuatedMotionWarning) for w in caught))
     bot.save(tmp_path / "cart.toml")
     at = ["--state", f"pin={angle!r},slide.rate={size!r}"]
     assert run_cli(["inverse", str(tmp_path / "cart.toml"), *at]) == 0

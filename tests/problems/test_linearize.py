@@ -184,7 +184,7 @@ def test_rates_differentiate_to_A_in_any_motion(name):
     )
     nu, u = (rng.normal(size=len(names)) for names in (model.independent, model.inputs))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ax.errors.NotAnEquilibrium)
+        warnings.simplefilter("ignore", ax.errors.NotAnEquilibriumWarning)
         lin = ax.linearize(model, (q, nu), input=u)
 
     def values_and_rates(q, nu):
@@ -229,7 +229,7 @@ def test_rates_and_outputs_anywhere(name, at, outputs):
     model = balancer() if name == "balancer" else built(name)
     if outputs is None:
         outputs = [f"{row}.force" for row in model.rows] + list(model.coordinates)
-    with pytest.warns(ax.errors.NotAnEquilibrium):
+    with pytest.warns(ax.errors.NotAnEquilibriumWarning):
         lin = ax.linearize(model, at, outputs=outputs)
     u0 = np.zeros(len(model.inputs))
 
@@ -299,7 +299,7 @@ def test_what_moves_by_the_clock_counts():
     bot.prescribe("rail", lambda t: a * np.sin(w * t))
     bot.measure("bob", "velocity", body=rod, at=(0, 0, -l))
     model = bot.derive().compile("interpreter")
-    with pytest.warns(ax.errors.NotAnEquilibrium):
+    with pytest.warns(ax.errors.NotAnEquilibriumWarning):
         lin = ax.linearize(model, {"pin": lean}, states=["pin", "bob.vx"], t=t)
     pivot = -a * w**2 * np.sin(w * t)
     swing = -(G * np.sin(lean) + pivot * np.cos(lean)) / l
@@ -444,7 +444,7 @@ def test_files_hold_names_and_numbers(tmp_path):
 
 
 def test_a_state_that_does_not_last_is_told():
-    with pytest.warns(ax.errors.NotAnEquilibrium, match=r"rail.rate, lean.rate change"):
+    with pytest.warns(ax.errors.NotAnEquilibriumWarning, match=r"rail.rate, lean.rate change"):
         lin = ax.linearize(cart_pole(), {"lean": 0.2})
     assert not lin.equilibrium and "no equilibrium, rail.rate, lean.rate change" in str(lin)
     exact = cart_pole().forward_dynamics({"lean": 0.2}, {})
@@ -452,7 +452,7 @@ def test_a_state_that_does_not_last_is_told():
 
 
 def test_what_falls_is_told_also_where_it_is_no_state():
-    with pytest.warns(ax.errors.NotAnEquilibrium, match="base.wy, base.vx change"):
+    with pytest.warns(ax.errors.NotAnEquilibriumWarning, match="base.wy, base.vx change"):
         lin = ax.linearize(balancer(), {"pitch": 0.3}, states=["yaw", "yaw_rate"])
     assert np.abs(lin.drift).max() < 1e-12 and not lin.equilibrium
 
@@ -462,7 +462,7 @@ def test_points_are_given_in_every_way_that_a_start_is():
     at = {"lean": 0.2, "lean.rate": 0.1}
     state = ax.assemble(model, at)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ax.errors.NotAnEquilibrium)
+        warnings.simplefilter("ignore", ax.errors.NotAnEquilibriumWarning)
         same = [ax.linearize(model, way) for way in (at, state, (state.q, state.nu))]
     assert all(np.array_equal(lin.A, same[0].A) for lin in same)
 

@@ -267,7 +267,7 @@ def test_what_the_path_leaves_open_is_asked_for():
     path = paths.straight(1.0, 2.0)
     with pytest.raises(ax.InvalidArgument, match="undetermined"):
         paths.follow(model, path)
-    with pytest.warns(ax.UnderactuatedMotion):
+    with pytest.warns(ax.UnderactuatedMotionWarning):
         run = paths.follow(model, path, others={"pitch": "0.1 * sin(t)"}, save_every=0.1)
     np.testing.assert_allclose(run["base.pitch"], 0.1 * np.sin(run.time), atol=1e-10)
     np.testing.assert_allclose(run["base.x"], run["path.x"], atol=1e-10)
@@ -390,7 +390,7 @@ def test_a_sleigh_glides_straight_without_motors():
     model = ax.gallery.build("chaplygin_sleigh").derive().compile()
     run = paths.follow(model, paths.straight(2.0, speed=1.0, start="moving"), save_every=0.1)
     assert max(np.abs(run[f"{name}.missing"]).max() for name in model.independent) < 1e-12
-    with pytest.warns(ax.UnderactuatedMotion):
+    with pytest.warns(ax.UnderactuatedMotionWarning):
         paths.follow(model, paths.straight(2.0, 2.0), save_every=0.1)
 
 

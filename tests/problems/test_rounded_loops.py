@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import Doubtful, Immobile, LoopNotClosed, NotAsAsked
+from axode.errors import Immobile, LoopNotClosed, PlausibilityWarning, RequestNotMetWarning
 from axode.mechanism.values.expressions import numeric
 from tests.problems.machines import four_bar_angles, four_bar_of
 from tests.textbook.test_bennett import linkage
@@ -131,7 +131,7 @@ def test_a_rounded_machine_moves_as_the_exact_one(name, error):
     """Mobility, home and accelerations, to the size of the rounding."""
     exact = derived(name)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Doubtful)
+        warnings.simplefilter("ignore", PlausibilityWarning)
         equations = rounded(MACHINES[name](), error).derive(independent=exact.independent)
     assert equations.mobility.mobility == exact.mobility.mobility
     assert equations.mobility.configuration_dof == exact.mobility.configuration_dof
@@ -148,14 +148,16 @@ def test_a_rounded_machine_moves_as_the_exact_one(name, error):
 def test_coarse_numbers_with_a_tolerance_for_them(name, error):
     machine = rounded(MACHINES[name](), error)
     machine.loop_tolerance = 20 * error
-    with pytest.warns(Doubtful, match="contradict"):
+    with pytest.warns(PlausibilityWarning, match="contradict"):
         mobility = machine.derive().mobility
     assert mobility.mobility == 1
 
 
 def test_a_run_stays_next_to_the_exact_one():
     error = 1e-6
-    with pytest.warns(Doubtful, match=r"hinge\.rx by .* rad.*\(loop_tolerance = 0\.0001\)"):
+    with pytest.warns(
+        PlausibilityWarning, match=r"hinge\.rx by .* rad.*\(loop_tolerance = 0\.0001\)"
+    ):
         model = rounded(four_bar(), error).derive().compile()
     exact = four_bar().derive().compile()
     start = {"crank": 1.2, "crank.rate": 8.0}
@@ -166,13 +168,13 @@ def test_a_run_stays_next_to_the_exact_one():
 
 
 def test_dropped_rows_are_reported_with_what_they_disagree_by():
-    with pytest.warns(Doubtful):
+    with pytest.warns(PlausibilityWarning):
         mobility = rounded(linkage(), 1e-6).derive().mobility
     assert all("to within" in text for text in mobility.dropped)
-    with pytest.warns(Doubtful, match="contradict"):
+    with pytest.warns(PlausibilityWarning, match="contradict"):
         small = rounded(linkage(), SMALL).derive().mobility
     with warnings.catch_warnings():
-        warnings.simplefilter("error", Doubtful)
+        warnings.simplefilter("error", PlausibilityWarning)
         none = linkage().derive().mobility
     assert any("to within" in text for text in small.dropped)
     assert not any("to within" in text for text in none.dropped)
@@ -189,7 +191,7 @@ def test_no_tolerance_refuses_and_names_rows_and_joints():
     assert "Spherical (2 fewer: rx, ry)" in text and "Cylindrical (1 fewer: z)" in text
     needed = float(text.split("mechanism.loop_tolerance = ")[1].split()[0])
     machine.loop_tolerance = needed
-    with pytest.warns(Doubtful):
+    with pytest.warns(PlausibilityWarning):
         assert machine.derive().mobility.mobility == 1
 
 
@@ -218,8 +220,8 @@ def test_home_stays_where_it_was_named(error):
         replace(c, at=(0.2 + error, 0, 0)) if c.name == "third" else c for c in machine.connections
     ]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Doubtful)
-        warnings.simplefilter("error", NotAsAsked)
+        warnings.simplefilter("ignore", PlausibilityWarning)
+        warnings.simplefilter("error", RequestNotMetWarning)
         equations = machine.derive()
     assert np.abs(equations.system.home - [0.8, -0.8, 0.8, 0.8]).max() < 10 * error
     assert equations.mobility.mobility == 1
@@ -233,8 +235,12 @@ def test_home_that_moves_is_reported():
     machine.loop_tolerance = 0.0
     words = r"crank = 0\.8 became 1\.57.*knee\.[xy] stays open by .*e-09 m.*loop_tolerance"
     # taken as exact, the third crank stops the others wherever they close
-    moved = pytest.warns(NotAsAsked, match=words)
-    with moved, pytest.warns(Doubtful), pytest.raises(ax.Immobile, match=r"knee\.y nearly follow"):
+    moved = pytest.warns(RequestNotMetWarning, match=words)
+    with (
+        moved,
+        pytest.warns(PlausibilityWarning),
+        pytest.raises(ax.Immobile, match=r"knee\.y nearly follow"),
+    ):
         machine.derive()
 
 
@@ -293,7 +299,7 @@ def test_many_rounded_loops_are_closed_next_to_home():
                 child_at=c.child_at,
             )
         bot.set_home({f"{name}{k}": angle for name, angle in four_bar_angles(1.2).items()})
-    with pytest.warns(Doubtful):
+    with pytest.warns(PlausibilityWarning):
         equations = rounded(bot, error).derive()
     assert equations.mobility.rows == 5 * count and equations.mobility.mobility == count
     named = [bot.home_coordinates[name] for name in equations.coordinates]
@@ -324,7 +330,7 @@ def test_loops_of_nine_digits_close_next_to_home(machine, seed, error):
     assert home == pytest.approx(exact, abs=SPREAD * error)
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 @pytest.mark.parametrize("error", [further(1e-9), 1e-6])
 def test_rows_that_contradict_each_other_keep_the_energy_as_they_change(error):
     model = rounded(linkage(), error).derive().compile()
@@ -335,7 +341,7 @@ def test_rows_that_contradict_each_other_keep_the_energy_as_they_change(error):
     assert run.energy_error < SPREAD * error
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 def test_runs_whose_rows_changed_go_on_and_have_inverse_dynamics():
     error = 1e-6
     model = rounded(linkage(), error).derive().compile()
@@ -348,7 +354,7 @@ def test_runs_whose_rows_changed_go_on_and_have_inverse_dynamics():
     assert len(ax.inverse(model, whole)) == len(whole)
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 def test_sweeps_of_rounded_linkages_end_where_runs_do():
     model = rounded(linkage(), 1e-6).derive().compile()
     start = {"j1.rate": np.array([4.0])}

@@ -29,7 +29,7 @@ GIVEN = {
 
 def drawn(sampler, count=COUNT, seed=5, given=GIVEN):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ax.Doubtful)
+        warnings.simplefilter("ignore", ax.PlausibilityWarning)
         return plan_samples(given, samples=count, sampler=sampler, seed=np.int64(seed))
 
 
@@ -174,7 +174,9 @@ def test_quantiles_are_those_of_scipy():
 
 
 def test_a_number_of_rows_that_is_no_power_of_two_is_warned_of():
-    with pytest.warns(ax.Doubtful, match="samples=100: Sobol points are balanced.*\n.*64 or .*128"):
+    with pytest.warns(
+        ax.PlausibilityWarning, match="samples=100: Sobol points are balanced.*\n.*64 or .*128"
+    ):
         plan_samples(GIVEN, samples=100, sampler="sobol")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

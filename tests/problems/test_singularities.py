@@ -493,10 +493,10 @@ def test_inverse_warns_before_motors_lose_their_hold():
         return {"tip.x": "0.003 + 0 * t", "tip.y": f"0.3 - {0.3 - lowest} * t"}
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", ax.NearSingularity)
+        warnings.simplefilter("error", ax.NearSingularityWarning)
         run = ax.inverse(parallel_robots.five_bar().model, motion(0.12), times=1.0, save_every=0.05)
         ax.inverse(parallel_robots.five_bar().model, run)
-    with pytest.warns(ax.NearSingularity, match=r"at t = 1 s \(type 2, 0.0\d+ of the usual"):
+    with pytest.warns(ax.NearSingularityWarning, match=r"at t = 1 s \(type 2, 0.0\d+ of the usual"):
         ax.inverse(parallel_robots.five_bar().model, motion(0.089), times=1.0, save_every=0.05)
 
 
@@ -506,9 +506,9 @@ def test_inverse_warns_before_signals_fail_to_determine_the_motion():
         return {"tip.x": f"-0.12 + cos(1.2) * {far}", "tip.y": f"sin(1.2) * {far}"}
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", ax.NearSingularity)
+        warnings.simplefilter("error", ax.NearSingularityWarning)
         ax.inverse(parallel_robots.five_bar().model, motion(0.49), times=1.0, save_every=0.05)
-    with pytest.warns(ax.NearSingularity, match="type 1.*tip.x, tip.y hardly determine"):
+    with pytest.warns(ax.NearSingularityWarning, match="type 1.*tip.x, tip.y hardly determine"):
         ax.inverse(parallel_robots.five_bar().model, motion(0.4999), times=1.0, save_every=0.05)
 
 
@@ -516,7 +516,7 @@ def test_simulate_warns_near_a_change_point():
     """A four-bar that is nearly a parallelogram comes near where all links lie in line."""
     mechanism = ax.gallery.build("four_bar", a1=0.4, a2=0.2 + 1e-5, a3=0.4, a4=0.2, g=0.0)
     model = mechanism.derive().compile()
-    with pytest.warns(ax.NearSingularity, match="constraints, 0.0.*of the usual margin"):
+    with pytest.warns(ax.NearSingularityWarning, match="constraints, 0.0.*of the usual margin"):
         ax.simulate(model, 1.5, start={"theta1_dot": 2.0}, save_every=0.05)
 
 

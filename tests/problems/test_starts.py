@@ -12,7 +12,7 @@ import pytest
 import axode as ax
 import coupled_mechanisms
 import random_mechanisms
-from axode.errors import InvalidArgument, NotAsAsked
+from axode.errors import InvalidArgument, RequestNotMetWarning
 from axode.model.conditions import Conditions
 from axode.problems.assemble.assemble import assemble_many, assemble_runs
 from axode.problems.assemble.closure import ClosureSystem
@@ -31,7 +31,7 @@ def balancer() -> ax.Model:
 def test_wheels_that_turn_do_not_set_a_balancer_pitching(balancer, left, right, pitch):
     start = {"left.rate": left, "right.rate": right, "pitch": pitch}
     with warnings.catch_warnings():
-        warnings.simplefilter("error", NotAsAsked)
+        warnings.simplefilter("error", RequestNotMetWarning)
         state = ax.assemble(balancer, start)
     assert state["left.rate"] == pytest.approx(left, abs=SAME)
     assert state["right.rate"] == pytest.approx(right, abs=SAME)
@@ -84,7 +84,7 @@ def leaning_wheel() -> ax.Mechanism:
 def test_a_coordinate_that_is_named_stays_and_another_moves(verb):
     model = leaning_wheel().derive().compile()
     with warnings.catch_warnings():
-        warnings.simplefilter("error", NotAsAsked)
+        warnings.simplefilter("error", RequestNotMetWarning)
         if verb == "assemble":
             found = ax.assemble(model, {"lean": 0.5})
             lean, lift = found["lean"], found["lift"]
@@ -111,13 +111,15 @@ def test_what_a_coupling_moves_follows_what_is_named_however_far():
 def test_coordinates_that_a_coupling_excludes_are_reported(verb):
     model = coupled_mechanisms.gripper_arm(n=1).derive().compile()
 
-    with pytest.warns(NotAsAsked, match="right = 0 was asked for.*coupling 'fingers'"):
+    with pytest.warns(RequestNotMetWarning, match="right = 0 was asked for.*coupling 'fingers'"):
         verb(model, {"left": 0.02, "right": 0.0})
 
 
 def test_named_coordinates_that_exclude_each_other_give_way():
     model = leaning_wheel().derive().compile()
-    with pytest.warns(NotAsAsked, match=r"lean = 0\.5 was asked for|lift = 0\.3 was asked for"):
+    with pytest.warns(
+        RequestNotMetWarning, match=r"lean = 0\.5 was asked for|lift = 0\.3 was asked for"
+    ):
         state = ax.assemble(model, {"lean": 0.5, "lift": 0.3})
     assert state.residual < 1e-10
 
@@ -293,7 +295,9 @@ def test_parameters_that_do_not_move_loops_do_not_count(monkeypatch):
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_a_batch_goes_on_without_the_runs_that_have_no_start(method):
     heights = [0.25, 0.5, 0.26]
-    with pytest.warns(ax.errors.RunsFailed, match="1 of 3 runs failed .1 failed: not assembled"):
+    with pytest.warns(
+        ax.errors.RunsFailedWarning, match="1 of 3 runs failed .1 failed: not assembled"
+    ):
         run = ax.simulate(
             crank_rocker(), 0.02, start={"tip.y": heights}, method=method, save_every=0.01
         )

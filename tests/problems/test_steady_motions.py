@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import NotAnEquilibrium
+from axode.errors import NotAnEquilibriumWarning
 from tests.textbook.closed_forms import quaternion, rotation
 
 M, R, ACROSS, ALONG, G = 2.0, 0.3, 0.045, 0.09, 9.81  # of the gallery's disk
@@ -134,7 +134,7 @@ def test_a_car_in_a_circle():
     """Steady, with its place on a circle: +-i W; speeds as they are without axes."""
     car = ax.gallery.build("differential_drive").derive().compile("interpreter")
     with warnings.catch_warnings():
-        warnings.simplefilter("error", NotAnEquilibrium)
+        warnings.simplefilter("error", NotAnEquilibriumWarning)
         lin = ax.linearize(car, {"v": 1.0, "w": 0.5}, input="hold")
     assert np.abs(lin.poles - 0.5j).min() < 1e-6
     rest = ax.linearize(car, {"v": 1.0, "w": 0.5}, input="hold", states=car.independent)
@@ -159,7 +159,7 @@ def test_a_snakeboard_rides_in_a_circle():
 
 def test_a_lopsided_body_is_not_steady():
     """Moments that differ, in flight and spinning: no axes make that an equilibrium."""
-    with pytest.warns(NotAnEquilibrium):
+    with pytest.warns(NotAnEquilibriumWarning):
         lin = ax.linearize(free_body(1.0, 1.4, 1.8), {"wz": 3.0, "vx": 1.0})
     assert not lin.steady and not lin.equilibrium
 
@@ -172,7 +172,7 @@ def test_a_wheel_out_of_round_is_periodic_and_said_so():
     bot.add_contact("rim", ax.Rolling(radius=R), body="disk")
     bot.set_home({"base.z": R})
     model = bot.derive(independent=["base.wx", "base.wy", "base.wz"]).compile("interpreter")
-    with pytest.warns(NotAnEquilibrium, match="how the rates depend on the states"):
+    with pytest.warns(NotAnEquilibriumWarning, match="how the rates depend on the states"):
         lin = ax.linearize(model, {"base.wy": 5.0})
     assert not lin.steady and not lin.equilibrium
 

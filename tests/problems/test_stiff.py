@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import axode as ax
-from axode.errors import StiffSystem
+from axode.errors import StiffSystemWarning
 from axode.problems.steps import rosenbrock
 from axode.problems.steps.collocation import Radau
 from axode.problems.steps.radau import METHOD
@@ -342,7 +342,7 @@ def test_motions_without_stiffness_keep_their_method():
     model = machines.wheeled_pendulum()
     start = {"start": MOTIONS["wheeled_pendulum"]}
     with warnings.catch_warnings():
-        warnings.simplefilter("error", StiffSystem)
+        warnings.simplefilter("error", StiffSystemWarning)
         explicit = ax.simulate(model, 3.0, method="dopri5", **start)
     automatic = ax.simulate(model, 3.0, **start)
     assert np.array_equal(automatic.values, explicit.values, equal_nan=True)
@@ -368,7 +368,9 @@ def test_files_may_lack_what_implicit_steps_need(tmp_path):
 
 
 def test_who_asks_for_explicit_steps_keeps_them():
-    with pytest.warns(StiffSystem, match=r"'oscillator' is stiff.*method='auto' or 'radau9'"):
+    with pytest.warns(
+        StiffSystemWarning, match=r"'oscillator' is stiff.*method='auto' or 'radau9'"
+    ):
         run = ax.simulate(oscillator(1e5, 1e5), 1.0, start={"rail": 1.0}, method="dopri5")
     assert run.info["method"] == "dopri5" and run.info["steps"] > 10_000
 

@@ -108,7 +108,7 @@ def test_runs_that_change_rows_are_finished_here(monkeypatch):
 def test_what_was_not_asked_for_is_warned_of_once(executor):
     model = ax.gallery.build("wheeled_pendulum").derive().compile()
     start = {"wheel1.contact.x": [0.5, 0.6], "x": [3.0, 4.0], "psi": [0.0, 0.0]}
-    with pytest.warns(ax.NotAsAsked, match="x = [34] was asked for") as told:
+    with pytest.warns(ax.RequestNotMetWarning, match="x = [34] was asked for") as told:
         ax.sweep(model, 2e-3, start=start, combine="zip", chunk=1, executor=executor)
     assert [warning.filename for warning in told] == [__file__]
 
@@ -197,7 +197,9 @@ def test_workers_with_another_version_leave_the_work_here(here, monkeypatch):
         failure = pool.submit(remote.compute_chunk, payload, None, 0, 1).result()
     assert failure.message == f"has Axode {ax.__version__}, not 0.0"
     monkeypatch.setattr(engines, "compute_chunk", lambda *_: failure)
-    left = pytest.warns(ax.Doubtful, match="leaves its chunks to this process: has Axode")
+    left = pytest.warns(
+        ax.PlausibilityWarning, match="leaves its chunks to this process: has Axode"
+    )
     with ThreadPoolExecutor(1) as pool, left:
         assert_same(sweep(executor=pool), here)
 

@@ -190,7 +190,9 @@ def test_an_output_that_jumps_without_end_is_integrated_in_bounded_time():
 
 def test_finished_rows_without_a_value_are_reported():
     outputs = {"log": ("integral", "log(rail)"), "t": ("crossing", "log(rail)")}
-    with pytest.warns(ax.errors.RunsFailed, match="'log' is not a number in 2 .* such as row 1"):
+    with pytest.warns(
+        ax.errors.RunsFailedWarning, match="'log' is not a number in 2 .* such as row 1"
+    ):
         made = ax.sweep(machines.slider(), 0.1, start={"rail": [1.0, -1.0, -2]}, outputs=outputs)
     assert np.isnan(made["log"][1:]).all() and made.finished.all()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import axode as ax
-from axode.errors import FileError, LeftOut
+from axode.errors import FileError, OmissionWarning
 from axode.formats.meshes import mesh_formats, mesh_library
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import meshes
@@ -167,8 +167,8 @@ def draw(path: Path) -> object:
     robot.add_body("arm", mass=1.0, inertia=(1, 1, 1), shape=shape)
     robot.add_joint("arm", ax.Revolute("z"), parent=robot.ground, child="arm")
     with warnings.catch_warnings():
-        warnings.simplefilter("error", LeftOut)
+        warnings.simplefilter("error", OmissionWarning)
         try:
             return meshes(scene_of(robot))
-        except LeftOut as missing:
+        except OmissionWarning as missing:
             raise FileError(str(missing)) from None

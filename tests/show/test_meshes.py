@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import FileError, LeftOut
+from axode.errors import FileError, OmissionWarning
 from axode.formats.meshes import mesh_arrays, mesh_formats, mesh_library
 from axode.formats.meshes.collada import read_collada
 from axode.formats.meshes.mesh_address import locate
@@ -356,7 +356,7 @@ def test_a_missing_mesh_is_one_warning_and_a_simple_solid(robot: ax.Mechanism) -
     robot.bodies[0] = replace(body, shape=tuple(replace(mesh, folders=folders) for mesh in lost))
     Path(folders[0], "b.stl").write_bytes(b"nonsense")
     Path(folders[0], "e.doc").write_bytes(b"nonsense")
-    with pytest.warns(LeftOut) as caught:
+    with pytest.warns(OmissionWarning) as caught:
         drawn = meshes(scene_of(robot))
     (warning,) = caught
     for text in (
@@ -377,14 +377,14 @@ def test_limits_hold_for_all_meshes_together(robot: ax.Mechanism, monkeypatch) -
         ("ALL_TRIANGLES", 3, "the meshes have more than 3 triangles together"),
     )
     for name, limit, message in limits:
-        with monkeypatch.context() as patch, pytest.warns(LeftOut, match=message):
+        with monkeypatch.context() as patch, pytest.warns(OmissionWarning, match=message):
             patch.setattr(mesh_library, name, limit)
             mesh_library._simplified.cache_clear()
             meshes(scene_of(robot))
     mesh_library._simplified.cache_clear()
     body = robot.bodies[0]
     robot.bodies[0] = replace(body, shape=replace(body.shapes[0], scale=(0, 0, 1e200)))
-    with pytest.warns(LeftOut, match="has no triangle between 0 and 1e"):
+    with pytest.warns(OmissionWarning, match="has no triangle between 0 and 1e"):
         meshes(scene_of(robot))
 
 
@@ -401,7 +401,7 @@ def test_saved_mechanisms_and_models_keep_their_meshes(robot: ax.Mechanism, pack
         warnings.simplefilter("error")
         assert len(surfaces(meshes(loaded.scene))) == 1
     model.save(package.parent / "bot.axm")
-    with pytest.warns(LeftOut, match="there is no folder 'bot' around"):
+    with pytest.warns(OmissionWarning, match="there is no folder 'bot' around"):
         assert not surfaces(meshes(ax.load_model(package.parent / "bot.axm").scene))
 
 
@@ -469,7 +469,9 @@ def _matrix(angles):
 def test_wrong_colours_of_a_file_are_ignored(package: Path) -> None:
     file = package / "bot" / "urdf" / "bot.urdf"
     file.write_text(LINK.replace("0.4 0.4 0.4 1", "grey"))
-    with pytest.warns(ax.errors.DoubtfulFile, match="expected four numbers, got 'grey' -> ignored"):
+    with pytest.warns(
+        ax.errors.FileDeviationWarning, match="expected four numbers, got 'grey' -> ignored"
+    ):
         assert ax.load(file).bodies[0].shapes[0].colour is None
 
 
@@ -509,7 +511,7 @@ PLACES = (
 )
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
+@pytest.mark.filterwarnings("ignore::axode.errors.OmissionWarning")
 @pytest.mark.parametrize("asset", PLACES)
 def test_meshes_are_where_mujoco_puts_them(package: Path, asset: str) -> None:
     mujoco = pytest.importorskip("mujoco")
@@ -532,7 +534,7 @@ def test_meshes_are_where_mujoco_puts_them(package: Path, asset: str) -> None:
         assert drawn.colour == (64, 128, 255)
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.LeftOut")
+@pytest.mark.filterwarnings("ignore::axode.errors.OmissionWarning")
 def test_what_only_touches_is_shown_if_there_is_nothing_else(package: Path) -> None:
     pytest.importorskip("mujoco")
     file = package / "bot" / "bot.xml"

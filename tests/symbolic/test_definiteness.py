@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import Doubtful
+from axode.errors import PlausibilityWarning
 
 POINT = ax.Inertia.point()
 
@@ -40,7 +40,7 @@ def arms(*kinds):
 
 def direct_dynamics(mechanism):
     """Which is asked for after a warning of the same."""
-    with pytest.warns(Doubtful, match="nothing resists the motion of"):
+    with pytest.warns(PlausibilityWarning, match="nothing resists the motion of"):
         equations = mechanism.derive()
     return equations.forward_dynamics
 
@@ -77,7 +77,7 @@ def test_a_body_that_weighs_nothing_but_for_rounding_is_massless(mass):
 @pytest.mark.parametrize(("moment", "digits"), [(1e-11, 5), (1e-10, 6)])
 def test_lost_digits_are_warned_of(moment, digits):
     words = f"leave forward dynamics about {digits} digits; check plat"
-    with pytest.warns(Doubtful, match=words) as caught:
+    with pytest.warns(PlausibilityWarning, match=words) as caught:
         model = planar_platform(1e-9, moment).derive().compile("interpreter")
     assert caught[0].filename == __file__
     error = direct_after_inverse(model)
@@ -107,7 +107,9 @@ def test_negative_energy_is_warned_of_and_computed():
     )
     bot.add_motor("lift", "lift0")
     bot.add_motor("turn", "turn")
-    with pytest.warns(Doubtful, match=r"energy of some motions is negative.*inertia of arm0"):
+    with pytest.warns(
+        PlausibilityWarning, match=r"energy of some motions is negative.*inertia of arm0"
+    ):
         model = bot.derive().compile("interpreter")
     found = model.forward_dynamics([0, 0], [0, 0], [1.0, 0.0])
     assert found[model.independent.index("lift0.rate")] == pytest.approx(-0.5)
@@ -115,7 +117,7 @@ def test_negative_energy_is_warned_of_and_computed():
 
 def test_what_needs_no_inertia_is_computed_without_it():
     """A massless arm has no mass and needs no force; everything else is as if it were not there."""
-    with pytest.warns(Doubtful) as caught:
+    with pytest.warns(PlausibilityWarning) as caught:
         model = motors_everywhere(arms("h", "l")).derive().compile("interpreter")
     assert caught[0].filename == __file__
     alone = motors_everywhere(arms("h")).derive().compile("interpreter")
@@ -155,7 +157,7 @@ def test_a_coupling_gives_inertia_to_a_massless_body(multiplier):
     geared.drives.pop()
     geared.add_mimic("gear", "lift1", "lift0", multiplier=multiplier, offset=0.1)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", Doubtful)
+        warnings.simplefilter("error", PlausibilityWarning)
         equations = geared.derive(independent=["turn.rate", "lift0.rate"])
     model = equations.compile("interpreter")
     alone = motors_everywhere(arms("h")).derive(independent=list(equations.independent))

@@ -124,7 +124,7 @@ def test_a_home_half_a_turn_away_is_closed_by_turning():
         bot.add_joint(name, ax.Revolute("z"), parent=bot.ground, child=body)
     bot.add_loop("weld", ax.Fixed(), parent="one", child="other")
     bot.set_home(one=0.0, other=math.pi)
-    with pytest.warns(ax.errors.NotAsAsked):
+    with pytest.warns(ax.errors.RequestNotMetWarning):
         equations = bot.derive()
     one, other = equations.system.home
     assert math.cos(one - other) == pytest.approx(1.0)

@@ -76,7 +76,9 @@ def test_a_row_left_out_as_rounded_keeps_no_car_from_turning():
         child_at=(-arm, TRACK / 2 - half, 0),
     )
     machine.loop_tolerance = 1e-2
-    with pytest.warns(ax.errors.Doubtful, match="left out as an effect of rounded numbers"):
+    with pytest.warns(
+        ax.errors.PlausibilityWarning, match="left out as an effect of rounded numbers"
+    ):
         mobility = machine.derive().mobility
     assert mobility.mobility == 2
     assert not mobility.conflicts

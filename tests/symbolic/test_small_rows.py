@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.errors import Doubtful
+from axode.errors import PlausibilityWarning
 
 TILTS = [10.0**-k for k in range(3, 13)]
 
@@ -31,7 +31,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 @pytest.mark.parametrize("tilt", TILTS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_exact_numbers_are_exact(shape, tilt):
@@ -67,11 +67,11 @@ def test_twins_are_left_out_together_and_reported(shape, tilt):
 
 
 def test_exactness_that_keeps_rows_is_warned_of():
-    with pytest.warns(Doubtful, match=r"plane0\.rx but for 1e-09.*loop_tolerance = 0"):
+    with pytest.warns(PlausibilityWarning, match=r"plane0\.rx but for 1e-09.*loop_tolerance = 0"):
         twins(1e-9, ax.Planar(), 0.0, 1).derive()
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.Doubtful")
+@pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 @pytest.mark.parametrize("tilt", TILTS)
 def test_two_axles_meet_where_their_tilt_says(tilt):
     """Skates at one point that are nearly parallel: the body can only turn about it."""
@@ -88,6 +88,6 @@ def test_rounding_is_no_constraint():
     bot = ax.gallery.build("four_bar")
     bot.loop_tolerance = 0.0
     with warnings.catch_warnings():
-        warnings.simplefilter("error", Doubtful)
+        warnings.simplefilter("error", PlausibilityWarning)
         mobility = bot.derive().mobility
     assert mobility.mobility == 1 and not mobility.weak

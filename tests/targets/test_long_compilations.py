@@ -18,7 +18,11 @@ from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import compiler_process as emitter
 from axode.codegen.targets import jit
-from axode.codegen.targets.compiler_process import LongCompilation, compile_apart, find_program
+from axode.codegen.targets.compiler_process import (
+    LongCompilationWarning,
+    compile_apart,
+    find_program,
+)
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.problems.interrupt import Interrupt
 from axode.problems.sweep.worker_processes import WorkerProcesses
@@ -128,7 +132,7 @@ def test_ctrl_c_ends_a_compilation_at_once(monkeypatch, endless, held_back):
     guard = Interrupt() if held_back else contextlib.nullcontext()
     with (
         pytest.raises(KeyboardInterrupt),
-        pytest.warns(LongCompilation, match="Ctrl-C stops it"),
+        pytest.warns(LongCompilationWarning, match="Ctrl-C stops it"),
         guard,
     ):
         CompiledFunction(arm()).prepare(batch=False)

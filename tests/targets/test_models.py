@@ -160,7 +160,7 @@ def test_c_agrees_with_machine_code(name, tmp_path):
     assert_agree(got, expected, tape, f"{name} in C", scale)
 
 
-@pytest.mark.filterwarnings("ignore::axode.errors.UnderactuatedMotion")
+@pytest.mark.filterwarnings("ignore::axode.errors.UnderactuatedMotionWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_function_of_a_model_is_the_same_on_both_targets(name):
     s = states(name, 7)

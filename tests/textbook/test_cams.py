@@ -167,5 +167,5 @@ def test_files_hold_functions_of_joints_by_any_name(tmp_path):
 
 def test_other_formats_say_that_they_leave_a_cam_out(tmp_path):
     m = ax.gallery.build("cam_follower")
-    with pytest.warns(ax.LeftOut, match="coupling 'lift' is not linear"):
+    with pytest.warns(ax.OmissionWarning, match="coupling 'lift' is not linear"):
         m.to_urdf(tmp_path / "cam.urdf")

@@ -251,7 +251,7 @@ def test_home_keeps_what_leads_and_moves_what_follows():
     m.set_home(b=0.8)
     assert model_of(m).home == pytest.approx([0.1, 0.8, 1.7], abs=1e-14)
     m.set_home(a=1.0, b=0.8)  # cannot be kept: the nearest configuration
-    with pytest.warns(ax.errors.NotAsAsked, match="moved home: a = 1 became"):
+    with pytest.warns(ax.errors.RequestNotMetWarning, match="moved home: a = 1 became"):
         a, b, c = model_of(m).home
     assert (3 * a + 0.5, 2 * b + 0.1) == pytest.approx((b, c))
     assert abs(a - 1.0) + abs(b - 0.8) > 0.1

@@ -19,12 +19,12 @@ from axode.cli.time_tables import load_columns
 from axode.codegen.targets.ptx import Kernels, kernels
 from axode.disk.typed import as_dataclass, parse_json
 from axode.errors import (
-    Doubtful,
     FileError,
     InvalidArgument,
     InvalidIndependent,
     NotApplicable,
-    NotAsAsked,
+    PlausibilityWarning,
+    RequestNotMetWarning,
     UnknownName,
 )
 from axode.literature.acceptance.cases import Case, Quantity, Signal
@@ -296,14 +296,16 @@ def test_a_wheel_without_symbols():
 
 
 def test_a_mass_centre_outside_the_shape():
-    with pytest.warns(Doubtful, match="is not inside the shape that its inertia is taken from"):
+    with pytest.warns(
+        PlausibilityWarning, match="is not inside the shape that its inertia is taken from"
+    ):
         ax.Mechanism("m").add_body("b", mass=1.0, com=(5, 0, 0), shape=ax.Box((1, 1, 1)))
 
 
 def test_a_home_that_does_not_close_the_loops():
     linkage = gallery.build("four_bar")
     linkage.set_home({"theta2": -1.3})
-    with pytest.warns(NotAsAsked, match="closing the loops moved home"):
+    with pytest.warns(RequestNotMetWarning, match="closing the loops moved home"):
         linkage.derive(self_check=False)
 
 

@@ -196,7 +196,9 @@ def arm() -> ax.Model:
 
 
 def test_a_speed_that_can_be_had_in_several_ways():
-    with pytest.warns(ax.NotAsAsked, match="can be had in several ways, and this one has shoulder"):
+    with pytest.warns(
+        ax.RequestNotMetWarning, match="can be had in several ways, and this one has shoulder"
+    ):
         ax.assemble(arm(), {"turning": 1.0})
 
 

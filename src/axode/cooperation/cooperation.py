@@ -24,7 +24,13 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.cooperation.cut_load import CutLoad, LoadAt, find_grasps
-from axode.errors import Doubtful, InvalidArgument, NotApplicable, NotAsAsked, level_outside
+from axode.errors import (
+    InvalidArgument,
+    NotApplicable,
+    PlausibilityWarning,
+    RequestNotMetWarning,
+    level_outside,
+)
 from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -276,7 +282,7 @@ class Cooperation:
             warnings.warn(
                 f"'{self.model.name}': constraints that follow from others leave open how "
                 f"{' and '.join(found)} strain '{self.load}'; equally stiff arms are assumed",
-                Doubtful,
+                PlausibilityWarning,
                 stacklevel=level_outside(),
             )
         return tuple(found)
@@ -466,7 +472,7 @@ class Cooperation:
             f"the motors of '{self.model.name}' cannot give the motion and all grasp wrenches "
             f"asked for: forces fall short by {worst:.3g} N.  Torques of the motion with the "
             "nearest wrenches are returned",
-            NotAsAsked,
+            RequestNotMetWarning,
             stacklevel=level_outside(),
         )
 

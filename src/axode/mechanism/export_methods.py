@@ -39,7 +39,7 @@ class ExportMethods:
             FileError: if the file cannot be written; one that was there is left as it was.
 
         Warns:
-            LeftOut: listing everything that URDF cannot say.
+            OmissionWarning: listing everything that URDF cannot say.
         """
         check_arguments(ExportMethods.to_urdf, locals())
         from axode.formats.urdf.urdf_writer import urdf_text
@@ -70,7 +70,7 @@ class ExportMethods:
             FileError: if the file cannot be written; one that was there is left as it was.
 
         Warns:
-            LeftOut: listing everything that MJCF cannot say.
+            OmissionWarning: listing everything that MJCF cannot say.
         """
         check_arguments(ExportMethods.to_mjcf, locals())
         from axode.formats.mjcf.mjcf_writer import mjcf_text
@@ -101,7 +101,7 @@ class ExportMethods:
             FileError: if the file cannot be written; one that was there is left as it was.
 
         Warns:
-            LeftOut: listing everything that SDF cannot say.
+            OmissionWarning: listing everything that SDF cannot say.
         """
         check_arguments(ExportMethods.to_sdf, locals())
         from axode.formats.sdf.sdf_writer import sdf_text

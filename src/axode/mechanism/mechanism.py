@@ -109,7 +109,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
             com: Mass centre in the body's frame [m].
             inertia: About the mass centre in the body's axes [kg m^2]: three principal moments, a
                 3 x 3 tensor or an `Inertia`; left out, that of a solid of the given shape about
-                its own centre, also where `com` is beside it: a `Doubtful` warning says if it is
+                its own centre, also where `com` is beside it: a `PlausibilityWarning` says if it is
                 not even inside.
             shape: What pictures show: one shape or several.
         """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnderactuatedMotion, level_outside
+from axode.errors import InvalidArgument, UnderactuatedMotionWarning, level_outside
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -103,7 +103,7 @@ def warn_of_deficit(model: Model, missing: Array, size: float, remedy: str) -> b
     warnings.warn(
         f"'{model.name}' is {model.actuation}: its motors cannot produce this motion, up to "
         f"{found[0]:.3g} is missing on {found[1]}; {remedy}",
-        UnderactuatedMotion,
+        UnderactuatedMotionWarning,
         stacklevel=level_outside(),
     )
     return True

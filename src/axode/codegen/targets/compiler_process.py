@@ -25,7 +25,7 @@ CHECKS: list[Callable[[], None]] = []  # each raises if a Ctrl-C is held back el
 _PROGRAM = "from axode.codegen.targets.compiler_process import serve; serve()"
 
 
-class LongCompilation(UserWarning):
+class LongCompilationWarning(UserWarning):
     """Code that takes long to compile; it is kept in the cache, and Ctrl-C stops it."""
 
 
@@ -119,7 +119,7 @@ def _receive(process: subprocess.Popen[bytes], name: str, ir: str) -> bytes | No
             warnings.warn(
                 f"Compiling '{name}' takes long: it has {len(ir) >> 20} MiB of code. Ctrl-C stops "
                 "it; once done, it is kept in the cache.",
-                LongCompilation,
+                LongCompilationWarning,
                 stacklevel=2,
             )
 

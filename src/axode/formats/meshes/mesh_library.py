@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from axode.disk.bounded import read_bounded
-from axode.errors import FileError, LeftOut, first_of
+from axode.errors import FileError, OmissionWarning, first_of
 from axode.formats.meshes.mesh_address import MAX_BYTES, locate
 from axode.formats.meshes.mesh_arrays import LARGEST, Part, clean, simplify
 from axode.formats.meshes.mesh_formats import read_parts
@@ -38,7 +38,7 @@ def surface_parts(scene: Scene, limit: int) -> list[PlacedPart]:
     """Read the surfaces of a scene, with at most `limit` triangles in all.
 
     Warns:
-        LeftOut: once, listing every surface that cannot be shown, with the reason.
+        OmissionWarning: once, listing every surface that cannot be shown, with the reason.
     """
     problems: dict[str, list[str]] = {}  # reason -> addresses
     found: list[tuple[Surface, _File]] = []
@@ -53,7 +53,7 @@ def surface_parts(scene: Scene, limit: int) -> list[PlacedPart]:
     for surface, reason in unreadable:
         _note(problems, surface, reason)
     if problems:
-        warnings.warn(LeftOut(_message(scene, problems), problems), stacklevel=2)
+        warnings.warn(OmissionWarning(_message(scene, problems), problems), stacklevel=2)
     return parts
 
 

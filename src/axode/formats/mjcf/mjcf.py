@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from axode.errors import DoubtfulFile, Fault, MechanismError, level_outside
+from axode.errors import Fault, FileDeviationWarning, MechanismError, level_outside
 from axode.formats.mjcf.mjcf_actuators import ActuatorReader
 from axode.formats.mjcf.mjcf_bodies import BodyReader
 from axode.formats.mjcf.mjcf_constraints import ConstraintReader
@@ -58,8 +58,8 @@ def mechanism_from_mjcf(
         NotApplicable: if MuJoCo is not installed, or there are too many bodies.
 
     Warns:
-        DoubtfulFile: once, listing everything that departs from physics, and what was done.
-        LeftOut: once, listing everything that a mechanism cannot hold.
+        FileDeviationWarning: once, listing everything that departs from physics, and what was done.
+        OmissionWarning: once, listing everything that a mechanism cannot hold.
     """
     findings = MjcfFindings()
     for line, message, done in remarks or ():
@@ -75,7 +75,7 @@ def mechanism_from_mjcf(
         raise MechanismError(source, found)
     level = level_outside()
     if findings.deviations:
-        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
+        warnings.warn(FileDeviationWarning(source, findings.with_remedies()), stacklevel=level)
     left_out = findings.warning(source)
     if left_out is not None:
         warnings.warn(left_out, stacklevel=level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from axode.errors import Fault, LeftOut, first_of
+from axode.errors import Fault, OmissionWarning, first_of
 from axode.formats.urdf.urdf_values import UrdfFindings
 from axode.formats.xml_tree import Element
 
@@ -91,7 +91,7 @@ class MjcfFindings(UrdfFindings):
         ]
         return sorted([*self.all_faults(), *lost], key=lambda fault: fault.line or 0)
 
-    def warning(self, source: str) -> LeftOut | None:
+    def warning(self, source: str) -> OmissionWarning | None:
         """Describe what is left out, kind by kind; None if there is nothing."""
         if not self.left_out:
             return None
@@ -107,7 +107,7 @@ class MjcfFindings(UrdfFindings):
                 lines.append(f"{what}: {first_of(listed[what], MOST_NAMED, 3)}")
         if any(len(faults) > MOST_NAMED for faults in listed.values()):
             lines.append("strict=True lists every one of them (--option strict=true)")
-        return LeftOut("\n  ".join(lines), listed)
+        return OmissionWarning("\n  ".join(lines), listed)
 
 
 def _place(fault: Fault) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from axode.errors import (
-    DoubtfulFile,
     Fault,
+    FileDeviationWarning,
     FileError,
     InvalidArgument,
     MechanismError,
@@ -71,9 +71,9 @@ def mechanism_from_sdf(
         NotApplicable: if there are too many bodies.
 
     Warns:
-        DoubtfulFile: once, listing everything that departs from the format or from physics, and
-            what was done about it.
-        LeftOut: once, listing everything that a mechanism cannot hold.
+        FileDeviationWarning: once, listing everything that departs from the format or from
+            physics, and what was done about it.
+        OmissionWarning: once, listing everything that a mechanism cannot hold.
     """
     if base is not None and base not in BASES:
         raise InvalidArgument(
@@ -94,7 +94,7 @@ def mechanism_from_sdf(
         raise MechanismError(source, found)
     level = level_outside()
     if findings.deviations:
-        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
+        warnings.warn(FileDeviationWarning(source, findings.with_remedies()), stacklevel=level)
     left_out = findings.warning(source)
     if left_out is not None:
         warnings.warn(left_out, stacklevel=level)

@@ -14,12 +14,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from axode.errors import (
-    DoubtfulFile,
     Fault,
+    FileDeviationWarning,
     FileError,
     InvalidArgument,
-    LeftOut,
     MechanismError,
+    OmissionWarning,
     first_of,
     level_outside,
     shortened,
@@ -109,8 +109,8 @@ def mechanism_from_urdf(
         MechanismError: listing every fault with its line.
 
     Warns:
-        DoubtfulFile: once, listing everything that departs from the format or from physics, and
-            what was done about it.
+        FileDeviationWarning: once, listing everything that departs from the format or from
+            physics, and what was done about it.
     """
     if base is not None and base not in BASES:
         raise InvalidArgument(
@@ -136,11 +136,11 @@ def mechanism_from_urdf(
         raise MechanismError(source, faults)
     level = level_outside()
     if findings.deviations:
-        warnings.warn(DoubtfulFile(source, findings.with_remedies()), stacklevel=level)
+        warnings.warn(FileDeviationWarning(source, findings.with_remedies()), stacklevel=level)
     for what, joints in reader.left_out.items():
         if joints:
             text = f"{source}: {what} is left out: {first_of(joints)}."
-            warnings.warn(LeftOut(text, {what: joints}), stacklevel=level)
+            warnings.warn(OmissionWarning(text, {what: joints}), stacklevel=level)
     return mechanism
 
 

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument, LeftOut, NotApplicable, UnknownName, shortened
+from axode.errors import InvalidArgument, NotApplicable, OmissionWarning, UnknownName, shortened
 from axode.formats.written.written_tree import WrittenTree
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import coordinate_names, parameters_of
@@ -68,7 +68,7 @@ def finish(
         FileError: if the file cannot be written.
 
     Warns:
-        LeftOut: listing everything that the text does not say.
+        OmissionWarning: listing everything that the text does not say.
     """
     result = MechanismText(kind, _xml(root), tuple(dict.fromkeys(left_out)))
     head = f"mechanism '{mechanism.name}' as {kind}:"
@@ -82,7 +82,7 @@ def finish(
         if len(shown) < len(result.left_out):
             shown.append(f"... ({len(result.left_out)} in all; the text's .left_out has them)")
         text = "\n  ".join([head, *shown])
-        warnings.warn(LeftOut(text, {kind: result.left_out}), stacklevel=4)
+        warnings.warn(OmissionWarning(text, {kind: result.left_out}), stacklevel=4)
     return result
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from axode.errors import Doubtful, InvalidArgument, shortened
+from axode.errors import InvalidArgument, PlausibilityWarning, shortened
 from axode.mechanism.elements.bodies import GROUND, Body, Inertia, Shape
 from axode.mechanism.elements.forces import Motor
 from axode.mechanism.elements.joints import AbstractJoint, Revolute, Spherical
@@ -137,7 +137,7 @@ def _of_solid(
         warnings.warn(
             f"{owner}: com = ({beside}) is not inside the shape that its inertia is taken from; "
             f"com=({at}) is the centre of the shape, or give inertia=...",
-            Doubtful,
+            PlausibilityWarning,
             stacklevel=4,
         )
     return shape.inertia(mass)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
-from axode.errors import FileError, InvalidArgument, LeftOut, level_outside, shortened
+from axode.errors import FileError, InvalidArgument, OmissionWarning, level_outside, shortened
 from axode.mechanism.files.locked_joints import lock_joints
 from axode.mechanism.files.mesh_folders import with_mesh_addresses, with_mesh_folders
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
@@ -81,15 +81,15 @@ def load(
             MJCF and MuJoCo is not installed.
 
     Warns:
-        DoubtfulFile: once, listing every deviation of the file and what was done about it.
-        LeftOut: listing what a mechanism cannot hold of it, and the links that look like wheels.
+        FileDeviationWarning: once, listing every deviation of the file and what was done about it.
+        OmissionWarning: listing what a mechanism cannot represent, and links that look like wheels.
     """
     loaded = read(path, base=base, strict=strict, folder=folder, wheels=wheels, hold=hold)
     if loaded.proposals:
         text = describe_proposals(
             str(path), base, loaded.proposals, extends=loaded.additions is not None
         )
-        warnings.warn(text, LeftOut, level_outside())
+        warnings.warn(text, OmissionWarning, level_outside())
     return loaded.mechanism
 
 

@@ -27,7 +27,7 @@ from axode.codegen.tape.derivatives import dependencies
 from axode.codegen.targets.c import c_library
 from axode.codegen.targets.compiler_process import find_program
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument, LeftOut, UnknownName
+from axode.errors import InvalidArgument, OmissionWarning, UnknownName
 from axode.model.exports.fmu_description import (
     FmuDescription,
     FmuVariable,
@@ -131,7 +131,7 @@ def write_fmu(
         library = compile_library(texts, identifier)
         members[f"binaries/{_platform(version)}/{identifier}{_ending()}"] = library
     except _NoBinary as reason:
-        warnings.warn(NO_COMPILER.format(name=place.name, reason=reason), LeftOut, 5)
+        warnings.warn(NO_COMPILER.format(name=place.name, reason=reason), OmissionWarning, 5)
     write_atomically(place, _archive(members))
     return place
 

@@ -44,8 +44,8 @@ def assemble(
         model: What to assemble.
         start: State to start the search from, by name, as arrays `q` or `(q, nu)`, as a `State`, as
             `run.at(t)`, or a `Trajectory` for its end; home at rest unless given. Measures by name
-            are met exactly, coordinates as nearly as the loops allow; a `NotAsAsked` warning names
-            those to which a measure or the ground gives another value.
+            are met exactly, coordinates as nearly as the loops allow; a `RequestNotMetWarning`
+            names those to which a measure or the ground gives another value.
         fix: Coordinates that must keep their value (or take the given one).
         tries: How many random starts to add if the first does not close.
         seed: Seed of those starts.

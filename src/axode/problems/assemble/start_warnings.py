@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from axode.errors import NotAsAsked, level_outside
+from axode.errors import RequestNotMetWarning, level_outside
 
 _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
@@ -16,7 +16,7 @@ def warn_of_start(text: str) -> None:
     """Warn of a start that differs from the request, or keep the text for `collect_warnings`."""
     collected = _COLLECTED.get()
     if collected is None:
-        warnings.warn(text, NotAsAsked, stacklevel=level_outside())
+        warnings.warn(text, RequestNotMetWarning, stacklevel=level_outside())
     else:
         collected.append(text)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, RunsFailed, UnknownName, level_outside, shortened
+from axode.errors import InvalidArgument, RunsFailedWarning, UnknownName, level_outside, shortened
 from axode.model.conditions import Conditions
 from axode.problems.gradients.backward import Backward, Totals
 from axode.problems.gradients.cost import Cost
@@ -88,7 +88,7 @@ def gradient(cost: Cost, by: Any = (), *, progress: bool | None = None) -> Gradi
     Raises:
         UnknownName: for unknown names.
         SimulationFailed, SingularConfiguration: for a single run that fails; of a batch, values and
-            derivatives of such runs are NaN, with a `RunsFailed` warning.
+            derivatives of such runs are NaN, with a `RunsFailedWarning` warning.
         Interrupted: after Ctrl-C.
     """
     if not isinstance(cost, Cost):
@@ -143,7 +143,7 @@ def _warn_of_overflow(run: _Whole, derivatives: Mapping[str, Array]) -> None:
             f"derivatives of {int(np.any([*lost.values()], axis=0).sum())} of {count} runs are not "
             f"finite, those by {', '.join(names)}: small changes grow beyond all numbers (make the "
             "duration shorter), or the cost has none at the end, as asin(x) at 1",
-            RunsFailed,
+            RunsFailedWarning,
             stacklevel=level_outside(),
         )
 
@@ -194,7 +194,7 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
     if runs.starts.batch and not came.all():
         warnings.warn(
             f"{(~came).sum()} of {count} runs failed; their values and derivatives are NaN",
-            RunsFailed,
+            RunsFailedWarning,
             stacklevel=4,
         )
     _warn_of_no_value(joined.value, came)
@@ -211,7 +211,7 @@ def _warn_of_no_value(value: Array, ended: npt.NDArray[np.bool_]) -> None:
             f"{lost[0]}: {value[lost[0]]:g}. The runs have ended, but `running`, `final` or a "
             "column of `match` has no value there, as the logarithm of a negative number has none; "
             "their derivatives are NaN",
-            RunsFailed,
+            RunsFailedWarning,
             stacklevel=level_outside(),
         )
 

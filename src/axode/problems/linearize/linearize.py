@@ -13,7 +13,7 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import (
     InvalidArgument,
-    NotAnEquilibrium,
+    NotAnEquilibriumWarning,
     SingularConfiguration,
     level_outside,
     shortened,
@@ -116,7 +116,7 @@ def linearize(
             "the rates depend on the states does; the linear model holds only near that instant. "
             'Its .drift holds the rates; input="hold" finds inputs that keep the speeds, '
             "settle=True the equilibrium nearby.",
-            NotAnEquilibrium,
+            NotAnEquilibriumWarning,
             stacklevel=level_outside(),
         )
     return made

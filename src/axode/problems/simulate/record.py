@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
-from axode.errors import RunsFailed
+from axode.errors import RunsFailedWarning
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.simulate.batch import Outcomes
@@ -295,7 +295,7 @@ def _warn_of_failures(status: Numbers) -> None:
         warnings.warn(
             f"{failed.size} of {status.size} runs failed ({kinds}); they are NaN beyond their "
             "ends. The trajectory's `statuses` tells why, its `lengths` how many samples each has.",
-            RunsFailed,
+            RunsFailedWarning,
             stacklevel=4,
         )
 

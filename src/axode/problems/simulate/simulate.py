@@ -74,7 +74,7 @@ def simulate(
         InvalidArgument: if they do at the start already; if a prescribed position jumps, or a rate
             that must not.
         LoopNotClosed: if no run has a start that closes the loops; of a batch in which some have,
-            the others are marked as failed, with a `RunsFailed` warning.
+            the others are marked as failed, with a `RunsFailedWarning` warning.
     """
     check_arguments(simulate, locals())
     check_on_interrupt("simulate", on_interrupt)

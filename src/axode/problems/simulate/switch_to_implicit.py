@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import StiffSystem
+from axode.errors import StiffSystemWarning
 from axode.problems.session import Numbers
 from axode.problems.simulate.batch import Batch
 from axode.problems.steps.compiled import can_take_over
@@ -86,6 +86,6 @@ def warn_of_stiffness(name: str, stiff: StiffRuns) -> None:
     warnings.warn(
         f"'{name}' is stiff{runs}: from t = {times.min():.6g} s on, stability and not the "
         f"tolerances keeps the steps of dopri5 short; use method='auto' or '{IMPLICIT}'",
-        StiffSystem,
+        StiffSystemWarning,
         stacklevel=3,
     )

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import NearSingularity, level_outside
+from axode.errors import NearSingularityWarning, level_outside
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.rank import singular_values
@@ -133,7 +133,7 @@ def warn_of_rows(model: Model, stops: Sequence[Approach]) -> None:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, NearSingularity, stacklevel=level_outside())
+    warnings.warn(text, NearSingularityWarning, stacklevel=level_outside())
 
 
 def _nearest(margins: Array, usual: float) -> tuple[int, float]:

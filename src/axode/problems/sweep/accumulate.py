@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument, RunsFailed, UnknownName, level_outside, shortened
+from axode.errors import InvalidArgument, RunsFailedWarning, UnknownName, level_outside, shortened
 from axode.model.model import Model
 from axode.problems.state_formulas import name_or_function
 from axode.problems.steps.step_acceptance import FINISHED, INACCURATE
@@ -164,6 +164,6 @@ class Gaps:
             warnings.warn(
                 f"output '{name}' is not a number in {count} finished rows, such as row {first}: "
                 "its function has no value there, as the logarithm of a negative number has none",
-                RunsFailed,
+                RunsFailedWarning,
                 stacklevel=level_outside(),
             )

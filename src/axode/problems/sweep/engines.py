@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from axode.errors import Doubtful, InvalidArgument, NotApplicable, SweepFailed, shortened
+from axode.errors import InvalidArgument, NotApplicable, PlausibilityWarning, SweepFailed, shortened
 from axode.problems.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob
 from axode.problems.sweep.gpu_engine import compute_on_gpus
@@ -174,7 +174,7 @@ class _Finisher:
             self._failed.add(made.worker)
             warnings.warn(
                 f"the worker {made.worker} leaves its chunks to this process: {made.message}",
-                Doubtful,
+                PlausibilityWarning,
                 stacklevel=2,
             )
         return here if isinstance(made, Failure) else made.finished_by(here)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import Doubtful, InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, PlausibilityWarning, UnknownName, shortened
 from axode.model.named_arguments import real_array
 from axode.problems.sweep.distributions import distribution_fault, is_distribution
 from axode.problems.sweep.sample_tables import read_table, without_mask
@@ -101,7 +101,7 @@ def _warn_of_balance(count: int) -> None:
         warnings.warn(
             f"samples={count}: Sobol points are balanced if their number is a power of two.\n"
             f"  Remedy: samples={below} or samples={2 * below}",
-            Doubtful,
+            PlausibilityWarning,
             stacklevel=5,
         )
 

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, NotAsAsked, SweepFailed
+from axode.errors import InvalidArgument, RequestNotMetWarning, SweepFailed
 from axode.model.model import Model
 from axode.problems.arguments import start_time
 from axode.problems.session import Session, check_on_interrupt
@@ -166,7 +166,7 @@ def _compute(collector: AbstractCollector, executor: Any, session: Session) -> S
                 gaps.look(part)
                 if part.warnings and not noticed:
                     noticed = part.warnings
-                    warnings.warn("\n  ".join(noticed), NotAsAsked, stacklevel=3)
+                    warnings.warn("\n  ".join(noticed), RequestNotMetWarning, stacklevel=3)
         except SweepFailed as error:
             error.result = result()
             raise

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.disk.atomic import as_path, write_atomically
-from axode.errors import FileError, InvalidArgument, LeftOut
+from axode.errors import FileError, InvalidArgument, OmissionWarning
 from axode.formats.urdf.urdf_writer import NATIVE as NATIVE_IN_URDF
 from axode.formats.written.frame_poses import FramePose
 from axode.formats.written.joint_steps import steps_of
@@ -124,7 +124,7 @@ def _description(logged: LoggedRun) -> str:
     """URDF text of the links and their shapes; that the motion is more than it can say is known."""
     mechanism = logged.model.equations.system.mechanism
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOut)
+        warnings.simplefilter("ignore", OmissionWarning)
         return str(_with_body_frames(with_parameters(mechanism, logged.parameters)).to_urdf())
 
 

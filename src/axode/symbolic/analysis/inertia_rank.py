@@ -8,7 +8,7 @@ import warnings
 import casadi as ca
 import numpy as np
 
-from axode.errors import Doubtful, Fault, MechanismError, level_outside
+from axode.errors import Fault, MechanismError, PlausibilityWarning, level_outside
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
@@ -29,13 +29,13 @@ def check_inertia(system: System) -> None:
     needs accelerations raises `system.missing_inertia`.
 
     Warns:
-        Doubtful: naming every speed that has no inertia and the bodies to look at; or if direct
+        PlausibilityWarning: naming every speed without inertia and bodies to check; or if direct
             dynamics loses most of its digits, or if the kinetic energy can be negative.
     """
     missing = system.missing_inertia
     if missing is not None:
         what = "Forward dynamics is not defined; kinematics and inverse dynamics are computed."
-        warnings.warn(f"{missing}\n  {what}", Doubtful, stacklevel=level_outside())
+        warnings.warn(f"{missing}\n  {what}", PlausibilityWarning, stacklevel=level_outside())
 
 
 def find_missing_inertia(system: System) -> MechanismError | None:
@@ -129,4 +129,4 @@ def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) 
         )
     else:
         return
-    warnings.warn(message, Doubtful, stacklevel=level_outside())
+    warnings.warn(message, PlausibilityWarning, stacklevel=level_outside())

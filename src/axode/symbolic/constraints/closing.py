@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from axode.errors import Doubtful, LoopNotClosed, first_of, level_outside
+from axode.errors import LoopNotClosed, PlausibilityWarning, first_of, level_outside
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.numerics.newton import CLOSED, METRE
@@ -251,7 +251,9 @@ def _warn_of_small_rows(mechanism: Mechanism, report: RankReport) -> None:
     }
     for text, names in texts.items():
         if names:
-            warnings.warn(f"'{mechanism.name}': {text}", Doubtful, stacklevel=level_outside())
+            warnings.warn(
+                f"'{mechanism.name}': {text}", PlausibilityWarning, stacklevel=level_outside()
+            )
 
 
 def beyond_tolerance(residual: SX, unit: str, report: RankReport) -> SX:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from axode.errors import LoopNotClosed, NotAsAsked, level_outside
+from axode.errors import LoopNotClosed, RequestNotMetWarning, level_outside
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.parts import Connection
 from axode.numerics.rank import rank
@@ -168,6 +168,6 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     listed = ", ".join(f"{names[k]} = {asked[k]:.4g} became {home[k]:.4g}" for k in far)
     warnings.warn(
         f"'{assembly.tree.mechanism.name}': closing the loops moved home: {listed}. {why}",
-        NotAsAsked,
+        RequestNotMetWarning,
         stacklevel=level_outside(),
     )
