@@ -20,6 +20,7 @@ from rich.table import Table
 
 import axode as ax
 from axode.codegen.targets.cpu import CompiledFunction
+from axode.model.model_parts import function_tape
 from benchmarks.contestants import NATIVE_REPETITIONS, PEER_STATES, SCALAR, SIMD, kernel
 from benchmarks.correctness import relative_error
 from benchmarks.mechanisms import arm, platform, tree
@@ -54,7 +55,7 @@ def measure(mechanism: ax.Mechanism, repeat: int, native: bool) -> dict[str, obj
     model = mechanism.derive().compile(parameters="fixed")
     seconds["derive"] = time.process_time() - started
     started = time.process_time()
-    tape = model.tape(FUNCTION)
+    tape = function_tape(model, FUNCTION)
     seconds["build"] = time.process_time() - started
     states = random_states(mechanism, model, STATES)
     arguments = states.arguments(tuple(port.name for port in tape.inputs))

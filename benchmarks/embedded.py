@@ -29,6 +29,7 @@ import axode as ax
 from axode.codegen.tape.rounding_bounds import rounding_bounds
 from axode.model.exports.c_project import STATES, measure_rounding
 from axode.model.exports.sample_states import sample_arguments
+from axode.model.model_parts import function_tape
 from benchmarks import mechanisms
 from benchmarks.conditions import conditions
 from benchmarks.cortex_m.board import ARM, costs, run_on_aarch64, run_on_board
@@ -71,7 +72,7 @@ def measure_project(model: ax.Model, name: str, precision: str, place: Path) -> 
         "cortex_m4f": _largest(run_on_board(folder, [test], "self_test")),
     }
     found = costs(folder, model, FUNCTIONS, precision)
-    operations = {f: model.tape(f).n_operations for f in FUNCTIONS}
+    operations = {f: model.operations(f) for f in FUNCTIONS}
     return {
         "mechanism": name,
         "precision": precision,
@@ -122,7 +123,7 @@ def measure_errors(name: str) -> list[dict[str, Any]]:
     given = sample_arguments(model, STATES)
     rows = []
     for function in FUNCTIONS:
-        tape = model.tape(function)
+        tape = function_tape(model, function)
         if not tape.results.size:
             continue
         samples = rounding_bounds(tape, [given[port.name] for port in tape.inputs], "float32")

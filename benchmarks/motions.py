@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import axode as ax
+from axode.model.model_parts import facts_of
 from benchmarks.conditions import conditions
 
 POINTS = 1001
@@ -50,7 +51,7 @@ def problems() -> dict[str, Callable[[], Any]]:
     tip = [
         {"tip.x": x, "tip.y": y} for x, y in ((0.0, 0.3), (0.1, 0.35), (0.05, 0.25), (-0.1, 0.3))
     ]
-    home = platform.poses(platform.home)[platform.facts.bodies.index("platform")]
+    home = platform.poses(platform.home)[facts_of(platform).bodies.index("platform")]
     poses = [
         {"platform": home},
         {"platform": ((0.1, 0.05, 0.9), (0.2, 0.1, 0.3))},

@@ -67,7 +67,7 @@ def simulation(console: Console, repeat: int) -> dict[str, object]:
     targets = _targets(times)
     console.print(targets_table(targets))
     return {
-        "operations": {"state_rate": model.tape("state_rate").n_operations},
+        "operations": {"state_rate": model.operations("state_rate")},
         "seconds_a_step": {name: list(t.seconds) for name, t in times.items()},
         "adaptive_seconds": {name: list(t.seconds) for name, t in adaptive.items()},
         "whole_call_seconds": list(whole.seconds),

@@ -19,6 +19,7 @@ from scipy.integrate import solve_ivp
 import axode as ax
 from axode.codegen.tape.derivatives import forward_tape
 from axode.codegen.targets.cpu import CompiledFunction
+from axode.model.model_parts import function_tape
 
 Row = dict[str, Any]
 TOLERANCES = (1e-6, 1e-10)  # relative; a hundredth of it absolute
@@ -154,7 +155,7 @@ class Rates:
         model = case.model
         self.n_q, n_nu = len(model.coordinates), len(model.independent)
         self.n = self.n_q + n_nu
-        self.tape = model.tape("state_rate")
+        self.tape = function_tape(model, "state_rate")
         moving = {"q": ("z", 0), "nu": ("z", self.n_q), "u": ("u_z", 0)}
         along = forward_tape(self.tape, moving, {"z": self.n, "u_z": len(model.inputs)})
         self._rate, self._along = CompiledFunction(self.tape), CompiledFunction(along)

@@ -15,6 +15,7 @@ import axode as ax
 from axode.codegen.tape.rounding_bounds import round_numbers
 from axode.codegen.targets.c_numbers import NUMBERS
 from axode.model.exports.sample_states import sample_arguments
+from axode.model.model_parts import function_tape
 
 HERE = Path(__file__).parent
 ARM = "arm-none-eabi-gcc"
@@ -138,17 +139,17 @@ def _program(name: str, model: ax.Model, functions: Sequence[str], precision: st
     texts.append(f"static {numbers.type} out[4096], x[64], v[64];")
     for function in (*functions, "step"):
         if function == "step":
-            ports = [port.name for port in model.tape("state_rate").inputs][2:]
+            ports = [port.name for port in function_tape(model, "state_rate").inputs][2:]
             n_q, n_nu = len(model.coordinates), len(model.independent)
             moved = f"memcpy(x, q[s], {n_q} * sizeof *x); memcpy(v, nu[s], {n_nu} * sizeof *v);"
             passed = ", ".join(["x", "v", *(f"{port}[s]" for port in ports), numbers.literal(1e-3)])
             call, idle = f'{moved} if ({name}_step({passed})) printf("step failed ");', moved
-            size = 5 * model.tape("state_rate").n_operations
+            size = 5 * model.operations("state_rate")
         else:
-            ports = [port.name for port in model.tape(function).inputs]
+            ports = [port.name for port in function_tape(model, function).inputs]
             passed = ", ".join([*(f"{port}[s]" for port in ports), "out"])
             call, idle = f"{name}_{function}({passed});", "(void)s;"
-            size = model.tape(function).n_operations
+            size = model.operations(function)
         per_call = (150 if precision == "float64" else 20) * size + 1000
         turns = int(np.clip(BUDGET // (SAMPLES * per_call), 1, 200))
         texts.append(f"static void call_{function}(int s) {{ {call} }}")

@@ -19,6 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 import axode as ax
+from axode.model.model_parts import model_on_cpu
 from axode.runtime import cuda, device, staging
 
 AGREEMENT = {"float64": 1e-9, "float32": 1e-3}  # relative to the largest result
@@ -118,13 +119,13 @@ def check_derivatives(folder: Path) -> None:
         )
         given = [data[argument][:64] for argument in ("q", "nu", "u")]
         weights = np.random.default_rng(0).normal(size=data["expected"][:64].shape)
-        expected = model.on_cpu().vjp("forward_dynamics", weights, *given)
+        expected = model_on_cpu(model).vjp("forward_dynamics", weights, *given)
         arrays = [cp.asarray(a) for a in (weights, *given)]
         for argument, got in model.vjp("forward_dynamics", *arrays).items():
             if got.size:
                 told(f"{name}, gradient by {argument}", error(got, expected[argument]), 1e-9)
         by = ("q", "nu")
-        hessian = model.on_cpu().hessian("forward_dynamics", weights, *given, by=by)
+        hessian = model_on_cpu(model).hessian("forward_dynamics", weights, *given, by=by)
         found = model.hessian("forward_dynamics", *arrays, by=by)
         told(f"{name}, Hessian", error(found, hessian), 1e-9)
         try:
@@ -167,7 +168,7 @@ def check_jax(folder: Path) -> None:
         assert {d.platform for d in found.devices()} == {"gpu"}
         told(f"{name}, JAX", error(cp.from_dlpack(found), data["expected"][:64]), 1e-9)
         weights = np.random.default_rng(0).normal(size=found.shape)
-        expected = model.on_cpu().vjp("forward_dynamics", weights, *given)
+        expected = model_on_cpu(model).vjp("forward_dynamics", weights, *given)
         pull_back = jax.vjp(compiled, *there)[1]
         gradient = cp.from_dlpack(pull_back(jax.device_put(weights))[0])
         told(f"{name}, JAX, gradient by q", error(gradient, expected["q"]), 1e-9)

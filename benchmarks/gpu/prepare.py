@@ -58,7 +58,7 @@ def prepare_map(folder: Path, name: str, equations: ax.Equations) -> None:
         "u": rng.normal(size=(SAMPLES, len(model.inputs))),
     }
     model.save(folder / f"{name}.axm", ["forward_dynamics"])
-    operations = model.tape("forward_dynamics").n_operations
+    operations = model.operations("forward_dynamics")
     np.savez(
         folder / f"{name}.npz",
         **given,

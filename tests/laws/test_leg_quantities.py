@@ -15,6 +15,7 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.values.expressions import numeric
 from axode.model.consistency import FURTHER_SHAPES, disagreements
 from axode.model.function_source import ON_DEMAND
+from axode.model.model_parts import facts_of
 from axode.problems.steps.compiled import ADJOINTS
 from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.functions import FURTHER_RECIPES, function_graph
@@ -218,7 +219,7 @@ def test_files_hold_legs_that_were_asked_for(tmp_path):
     path = tmp_path / "legs.axm"
     model.save(path, ["leg_jacobians", "platform_twist_map"])
     loaded = ax.load_model(path)
-    assert loaded.facts == model.facts and list(loaded.legs) == list(model.legs)
+    assert facts_of(loaded) == facts_of(model) and list(loaded.legs) == list(model.legs)
     assert np.array_equal(model.legs.twist_map(model.home), loaded.legs.twist_map(model.home))
     for one in ("upper2.joint", "tip2.first_rate"):
         there, here = loaded.legs[one], model.legs[one]
@@ -232,7 +233,7 @@ def test_files_hold_legs_that_were_asked_for(tmp_path):
 
 def test_files_are_held_to_the_shapes_of_legs():
     e = platform_case("dressed").equations
-    facts = e.compile("interpreter").facts
+    facts = facts_of(e.compile("interpreter"))
     assert set(FURTHER_RECIPES) == {*FURTHER_SHAPES, "twist_constraints"}
     assert set(FURTHER_RECIPES) == set(ON_DEMAND) - {*ADJOINTS.values(), "parameter_faults"}
     tapes = {

@@ -7,6 +7,7 @@ import pytest
 
 import axode as ax
 from axode.codegen.tape.products import jvp_tape, second_order_tape, vjp_tape
+from axode.model.model_parts import facts_of, function_tape
 from emulated_gpu import install
 from multiprecision import change, evaluate
 from near_mechanisms import mechanism_of
@@ -28,7 +29,7 @@ def state(m, seed=0, spread=0.1):
     known = {"q": m.home + spread * rng.normal(size=m.home.size), "t": rng.normal(size=1)}
     known |= {name: rng.normal(size=len(m.independent)) for name in ("nu", "nu_dot")}
     known |= {"u": rng.normal(size=len(m.inputs)), "p": m.parameter_vector()}
-    return known | {"weights": rng.uniform(0.5, 2.0, m.facts.motors)}
+    return known | {"weights": rng.uniform(0.5, 2.0, facts_of(m).motors)}
 
 
 def call_of(source, known):
@@ -52,7 +53,7 @@ def check_first_order(m, function, tolerance, seed=0):
     found = m.jvp(function, directions, *given, **options)
     weights = rng.normal(size=source.shape)
     if function == "contact_forces":
-        unknown = tuple(np.array(m.facts.unknown_forces, dtype=int).reshape(-1, 2).T)
+        unknown = tuple(np.array(facts_of(m).unknown_forces, dtype=int).reshape(-1, 2).T)
         assert np.isnan(found[unknown]).all()
         found[unknown] = expected[unknown] = weights[unknown] = 0.0
     gradient = m.vjp(function, weights, *given, **options)
@@ -263,7 +264,7 @@ def test_models_from_files(tmp_path):
 def test_code_for_other_programs(tmp_path):
     """C, kernels and projects take products of functions by name; files hold the functions."""
     m = model()
-    vjp = m.tape("energy_vjp")
+    vjp = function_tape(m, "energy_vjp")
     assert [port.name for port in vjp.outputs] == ["q_gradient", "nu_gradient", "p_gradient"]
     known = state(m)
     arrays = [known[name] for name in ("q", "nu", "p")]
@@ -272,7 +273,7 @@ def test_code_for_other_programs(tmp_path):
     for one, other in zip(found, expected.values(), strict=True):
         assert one == pytest.approx(other, rel=1e-12)
     assert "const double *energy_weight, double *q_gradient" in m.c_code("energy_vjp").header
-    assert [port.name for port in m.tape("energy_jvp").inputs[3:]] == [
+    assert [port.name for port in function_tape(m, "energy_jvp").inputs[3:]] == [
         "q_direction",
         "nu_direction",
         "p_direction",

@@ -8,6 +8,7 @@ import pytest
 import axode as ax
 import coupled_mechanisms
 from axode.model.conditions import Conditions
+from axode.model.model_parts import facts_of
 from axode.numerics.newton import CLOSED
 from axode.problems.assemble import closure
 from axode.problems.assemble.closure import ClosureSystem, coordinate_units
@@ -55,7 +56,7 @@ def test_the_same_configurations(monkeypatch, name, spread, named):
     """Redundant rows, quaternions, couplings; parameters of each run, or the defaults."""
     m = model(name)
     p = m.parameter_vector()
-    for given in [None, *([np.tile(p, (RUNS, 1))] if p.size and not m.facts.fixed else [])]:
+    for given in [None, *([np.tile(p, (RUNS, 1))] if p.size and not facts_of(m).fixed else [])]:
         system = ClosureSystem(m, {}, [], Conditions(0.0, given))
         (q, error), (q_c, error_c) = both(monkeypatch, system, near_home(name, spread), named)
         assert (error <= CLOSED).all() and (error_c <= CLOSED).all()

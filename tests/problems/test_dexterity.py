@@ -7,6 +7,7 @@ import pytest
 
 import axode as ax
 from axode.kinematics.velocities.dexterity import characteristic_length
+from axode.model.model_parts import facts_of
 from problems import parallel_robots
 
 LEVEL = {"c_M.x": 0.0, "c_M.y": 0.0, "c_M.z": 1.0, "roll": 0.0, "pitch": 0.0}
@@ -139,7 +140,7 @@ def test_clearance_finds_the_crossing_between_samples(hexapod):
         time=times,
         values=np.stack(list(columns.values()), axis=-1),
         names=tuple(columns),
-        units=model.facts.coordinate_units,
+        units=facts_of(model).coordinate_units,
         kinds=dict.fromkeys(columns, "coordinate"),
     )
     found = hexapod.clearance(run)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.model.model_parts import facts_of
 
 WORDS = r"right\.lateral \(follows from left\.lateral\).*\n.*derive it again"
 
@@ -45,8 +46,8 @@ def model() -> ax.Model:
 
 
 def test_the_model_knows_what_its_rows_hang_on(model):
-    assert model.facts.row_parameters == ("ahead",)
-    assert any("right.lateral" in row for row in model.facts.dropped)
+    assert facts_of(model).row_parameters == ("ahead",)
+    assert any("right.lateral" in row for row in facts_of(model).dropped)
 
 
 def test_values_at_which_the_wheels_no_longer_slide_together(model):

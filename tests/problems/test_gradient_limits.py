@@ -9,6 +9,7 @@ import pytest
 
 import axode as ax
 from axode.codegen.tape.reversal import part_of_tape
+from axode.model.model_parts import function_tape
 
 DIFFERENCES = 1e-8  # relative: differences of order four of runs in doubles
 START = {"hinge": 0.3, "elbow": -0.4, "hinge.rate": 0.5}
@@ -144,7 +145,7 @@ def test_costs_and_gradients_travel_to_other_processes():
 
 
 def test_parts_of_tapes_are_made_once():
-    tape = lever().tape("joint_speeds")
+    tape = function_tape(lever(), "joint_speeds")
     assert part_of_tape(tape, [0]) is part_of_tape(tape, range(1))
 
 

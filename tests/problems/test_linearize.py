@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 import axode as ax
 import random_mechanisms
 from axode.cli import run
+from axode.model.model_parts import facts_of
 from tests.problems import machines
 from tests.problems.linear_machines import balancer, built, cart_pole, gimbal, interpreted, pendulum
 from variants import some
@@ -76,7 +77,7 @@ def started(model, lin, changed):
         elif name in model.speed_names:
             speeds[name] = x0 + dx
         elif name in model.measure_names:
-            needs = dict((n, s) for n, _, s in model.facts.measures)[name]
+            needs = dict((n, s) for n, _, s in facts_of(model).measures)[name]
             (speeds if needs else near)[name] = x0 + dx
         else:
             joint, axis = name.rsplit(".", 1)

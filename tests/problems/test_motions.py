@@ -7,6 +7,7 @@ import pytest
 
 import axode as ax
 from axode.errors import InvalidArgument, UnknownName
+from axode.model.model_parts import facts_of
 from tests.textbook.test_caster_robot import caster_robot
 
 TURNED = (0.3, -0.2, 1.1)
@@ -282,7 +283,7 @@ def test_inverse_of_joint_motions(five_bar):
 
 def test_inverse_of_a_planar_pose(five_bar):
     """The pose of a link takes as many signals as it has numbers, and they agree."""
-    k = five_bar.facts.bodies.index("crank1")
+    k = facts_of(five_bar).bodies.index("crank1")
     start, end = (
         {"crank1": five_bar.poses(q)[k], "theta2": theta2}
         for q, theta2 in (

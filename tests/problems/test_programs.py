@@ -10,6 +10,7 @@ from axode.codegen.lowering.program import Evaluate, Program, ReadRow, While, Wr
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.targets.cpu_rollout import Rollout
+from axode.model.model_parts import function_tape
 from tests.problems import machines
 
 
@@ -169,7 +170,7 @@ def test_long_tapes_are_left_alone():
 
     model = machines.platform()
     program = METHODS["rk4"](dynamics_of(model, plan_input(model, None), ()))
-    rate = model.tape("state_rate").digest
+    rate = function_tape(model, "state_rate").digest
     uses = [o for o in fuse(program).flatten() if isinstance(o, Evaluate) and o.tape.digest == rate]
     assert len(uses) == 4
     small = machines.wheeled_pendulum()

@@ -5,6 +5,7 @@ import pytest
 
 import axode as ax
 from axode.errors import InvalidArgument, NotApplicable
+from axode.model.model_parts import facts_of
 from axode.motions.reachability import PathRows, pass_paths
 
 MASS, FORCE = 2.0, 4.0
@@ -351,9 +352,9 @@ def test_gantry_on_a_circle(table):
 
 
 def test_pose_with_a_limit_of_its_speed(five_bar):
-    home = five_bar.poses(five_bar.home)[five_bar.facts.bodies.index("crank1")]
+    home = five_bar.poses(five_bar.home)[facts_of(five_bar).bodies.index("crank1")]
     turned = five_bar.poses(ax.assemble(five_bar, {"theta1": 1.5, "theta2": 1.3}).q)
-    end = turned[five_bar.facts.bodies.index("crank1")]
+    end = turned[facts_of(five_bar).bodies.index("crank1")]
     places = [{"crank1": home, "theta2": np.pi - 2}, {"crank1": end, "theta2": 1.3}]
     motion = ax.motions.time_optimal(
         five_bar, places, torque=2.0, speed={"crank1": (np.inf, 1.0)}, points=201

@@ -23,6 +23,7 @@ import axode as ax
 from axode import errors, gallery
 from axode.mechanism.scene.scene import touch_axes, touch_points
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 from axode.show.motion import RunPoses
 from axode.show.viewer.contact_arrows import force_arrows
@@ -104,7 +105,7 @@ def test_a_motion_meets_its_samples_and_goes_straight_between() -> None:
 def test_quaternions_take_the_short_way_and_stay_unit() -> None:
     disk = model("rolling_disk")
     tumbling = ax.simulate(disk, 0.2, start={disk.independent[0]: 2.0}, save_every=0.1)
-    four = list(disk.facts.quaternions[0])
+    four = list(facts_of(disk).quaternions[0])
     motion = RunPoses(tumbling)
     before = motion.coordinates(0.05)
     motion.q = motion.q.copy()

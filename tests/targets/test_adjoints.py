@@ -8,6 +8,7 @@ from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.derivatives import forward_tape
 from axode.codegen.tape.formulas import formula_tape
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+from axode.model.model_parts import function_tape
 from multiprecision import change
 
 ROUNDING = 1e-13  # relative: both use the same partial derivatives in another order
@@ -160,7 +161,7 @@ def test_functions_without_results():
 def test_rates_of_models(name: str):
     """Loops, quaternions, wheels: forward and reverse agree, at a small multiple of the cost."""
     model, rng = ax.gallery.build(name).derive().compile(), np.random.default_rng(3)
-    tape = model.tape("state_rate")
+    tape = function_tape(model, "state_rate")
     of = [port.name for port in tape.inputs]
     sizes = {port.name: port.size for port in tape.inputs}
     known = {

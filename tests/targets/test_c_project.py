@@ -195,7 +195,7 @@ def test_it_runs_on_a_cortex_m4f(projects, linkage, name, tmp_path):
     precision = "float32" if name == "single" else "float64"
     found = costs(folder, linkage, FUNCTIONS, precision)
     # at least an instruction per operation
-    operations = {function: linkage.tape(function).n_operations for function in FUNCTIONS}
+    operations = {function: linkage.operations(function) for function in FUNCTIONS}
     assert all(found[function].instructions >= n for function, n in operations.items())
     assert found["step"].instructions > 4 * operations["forward_dynamics"]
     stated = re.findall(r"Stack: at most (\d+)", (folder / "include" / f"{name}.h").read_text())

@@ -22,6 +22,7 @@ from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.targets.cpu_rollout import Rollout
+from axode.model.model_parts import function_tape
 from complex_step import derivatives_along
 
 STEP, DIFFERENCES = 1e-6, 1e-8  # of central differences, and what they are good for
@@ -79,7 +80,7 @@ def test_functions_of_models_against_complex_steps(name: str):
         ("energy", "q"),
         ("poses", "q"),
     ):
-        tape, size = model.tape(function), known[by].size
+        tape, size = function_tape(model, function), known[by].size
         arrays = [known[port.name] for port in tape.inputs]
         wanted = derivatives_along(tape, known, {by: np.eye(size)})
         along = CompiledFunction(forward_tape(tape, {by: ("v", 0)}, {"v": size}))

@@ -15,6 +15,7 @@ import pytest
 import axode as ax
 from axode.model.exports.fmu_description import base_unit, unit_of_rate
 from axode.model.exports.fmu_functions import fmu_functions
+from axode.model.model_parts import facts_of
 from benchmarks.fmu_steps import count_steps
 from tests.targets.fmu_driver import Unit, dependencies
 from tests.targets.test_c import CC, FLAGS, needs_cc
@@ -444,7 +445,7 @@ def test_fmpy_simulates_platforms_on_legs(name, version, tmp_path):
     model = ax.gallery.build(name).derive().compile()
     names = [*model.coordinates, *model.independent, "kinetic"]
     start = {model.independent[0]: 0.05, model.independent[1]: -0.03}
-    motors = list(model.inputs[: model.facts.motors])
+    motors = list(model.inputs[: facts_of(model).motors])
     held = model.inverse_dynamics(model.home)[: len(motors)]
     push = {motor: float(force) for motor, force in zip(motors, held, strict=True)}
     path = str(tmp_path / "platform.fmu")

@@ -227,7 +227,7 @@ def use(model: ax.Model) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for function in model.functions:
-            model.tape(function)
+            model.operations(function)
         model.forward_dynamics(model.home, np.zeros(len(model.independent)))
         ax.simulate(model, 0.01, method="rk4", step=1e-3)
         assert repr(model).isprintable()

@@ -22,6 +22,7 @@ from axode.model.consistency import SHAPES, disagreements
 from axode.model.function_source import graph_tape
 from axode.model.metadata import Facts
 from axode.model.model_file import save_model
+from axode.model.model_parts import facts_of, function_tape
 from axode.symbolic.functions import RECIPES, function_graph
 from random_mechanisms import MECHANISMS
 from tests.targets.agreement import ULP_OF_LARGEST_TERM, assert_agree, largest_terms
@@ -152,7 +153,7 @@ def assert_as_accurate(tape, arrays, got, expected):
 @needs_cc
 @pytest.mark.parametrize("name", [further("platform"), "balancer"])
 def test_c_agrees_with_machine_code(name, tmp_path):
-    tape = model(name).tape("forward_dynamics")
+    tape = function_tape(model(name), "forward_dynamics")
     arrays = arrays_of(name, tape, 10_000)
     expected = [CompiledFunction(tape)(*arrays)]
     got = library(tape, tmp_path)(*arrays)
@@ -224,7 +225,7 @@ def test_parameters_stay_free_or_are_folded_in():
     assert not np.allclose(changed[0], changed[1])
     with pytest.raises(ax.InvalidArgument, match="compile\\(parameters='free'\\)"):
         fixed.forward_dynamics(q, nu, u, parameters={name: 1.0})
-    sizes = (free.tape("forward_dynamics"), fixed.tape("forward_dynamics"))
+    sizes = (function_tape(free, "forward_dynamics"), function_tape(fixed, "forward_dynamics"))
     assert sizes[1].n_operations < sizes[0].n_operations
 
 
@@ -256,14 +257,14 @@ def test_a_saved_model_gives_the_same_numbers(name, tmp_path):
     original = MECHANISMS[name]().derive().compile()
     original.save(path)
     loaded = ax.load_model(path)
-    assert loaded.facts == original.facts
+    assert facts_of(loaded) == facts_of(original)
     q, nu = original.home, np.full(len(original.independent), 0.3)
     for function in ("forward_dynamics", "multipliers", "contact_forces"):
         np.testing.assert_array_equal(
             getattr(loaded, function)(q, nu), getattr(original, function)(q, nu)
         )
     with pytest.raises(ax.UnknownName, match="Functions:"):
-        loaded.tape("nothing")
+        function_tape(loaded, "nothing")
 
 
 def test_loading_needs_no_casadi(tmp_path):
@@ -341,7 +342,7 @@ def test_names_that_do_not_fit_the_functions_are_refused(change, words, tmp_path
     """A file with a right checksum whose parts were not made together."""
     path = tmp_path / "arm.axm"
     m = model("arm")
-    facts = m.facts.to_json()
+    facts = facts_of(m).to_json()
     for field, new in change.items():
         if new is None:
             del facts[field]
@@ -350,7 +351,7 @@ def test_names_that_do_not_fit_the_functions_are_refused(change, words, tmp_path
     save_model(
         SimpleNamespace(to_json=lambda: facts),
         m.scene,
-        {name: m.tape(name) for name in ("forward_dynamics", "pivots")},
+        {name: function_tape(m, name) for name in ("forward_dynamics", "pivots")},
         path,
     )
     with pytest.raises(ax.FileError, match=words):

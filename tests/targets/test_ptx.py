@@ -14,6 +14,7 @@ import axode as ax
 from axode.codegen.targets import ptx
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.targets.cpu_rollout import Rollout
+from axode.model.model_parts import function_tape
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.steps.compiled import dynamics_of, rollout_program
 from axode.problems.steps.explicit import fixed_step_program
@@ -90,7 +91,7 @@ def test_a_gpu_gets_the_newest_code_that_it_runs():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_of_direct_dynamics_stay_in_registers(name):
-    made = ptx.kernel(ptx.map_program(model(name).tape("forward_dynamics")), "9.0")
+    made = ptx.kernel(ptx.map_program(function_tape(model(name), "forward_dynamics")), "9.0")
     assert ".local" not in made.ptx  # no buffer is left in memory
 
 
@@ -105,7 +106,7 @@ def test_kernels_of_whole_runs_assemble_and_stay_in_registers(name, method):
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("capability", ptx.CAPABILITIES)
 def test_every_generation_of_gpus(capability, precision):
-    tape = model("caster_robot").tape("forward_dynamics")
+    tape = function_tape(model("caster_robot"), "forward_dynamics")
     programs = {"map": ptx.map_program(tape), "rk4": program("caster_robot")}
     made = ptx.kernels(programs, capability, precision)
     assert_assembles(made, entries=2)
@@ -126,7 +127,7 @@ def test_kernels_of_sweeps_assemble(precision):
 
 @pytest.mark.parametrize("name", some(sorted(set(ax.gallery.NAMES) - LARGE), *ALIKE))
 def test_every_mechanism_of_the_gallery_assembles(name):
-    tape = shown(name).tape("forward_dynamics")
+    tape = function_tape(shown(name), "forward_dynamics")
     made = ptx.kernels(
         {"map": ptx.map_program(tape), "rk4": rollout_program(shown(name), "rk4", None)}, "9.0"
     )
@@ -136,7 +137,9 @@ def test_every_mechanism_of_the_gallery_assembles(name):
 @pytest.mark.parametrize("name", some(sorted(LARGE), "six_legged_platform"))
 def test_large_mechanisms_assemble(name):
     """Their functions; whole runs of them take an assembler many seconds."""
-    assert_assembles(ptx.kernel(ptx.map_program(shown(name).tape("forward_dynamics")), "9.0"))
+    assert_assembles(
+        ptx.kernel(ptx.map_program(function_tape(shown(name), "forward_dynamics")), "9.0")
+    )
     thread = ptx.host_module(rollout_program(shown(name), "rk4", None), "float32")
     assert thread.count("define void @rollout") == 1
 
@@ -153,7 +156,7 @@ def states(m, runs=RUNS):
 
 @pytest.mark.parametrize("name", some(ax.gallery.NAMES, "six_legged_platform", *ALIKE))
 def test_kernels_of_the_gallery_on_the_cpu_agree_with_its_models(name):
-    tape = shown(name).tape("forward_dynamics")
+    tape = function_tape(shown(name), "forward_dynamics")
     arrays = [states(shown(name))[port.name] for port in tape.inputs]
     expected = CompiledFunction(tape)(*arrays)
     got = evaluated(tape, *arrays)
@@ -175,7 +178,7 @@ def laid_out(array, order):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_kernel_on_the_cpu_gives_the_same_numbers(name, order):
-    tape = model(name).tape("forward_dynamics")
+    tape = function_tape(model(name), "forward_dynamics")
     known = states(model(name))
     arrays = [known[port.name] for port in tape.inputs]
     expected = CompiledFunction(tape)(*arrays)
@@ -218,7 +221,7 @@ def test_a_rollout_on_the_cpu_gives_the_same_numbers():
 
 
 def test_export_writes_text_and_header(tmp_path):
-    made = ptx.kernel(ptx.map_program(model("arm").tape("forward_dynamics")))
+    made = ptx.kernel(ptx.map_program(function_tape(model("arm"), "forward_dynamics")))
     text, header = made.export(tmp_path / "arm.ptx")
     assert text.read_text() == made.ptx
     assert json.loads(header.read_text()) == made.header
@@ -228,7 +231,7 @@ def test_export_writes_text_and_header(tmp_path):
 
 
 def test_unknown_capability_is_refused():
-    tape = model("arm").tape("forward_dynamics")
+    tape = function_tape(model("arm"), "forward_dynamics")
     with pytest.raises(ax.InvalidArgument, match=r"one of 7\.5, 8\.0"):
         ptx.kernel(ptx.map_program(tape), "3.0")
 

@@ -14,6 +14,7 @@ from axode.codegen.lowering.wasm_writer import I32, WasmWriter, signed, unsigned
 from axode.codegen.tape.operations import ARITY, LEAVES, MEANING, Kind
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.wasm import SECTION, WasmModule
+from axode.model.model_parts import function_tape
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.steps.compiled import dynamics_of, program_of, rollout_program
 from tests.targets import accuracy
@@ -90,7 +91,9 @@ TURNS = (Kind.SIN, Kind.COS)
 @pytest.mark.parametrize("name", ["wheeled_pendulum", "four_bar", "delta_robot"])
 def test_bits_of_arithmetic(name):
     """Without elementary functions, results have the bits of the definition in NumPy."""
-    tape = ax.gallery.build(name).derive().compile(parameters="fixed").tape("forward_dynamics")
+    tape = function_tape(
+        ax.gallery.build(name).derive().compile(parameters="fixed"), "forward_dynamics"
+    )
     tape = _with_turns_as_inputs(tape)
     rng = np.random.default_rng(0)
     inputs = [rng.normal(size=port.shape) for port in tape.inputs]

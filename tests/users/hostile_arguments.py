@@ -182,7 +182,7 @@ class Sound:
                 {**named, "wrt": "q", "q": q},
             ),
             "model.c_code": (model.c_code, named),
-            "model.tape": (model.tape, named),
+            "model.operations": (model.operations, named),
             "model.parameter_vector": (model.parameter_vector, {"values": None}),
             "model.save": (model.save, {"path": folder / "m.axm"}),
             "model.export": (model.export, {"path": folder, "functions": ["mass_matrix"]}),

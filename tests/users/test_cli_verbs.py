@@ -76,7 +76,7 @@ def test_derive_counts_what_the_tapes_hold(capsys):
     assert found["parameters"] == equations.parameters
     assert found["latex"] == equations.latex()
     for name, operations in found["operations"].items():
-        assert operations == model.tape(name).n_operations
+        assert operations == model.operations(name)
 
 
 def test_derive_prints_short_equations_in_the_models_names(capsys):

@@ -32,6 +32,7 @@ from axode.literature.acceptance.locked_coordinates import read_holds
 from axode.mechanism.elements.bodies import Mesh
 from axode.mechanism.elements.wheels import AbstractWheel
 from axode.model.model_file import MAGIC, VERSION
+from axode.model.model_parts import function_tape
 from axode.problems.steps.compiled import Place
 from axode.results.sweep_result import Sweep
 from axode.runtime.device import check_capability, cupy
@@ -138,7 +139,7 @@ COMPILE = {
     "axode has no precision 'half'": lambda: kernels({}, precision="half"),
     "a kernel is written to a .ptx file": lambda: Kernels("", {}).export("x.txt"),
     "out has 2 arrays, expected 1": lambda: model().mass_matrix(model().home, out=[1, 2]),
-    "takes 4 arrays, got 0": lambda: model().tape("forward_dynamics").evaluate(),
+    "takes 4 arrays, got 0": lambda: function_tape(model(), "forward_dynamics").evaluate(),
 }
 STATES = {
     "q has the speed": lambda: model().forward_dynamics({"phi_dot": 1.0}, [0.0, 0.0]),

@@ -29,6 +29,7 @@ from axode.literature.acceptance.case_runs import Run
 from axode.literature.acceptance.cases import Case, Quantity
 from axode.literature.acceptance.locked_coordinates import Holding, read_holds
 from axode.model.model_file import MAGIC
+from axode.model.model_parts import facts_of
 from axode.printing import sympy_model
 from axode.problems.steps import compiled
 from axode.results import storage
@@ -172,7 +173,7 @@ def test_a_wheel_that_lies_flat_along_a_motion():
     model = ax.gallery.build("rolling_disk").derive().compile()
     q = np.repeat(model.home[np.newaxis], 3, axis=0)
     flat = [np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0]
-    quaternion = list(model.facts.quaternions[0])
+    quaternion = list(facts_of(model).quaternions[0])
     q[:, quaternion] = flat
     from axode.model.conditions import Conditions
     from axode.problems.inverse.inverse import require_regular

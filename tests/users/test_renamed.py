@@ -39,3 +39,22 @@ def test_every_warning_is_called_one():
 def test_unknown_names_are_refused(place):
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         place.nonsense  # noqa: B018
+
+
+def test_parts_of_models_have_no_public_names():
+    bot = ax.Mechanism("pendulum")
+    arm = bot.add_body("arm", mass=1.0, com=(0, -1, 0), inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("hinge", ax.Revolute("z"), parent=bot.ground, child=arm)
+    model = bot.derive().compile("interpreter")
+    assert not {"facts", "library", "tape", "on_cpu"} & set(dir(model))
+    with pytest.warns(DeprecationWarning, match="'model.facts' is now 'model.signals'"):
+        assert model.facts.name == "pendulum"
+    with pytest.warns(DeprecationWarning, match="'model.library'"):
+        assert "energy" in model.library.names()
+    with pytest.warns(DeprecationWarning, match="'model.tape' is now 'model.operations'") as caught:
+        assert model.tape("energy").n_operations == model.operations("energy") > 0
+    assert caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="'model.on_cpu'"):
+        assert model.on_cpu() is model
+    with pytest.raises(AttributeError, match="'Model' has no attribute 'nonsense'"):
+        model.nonsense  # noqa: B018

@@ -57,7 +57,7 @@ def prepare_map(folder: Path, name: str, equations: ax.Equations) -> None:
         nu=nu,
         u=u,
         expected=model.forward_dynamics(q, nu, u),
-        operations=model.tape("forward_dynamics").n_operations,
+        operations=model.operations("forward_dynamics"),
     )
 
 
@@ -95,7 +95,7 @@ def prepare_pendulum(folder: Path) -> None:
         steps=STEPS,
         radius=WHEEL["radius"],
         track=TRACK,
-        operations=model.tape("state_rate").n_operations,
+        operations=model.operations("state_rate"),
     )
     for wheels, geometry in WHEELS.items():
         for name, options in OPTIONS.items():

@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from axode.model.model_parts import function_tape
 from benchmarks.gpu.peers.reporting import seconds_a_call, tell, tiled, timed
 
 ON_GPU = jax.default_backend() == "gpu"
@@ -71,7 +72,7 @@ def tape_step(folder: Path) -> tuple[Step, Callable[[int], Any]]:
     import axode as ax
     from benchmarks.gpu.peers.jax_tape import on_vectors, rk4
 
-    tape = ax.load_model(folder / "pendulum.axm").tape("state_rate")
+    tape = function_tape(ax.load_model(folder / "pendulum.axm"), "state_rate")
     data, vectors = np.load(folder / "pendulum.npz"), on_vectors(tape)
     n_q, n_nu, n_u = data["q"].shape[1], data["nu"].shape[1], tape.inputs[2].size
 

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import axode as ax
+from axode.model.model_parts import function_tape
 from benchmarks.gpu.peers.jax_tape import on_numbers, on_vectors, rk4
 from benchmarks.gpu.peers.reporting import patience, seconds_a_call, tell, tiled, timed
 
@@ -72,7 +73,7 @@ class Task:
 
 def maps(data: Path, name: str) -> tuple[list[Task], np.ndarray]:
     """Direct dynamics."""
-    tape = ax.load_model(data / f"{name}.axm").tape("forward_dynamics")
+    tape = function_tape(ax.load_model(data / f"{name}.axm"), "forward_dynamics")
     stored = np.load(data / f"{name}.npz")
     functions = {"vmap": jax.vmap(on_vectors(tape)), "columns": on_numbers(tape)}
     given = [stored[argument] for argument in ("q", "nu", "u")]
@@ -91,7 +92,7 @@ def maps(data: Path, name: str) -> tuple[list[Task], np.ndarray]:
 
 def rollouts(data: Path, name: str) -> tuple[list[Task], np.ndarray]:
     """Steps of RK4; unlike Axode's own, nothing else is integrated or watched."""
-    tape = ax.load_model(data / f"{name}.axm").tape("state_rate")
+    tape = function_tape(ax.load_model(data / f"{name}.axm"), "state_rate")
     stored = np.load(data / f"{name}.npz")
     n_q, n_nu, n_u = stored["q"].shape[1], stored["nu"].shape[1], tape.inputs[2].size
     n, numbers, vectors = n_q + n_nu, on_numbers(tape), on_vectors(tape)

@@ -13,6 +13,7 @@ import typer
 from axode.cli import INTERRUPTED, interruption
 from axode.cli.model_sources import SOURCE_HELP, Options, model_from
 from axode.cli.shared import AsJson, JsonFile, deliver, words
+from axode.model.model_parts import function_tape
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -104,7 +105,7 @@ def _function(model: Model, name: str, batch: int, repeat: int) -> dict[str, Any
 
     from axode.codegen.targets.cpu import CompiledFunction, cpu_count
 
-    tape = model.tape(name)
+    tape = function_tape(model, name)
     rng = np.random.default_rng(0)
     arrays = [_samples(model, port.name, port.size, batch, rng) for port in tape.inputs]
     single = [np.ascontiguousarray(array[0]) for array in arrays]

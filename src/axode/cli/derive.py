@@ -244,7 +244,7 @@ def _operations(equations: Equations) -> dict[str, int]:
     """Count the scalar operations of the usual functions, repeated terms once."""
     model = equations.compile("interpreter")
     asked = [name for name in COUNTED if name != "inverse_dynamics" or model.inputs]
-    return {name: model.tape(name).n_operations for name in asked}
+    return {name: model.operations(name) for name in asked}
 
 
 def _show(equations: Equations, parts: tuple[str, ...] | None, out: Path | None) -> None:

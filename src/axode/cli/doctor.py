@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from axode.cli.shared import AsJson, JsonFile, deliver
+from axode.model.model_parts import function_tape
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ def _kernels(known: dict[str, Any]) -> tuple[bool, str]:
     """Check that LLVM writes kernels for GPUs, which needs none."""
     from axode.codegen.targets.ptx import kernel, map_program
 
-    made = kernel(map_program(known["model"].tape("forward_dynamics")))
+    made = kernel(map_program(function_tape(known["model"], "forward_dynamics")))
     version = re.search(r"^\.version\s+(\S+)", made.ptx, re.M)
     return version is not None, f"LLVM writes PTX {version[1] if version else '-'}"
 

@@ -10,6 +10,7 @@ import typer
 from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
 from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
 from axode.cli.verb_options import refuse
+from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -217,7 +218,7 @@ def _export_model(
 
 def _arrays(model: Model) -> dict[str, list[str]]:
     """Return the names in each array argument, in order."""
-    free = [] if model.facts.fixed else list(model.parameters)
+    free = [] if facts_of(model).fixed else list(model.parameters)
     return {
         "q": list(model.coordinates),
         "nu": list(model.independent),

@@ -21,6 +21,7 @@ from axode.cli.shared import (
     words,
 )
 from axode.cli.verb_options import refuse
+from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -153,7 +154,7 @@ def _one_state(
     size = force_size(model, there.q, there.nu, u, missing, values)
     short = find_deficit(model, missing, size) is not None
     if as_json:
-        input_units = dict(zip(model.inputs, model.facts.input_units, strict=True))
+        input_units = dict(zip(model.inputs, facts_of(model).input_units, strict=True))
         print_json(
             {
                 "model": model.name,
@@ -165,10 +166,10 @@ def _one_state(
             }
         )
         return
-    units = dict(zip(model.speed_names, model.facts.speed_units, strict=True))
+    units = dict(zip(model.speed_names, facts_of(model).speed_units, strict=True))
     rows = [
         (name, format_number(x), unit)
-        for (name, x), unit in zip(inputs.items(), model.facts.input_units, strict=True)
+        for (name, x), unit in zip(inputs.items(), facts_of(model).input_units, strict=True)
     ]
     if short:
         rows += [

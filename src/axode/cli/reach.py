@@ -8,6 +8,7 @@ import typer
 
 from axode.cli.model_sources import Options, Source, model_from
 from axode.cli.shared import AsJson, JsonFile, Parameters, deliver, numbers, ranges, words
+from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
     from axode.kinematics.reaching.inverse_kinematics import Reached
@@ -85,7 +86,7 @@ def reach(
 def _show(model: Model, found: Reached) -> None:
     from axode.cli.tables import format_number, show_table
 
-    units = dict(zip(model.coordinates, model.facts.coordinate_units, strict=True))
+    units = dict(zip(model.coordinates, facts_of(model).coordinate_units, strict=True))
     rows = [
         (name, format_number(x), units[name], "at its limit" if name in found.limits else "")
         for name, x in zip(model.coordinates, found.q.tolist(), strict=True)

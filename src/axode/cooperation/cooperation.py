@@ -34,6 +34,7 @@ from axode.errors import (
 from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
 from axode.numerics.rank import least_norm, null_space
@@ -358,7 +359,7 @@ class Cooperation:
                 np.broadcast_arrays(*[full.get(n, 0.0) for n in model.independent]), axis=-1
             )
         nu_dot = np.broadcast_to(np.zeros(1) if nu_dot is None else nu_dot, nu.shape)
-        motors = model.facts.motors
+        motors = facts_of(model).motors
         u = np.array(model.inverse_dynamics(q, nu, nu_dot, **o))
         B = model.jacobian("input_force", "u", q, u, **o)[..., :motors]
         free = np.eye(motors) - np.linalg.pinv(B, rcond=RANK) @ B

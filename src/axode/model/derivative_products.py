@@ -64,7 +64,7 @@ class DerivativeProducts(Differentiation):
         values = _named(source, arguments) | self._directions(source, directions)
         changed = self._run(("jvp", function, along), entry, values, options)
         if function == "contact_forces":
-            for wheel, component in self.facts.unknown_forces:
+            for wheel, component in self._facts.unknown_forces:
                 changed[..., wheel, component] = np.nan
         return changed
 
@@ -187,7 +187,7 @@ class DerivativeProducts(Differentiation):
     def products(self, function: str) -> FunctionProducts:
         """Derivatives of a function as functions of arrays, for wrappers."""
         if function not in self._products:
-            self._products[function] = FunctionProducts(self.library, function)
+            self._products[function] = FunctionProducts(self._library, function)
         return self._products[function]
 
     @cached_property
@@ -202,7 +202,7 @@ class DerivativeProducts(Differentiation):
         """Arguments to differentiate by; all unless given."""
         if by is None:
             return source.arguments
-        return argument_names(source.name, by, source.differentiable, dict(self.facts.parameters))
+        return argument_names(source.name, by, source.differentiable, dict(self._facts.parameters))
 
     def _directions(self, source: FunctionProducts, given: Mapping[str, Values]) -> dict[str, Any]:
         """Changes of arguments by the names of their ports.
@@ -232,11 +232,11 @@ class DerivativeProducts(Differentiation):
                 f"weights of {source.name} have shape {tuple(array.shape)}, expected ({expected})"
             )
         if source.name == "contact_forces" and isinstance(array, np.ndarray):
-            for wheel, component in self.facts.unknown_forces:
+            for wheel, component in self._facts.unknown_forces:
                 if array[..., wheel, component].any():
                     direction = ("longitudinal", "lateral", "normal")[component]
                     raise InvalidArgument(
-                        f"weights: the {direction} force on {self.facts.contacts[wheel]} is "
+                        f"weights: the {direction} force on {self._facts.contacts[wheel]} is "
                         "indeterminate, so that it has no derivative; give it the weight 0"
                     )
         flat = array if axes == 1 else array.reshape((*lead, source.size))

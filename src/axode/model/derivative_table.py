@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.codegen.tape.products import TANGENTS
 from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.model.consistency import table_sizes
+from axode.model.model_parts import facts_of
 from axode.symbolic.derivative_names import DIFFERENTIATED, ROWS, TableName
 
 if TYPE_CHECKING:
@@ -73,10 +74,10 @@ def evaluate_derivatives(
     if function not in DIFFERENTIATED:
         raise UnknownName("derivatives", "function", function, DIFFERENTIATED)
     _check_used(function, arguments)
-    sizes = table_sizes(model.facts, function)
+    sizes = table_sizes(facts_of(model), function)
     if by is not None and "p" in by:
-        require_free(model.facts)
-    if not model.facts.tangents and model.facts.independent:
+        require_free(facts_of(model))
+    if not facts_of(model).tangents and facts_of(model).independent:
         raise NotApplicable(
             f"model '{model.name}' was read from a file that names no tangents; save it again"
         )

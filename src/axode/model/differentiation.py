@@ -12,8 +12,8 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.conditions import Options
-from axode.model.function_source import AbstractLibrary, Entry
-from axode.model.metadata import Facts
+from axode.model.function_source import Entry
+from axode.model.model_parts import ModelParts
 
 if TYPE_CHECKING:
     from axode.model.derivative_table import Derivatives
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 
-class Differentiation(ABC):
+class Differentiation(ModelParts, ABC):
     """What a model can differentiate; part of `Model`."""
 
-    facts: Facts
-    library: AbstractLibrary
     _entries: dict[Any, Entry]
 
     @abstractmethod
@@ -36,7 +34,7 @@ class Differentiation(ABC):
     @property
     def tangents(self) -> tuple[str, ...]:
         """Speeds along whose displacements derivatives by the configuration are taken."""
-        return self.facts.tangents
+        return self._facts.tangents
 
     def tangent_map(self, q: Values, **options: Unpack[Options]) -> Array:
         """Changes of the coordinates for unit displacements: (..., coordinates, tangents)."""
@@ -60,10 +58,10 @@ class Differentiation(ABC):
         from axode.model.derivative_table import require_free
 
         if by == "p":
-            require_free(self.facts)
+            require_free(self._facts)
         key = ("jacobian", function, by)
         if key not in self._entries:
-            self._entries[key] = self.library.tape_entry(self.library.jacobian(function, by))
+            self._entries[key] = self._library.tape_entry(self._library.jacobian(function, by))
         names = [n for n in self._entries[key].arguments if n not in ("t", "p", "weights")]
         if not 1 <= len(arguments) <= len(names):
             raise InvalidArgument(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Options
+from axode.model.model_parts import facts_of
 from axode.names import Names
 
 if TYPE_CHECKING:
@@ -89,21 +90,21 @@ class PlatformLegs(Mapping[str, LegFunctions]):
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self.platform = model.facts.platform
+        self.platform = facts_of(model).platform
         if not self.platform:
             if model.has_equations:
                 _ = model.equations.platform  # raises, and says what is in the way
             raise NotApplicable(
                 f"model '{model.name}' has no platform that is carried by legs from the ground"
             )
-        names = [leg[0] for leg in model.facts.legs]
-        self.freedoms = tuple(leg[1:] for leg in model.facts.legs)
+        names = [leg[0] for leg in facts_of(model).legs]
+        self.freedoms = tuple(leg[1:] for leg in facts_of(model).legs)
         self._legs = {
             name: LegFunctions(self, k, name, freedoms)
             for k, (name, freedoms) in enumerate(zip(names, self.freedoms, strict=True))
         }
         owners = {f: name for name, own in zip(names, self.freedoms, strict=True) for f in own}
-        aliases = {alias: owners[s] for alias, s in model.facts.speed_aliases if s in owners}
+        aliases = {alias: owners[s] for alias, s in facts_of(model).speed_aliases if s in owners}
         short = {alias: name for alias, name in zip(_short(names), names, strict=True) if alias}
         known = short | owners | aliases
         self._names = Names(f"model '{model.name}'", "leg", names, aliases=known)

@@ -12,16 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.codegen.tape.tape import Tape
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
 from axode.model.derivative_products import DerivativeProducts
 from axode.model.force_deficit import solve_inverse, warn_of_deficit
-from axode.model.function_products import product_tape
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
+from axode.model.model_parts import function_tape
 from axode.model.motion_switches import MOMENTUM, motion_switches
 from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
 from axode.model.parameter_checks import FAULTS, parameter_checks
@@ -56,11 +55,10 @@ class Model(DerivativeProducts, ModelDisplay):
     """
 
     def __init__(self, facts: Facts, library: AbstractLibrary) -> None:
-        self.facts = facts
+        self._facts = facts
         self.signals = Signals(facts)
-        self.library = library
+        self._library = library
         self._entries: dict[Any, Entry] = {}
-        self._cpu: Model | None = None
         self.name = facts.name
         self.target = library.target
         self.coordinates = facts.coordinates
@@ -86,12 +84,12 @@ class Model(DerivativeProducts, ModelDisplay):
     @cached_property
     def scene(self) -> Scene:
         """Solids on the bodies, floors and contacts, for pictures."""
-        return self.library.scene()
+        return self._library.scene()
 
     @property
     def has_equations(self) -> bool:
         """True for a model compiled from equations, False for one read from a file."""
-        return isinstance(self.library, SymbolicLibrary)
+        return isinstance(self._library, SymbolicLibrary)
 
     @property
     def equations(self) -> Equations:
@@ -100,8 +98,8 @@ class Model(DerivativeProducts, ModelDisplay):
         Raises:
             NotApplicable: for a model that was read from a file.
         """
-        if isinstance(self.library, SymbolicLibrary):
-            return self.library.equations
+        if isinstance(self._library, SymbolicLibrary):
+            return self._library.equations
         raise NotApplicable(
             f"model '{self.name}' was read from a file, which holds functions and no "
             "equations.\n  Compile it from the mechanism: mechanism.derive().compile()"
@@ -114,7 +112,7 @@ class Model(DerivativeProducts, ModelDisplay):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave compiled code behind; a copy finds it in the cache."""
-        return type(self), (self.facts, self.library)
+        return type(self), (self._facts, self._library)
 
     # functions of the state --------------------------------------------------------------------
 
@@ -198,7 +196,7 @@ class Model(DerivativeProducts, ModelDisplay):
         u = self.signals.names("input").by_full_name(u)
         key = ("hybrid", tuple(nu_dot), tuple(u))
         if key not in self._entries:
-            self._entries[key] = self.library.hybrid(*key[1:])
+            self._entries[key] = self._library.hybrid(*key[1:])
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u}
         both = self._evaluate(key, values, options)
         return both[..., : len(self.independent)], both[..., len(self.independent) :]
@@ -282,7 +280,7 @@ class Model(DerivativeProducts, ModelDisplay):
         tell) or where the base itself carries it (normal forces on a Planar base).
         """
         forces = self._evaluate("contact_forces", {"q": q, "nu": nu, "u": u}, options)
-        for wheel, component in self.facts.unknown_forces:
+        for wheel, component in self._facts.unknown_forces:
             forces[..., wheel, component] = np.nan
         return forces
 
@@ -343,19 +341,19 @@ class Model(DerivativeProducts, ModelDisplay):
     @property
     def functions(self) -> tuple[str, ...]:
         """Names of the functions of the model, without derivatives and those behind `legs`."""
-        return self.library.names()
+        return self._library.names()
 
-    def tape(self, function: str) -> Tape:
-        """Tape of the scalar operations of a function, or of its `_jvp` or `_vjp`."""
-        check_arguments(Model.tape, locals())
-        return product_tape(self.library, function)
+    def operations(self, function: str) -> int:
+        """Count the scalar operations of a function, or of its `_jvp` or `_vjp`."""
+        check_arguments(Model.operations, locals())
+        return function_tape(self, function).n_operations
 
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
         """C99 code of a function: header, source and a self-test; names begin with `prefix`."""
         check_arguments(Model.c_code, locals())
         from axode.codegen.targets.c import c_code
 
-        return c_code(self.tape(function), prefix)
+        return c_code(function_tape(self, function), prefix)
 
     @stoppable
     def save(self, path: str | PathLike[str], functions: Iterable[str] | None = None) -> None:
@@ -373,7 +371,9 @@ class Model(DerivativeProducts, ModelDisplay):
         names = self.functions if functions is None else tuple(functions)
         names += (FAULTS,) if parameter_checks(self) and FAULTS not in names else ()
         names += (MOMENTUM,) if functions is None and motion_switches(self) else ()
-        save_model(self.facts, self.scene, {name: self.library.tape(name) for name in names}, path)
+        save_model(
+            self._facts, self.scene, {name: self._library.tape(name) for name in names}, path
+        )
 
     @stoppable
     def export(
@@ -416,14 +416,6 @@ class Model(DerivativeProducts, ModelDisplay):
         kernel = (rollout, input, capability, precision)
         return export_model(self, path, functions, *kernel, prefix, unit)
 
-    def on_cpu(self) -> Model:
-        """Model whose functions run on the CPU in double precision; itself unless on a GPU."""
-        if self.target != "cuda":
-            return self
-        if self._cpu is None:
-            self._cpu = Model(self.facts, self.library.on_cpu())
-        return self._cpu
-
     # arguments ---------------------------------------------------------------------------------
 
     def evaluate(
@@ -441,7 +433,7 @@ class Model(DerivativeProducts, ModelDisplay):
     def _evaluate(self, name: Any, values: Mapping[str, Any], options: Options) -> Array:
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._entries[name] = self.library.entry(name)
+            entry = self._entries[name] = self._library.entry(name)
         try:
             arrays = [
                 value
@@ -474,7 +466,7 @@ class Model(DerivativeProducts, ModelDisplay):
             t = as_numbers("t", options["t"])
             arrays[entry.arguments.index("t")] = t[..., np.newaxis]
         if "parameters" in options:
-            if self.facts.fixed:
+            if self._facts.fixed:
                 raise InvalidArgument(
                     "this model's parameters are fixed; compile(parameters='free') to change them"
                 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from axode.model.model_parts import facts_of, library_of
+
 if TYPE_CHECKING:
     from axode.model.model import Model
 
@@ -13,7 +15,7 @@ class ModelDisplay:
 
     def __repr__(self) -> str:
         model = cast("Model", self)
-        single = ", float32" if model.library.precision == "float32" else ""
+        single = ", float32" if library_of(model).precision == "float32" else ""
         return (
             f"Model('{model.name}': {len(model.coordinates)} coordinates, "
             f"{len(model.independent)} speeds, {len(model.inputs)} inputs, "
@@ -23,7 +25,7 @@ class ModelDisplay:
     def _repr_html_(self) -> str:
         from axode.printing.html import limited_table, notebook
 
-        facts = cast("Model", self).facts
+        facts = facts_of(cast("Model", self))
         units = dict(zip(facts.speeds, facts.speed_units, strict=True))
         groups = (
             ("coordinate", zip(facts.coordinates, facts.coordinate_units, strict=True)),

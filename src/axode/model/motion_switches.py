@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from axode.codegen.tape.switching import Switches, find_switches
 from axode.errors import NotApplicable, UnknownName
+from axode.model.model_parts import facts_of, function_tape
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -17,8 +18,8 @@ ENERGY = "energy"
 
 def motion_switches(model: Model) -> tuple[Switches, ...]:
     """Collect what switches by time alone in the prescribed motions of a model."""
-    names = ("state_rate", "residual") if model.facts.driven else ()
-    found = (find_switches(model.tape(name), ("p",)) for name in names)
+    names = ("state_rate", "residual") if facts_of(model).driven else ()
+    found = (find_switches(function_tape(model, name), ("p",)) for name in names)
     return tuple(some for some in found if some is not None)
 
 
@@ -40,7 +41,7 @@ def require_momentum(model: Model, switches: Sequence[Switches]) -> None:
 
 def _has(model: Model, name: str) -> bool:
     try:
-        model.tape(name)
+        function_tape(model, name)
     except (NotApplicable, UnknownName):
         return False
     return True

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, shortened
 from axode.model.conditions import Conditions
+from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues, Names
@@ -34,7 +35,7 @@ class NamedArguments:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        facts, signals = model.facts, model.signals
+        facts, signals = facts_of(model), model.signals
         motors = facts.inputs[: facts.motors]
         owner = f"model '{facts.name}'"
         parameters = dict(facts.parameters)
@@ -159,7 +160,7 @@ class NamedArguments:
         from axode.problems.assemble.assemble import assemble_many
         from axode.problems.assemble.start_speeds import consistent_speeds
 
-        model, q, nu = self.model.on_cpu(), values.get("q"), values.get("nu")
+        model, q, nu = model_on_cpu(self.model), values.get("q"), values.get("nu")
         if isinstance(q, State):
             own_q, own_nu = q.vectors(model)
             return {"q": own_q, "nu": own_nu if nu is None else nu}

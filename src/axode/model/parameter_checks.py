@@ -15,6 +15,7 @@ from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import TIME, Scalar, evaluate
 from axode.mechanism.values.geometry import UNIT_TOLERANCE
 from axode.mechanism.values.parameter_values import bounded_values, directions
+from axode.model.model_parts import facts_of, function_tape
 
 if TYPE_CHECKING:
     from axode.mechanism.mechanism import Mechanism
@@ -53,10 +54,10 @@ class ParameterChecks:
 
 def parameter_checks(model: Model) -> ParameterChecks | None:
     """Return the checks of a model's free parameters, if there are any; a file may lack them."""
-    if not model.facts.parameter_checks:
+    if not facts_of(model).parameter_checks:
         return None
     try:
-        return ParameterChecks(model.tape(FAULTS), model.facts.parameter_checks)
+        return ParameterChecks(function_tape(model, FAULTS), facts_of(model).parameter_checks)
     except NotApplicable:
         return None
 

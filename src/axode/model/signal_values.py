@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.model.conditions import Conditions
+from axode.model.model_parts import facts_of
 from axode.model.signals import ENERGIES, KINDS, STATE_KINDS
 from axode.names import NamedValues
 
@@ -105,7 +106,7 @@ def evaluate_signals(
 
 def unknown_forces(model: Model) -> list[int]:
     """Elements of all contact forces that statics cannot tell."""
-    return [3 * contact + part for contact, part in model.facts.unknown_forces]
+    return [3 * contact + part for contact, part in facts_of(model).unknown_forces]
 
 
 def _largest(values: Array) -> Array:
@@ -124,7 +125,7 @@ def _size(model: Model, function: str) -> int:
         "measures": len(model.measure_names),
         "contact_forces": 3 * len(model.contacts),
         "multipliers": len(model.rows),
-        "motor_powers": model.facts.motors,
+        "motor_powers": facts_of(model).motors,
     }
     return sizes.get(function, 1)
 

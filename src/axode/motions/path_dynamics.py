@@ -13,6 +13,7 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions
 from axode.model.force_deficit import find_deficit, force_size
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.problems.arguments import StateArgument
 from axode.problems.inverse.motion_rows import rows_by_name
 from axode.problems.inverse.motions import DesiredMotion
@@ -117,7 +118,7 @@ class PathDynamics:
                 self.q[k], nu[k], nu_dot[k], weights=self.weights, **self._o
             )[0]
 
-        motors = self.model.facts.motors
+        motors = facts_of(self.model).motors
         return self._by_model(solve)[:, :motors].reshape(*self.shape, motors)
 
     def require_motors(self) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signals import SPEED_KINDS
 from axode.motions.waypoints import raise_faults
 from axode.problems.inverse.motion_rows import full_names
@@ -62,8 +63,8 @@ def read_path_limits(
         _as_mapping("acceleration", given["acceleration"], driven_speeds(model), faults),
         faults,
     )
-    motors = model.inputs[: model.facts.motors]
-    own = {n: x for n, x in zip(motors, model.facts.limits, strict=True) if x is not None}
+    motors = model.inputs[: facts_of(model).motors]
+    own = {n: x for n, x in zip(motors, facts_of(model).limits, strict=True) if x is not None}
     effort = _as_mapping("torque", given["torque"], motors, faults)
     try:
         effort = own | model.signals.names("input").by_full_name(effort)

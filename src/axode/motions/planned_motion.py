@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.motions.time_laws import TimeLaw
 from axode.motions.time_optimum import TimeOptimum
 from axode.motions.waypoint_curves import WaypointCurve
@@ -238,8 +239,8 @@ class _Shared:
 
 
 def _pose_rows(model: Model, channel: Channel) -> list[PositionRow]:
-    if channel.name not in model.facts.bodies:
-        raise UnknownName(f"model '{model.name}'", "body", channel.name, model.facts.bodies)
+    if channel.name not in facts_of(model).bodies:
+        raise UnknownName(f"model '{model.name}'", "body", channel.name, facts_of(model).bodies)
     pose = model.equations.poses[channel.name]
     rows = [PositionRow(f"{channel.name}.{x}", pose.p[k], "m") for k, x in enumerate("xyz")]
     return rows + [

@@ -12,6 +12,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, shortened
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.motions.path_dynamics import PathDynamics
 from axode.motions.path_limits import PathLimits, read_path_limits
 from axode.motions.path_motion import PathMotion, path_motion
@@ -250,7 +251,7 @@ def _raise_impassable(rows: LimitRows, grids: Array, passage: PathPassage) -> No
     held = np.abs(rows.rest[k, ::2])
     i, j = (int(x) for x in np.unravel_index(int(np.argmax(held)), held.shape))
     model, name, limit = rows.dynamics.model, rows.labels[j], float(rows.strength[j])
-    unit = model.facts.input_units[model.inputs.index(name)]
+    unit = facts_of(model).input_units[model.inputs.index(name)]
     raise InvalidArgument(
         f"time_optimal: '{model.name}' cannot pass the path: at {_place(grids[k], i)} standing "
         f"still takes {rows.rest[k, 2 * i, j] * limit:.4g} {unit} of '{name}', "

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.model_parts import facts_of
 from axode.motions.path_dynamics import PathDynamics
 from axode.motions.path_limits import PathLimits
 from axode.motions.reachability import UNBOUNDED, PathPassage, PathRows, pass_paths
@@ -115,7 +116,7 @@ class LimitRows:
     ) -> None:
         self.dynamics, self._length = dynamics, lengths[:, np.newaxis]
         unit = self._length[..., np.newaxis]
-        motors = dynamics.model.inputs[: dynamics.model.facts.motors]
+        motors = dynamics.model.inputs[: facts_of(dynamics.model).motors]
         self._motors = [motors.index(name) for name in limits.effort]
         self.strength = np.array(list(limits.effort.values()))
         first, second = dynamics.derivatives(list(limits.acceleration))

@@ -13,6 +13,7 @@ from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_rotation, as_vector, rotation_fault, rotation_matrix
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues
@@ -273,8 +274,8 @@ def _check_names(
         is_pose = any(v is not None and len(v) == 7 for v in values)
         try:
             if is_pose:
-                if name not in model.facts.bodies:
-                    raise UnknownName(f"model '{model.name}'", "body", name, model.facts.bodies)
+                if name not in facts_of(model).bodies:
+                    raise UnknownName(f"model '{model.name}'", "body", name, facts_of(model).bodies)
             else:
                 (full,) = full_names(model, [name])
                 found[k] = full, model.signals.resolve(full, *STATE_KINDS).unit

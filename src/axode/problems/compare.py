@@ -14,6 +14,7 @@ from axode.argument_types import check_arguments
 from axode.errors import NotApplicable
 from axode.mechanism.mechanism import Mechanism
 from axode.model.compile import compile_model
+from axode.model.model_parts import function_tape
 from axode.problems.arguments import require_mechanism
 from axode.symbolic.casadi_interrupts import stoppable
 
@@ -139,10 +140,10 @@ def _rival(
     try:
         equations = mechanism.derive(name, list(reference.independent))
         model: Any = compile_model(equations, "interpreter")
-        tape = model.tape("forward_dynamics")
+        tape = function_tape(model, "forward_dynamics")
         seconds = time.perf_counter() - started
         got = _values(equations, states)
-        inverse = model.tape("inverse_dynamics").n_operations if model.inputs else 0
+        inverse = model.operations("inverse_dynamics") if model.inputs else 0
     except NotApplicable as refusal:
         return Rival(name, {}, (0, 0), 0.0, str(refusal))
     # a force that cancels to nothing is compared with the terms that cancel: speeds are near one

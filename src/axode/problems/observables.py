@@ -7,6 +7,7 @@ from typing import Any
 
 from axode.errors import InvalidArgument
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signals import CONTACT_FORCES, STATE_KINDS, Signal
 from axode.names import Names
 
@@ -81,7 +82,7 @@ class Observables:
         from axode.symbolic.functions import contact_forces
 
         place = divmod(signal.index, len(CONTACT_FORCES))
-        if place in self.model.facts.unknown_forces:
+        if place in facts_of(self.model).unknown_forces:
             raise InvalidArgument(
                 f"output '{signal.name}': the constraints leave this force indeterminate"
             )

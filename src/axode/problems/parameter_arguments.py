@@ -10,6 +10,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.mechanism.values.parameter_values import faults_of_values, find_impossible
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.parameter_checks import parameter_checks
 from axode.results.row_texts import RowTexts
 
@@ -23,7 +24,7 @@ def checked_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) 
         InvalidArgument: for parameters that are fixed, not finite, or that no mechanism can have:
             negative masses, inertias, radii, axes that are not of length one.
     """
-    if not model.parameters or model.facts.fixed:
+    if not model.parameters or facts_of(model).fixed:
         if given is not None and (not isinstance(given, Mapping) or given):
             raise InvalidArgument(
                 "this model's parameters are fixed; compile(parameters='free') to change them"
@@ -70,7 +71,7 @@ def check_parameters(model: Model, given: Mapping[str, npt.ArrayLike] | None) ->
     Raises:
         InvalidArgument: as `checked_parameters` does.
     """
-    if given is not None and model.parameters and not model.facts.fixed:
+    if given is not None and model.parameters and not facts_of(model).fixed:
         checked_parameters(model, given)
 
 

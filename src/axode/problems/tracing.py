@@ -31,6 +31,7 @@ from axode.mechanism.values.expressions import (
 from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.model.model_parts import facts_of, function_tape
 from axode.problems.state_formulas import stand_in
 
 Function = Callable[..., list[Any]]
@@ -187,10 +188,10 @@ def _casadi_tape(
             for x, b in zip(made, bounds, strict=True)
         ]
     values = ca.vertcat(ca.SX(0, 1), *made)
-    if e.parameters and model.facts.fixed:
+    if e.parameters and facts_of(model).fixed:
         values = ca.substitute(values, e.p, ca.DM(e.system.defaults))
     symbols = {"t": e.t, "q": e.q, "nu": e.nu}
-    if e.parameters and not model.facts.fixed:
+    if e.parameters and not facts_of(model).fixed:
         symbols["p"] = e.p
     if inputs and ca.depends_on(values, e.u):
         symbols["u"] = e.u
@@ -326,7 +327,7 @@ class StateFormulas:
                 continue
             signal = model.signals.resolve(full)
             if signal.function not in made:
-                tape = model.tape(signal.function)
+                tape = function_tape(model, signal.function)
                 arguments = [[x.number for x in ports[port.name]] for port in tape.inputs]
                 numbers = replay(builder, tape, arguments)
                 made[signal.function] = [Formula(builder, number) for number in numbers]
@@ -357,7 +358,7 @@ def _formula_tape(
     except (TypeError, AttributeError) as error:
         raise InvalidArgument(f"{name}: {error}") from None
     sizes = {"t": 1, "q": len(model.coordinates), "nu": len(model.independent)}
-    if model.parameters and not model.facts.fixed:
+    if model.parameters and not facts_of(model).fixed:
         sizes["p"] = len(model.parameters)
     used = {parameter.name for x in made for parameter in parameters_in(x)}
     pushed = [signal.name for signal in model.signals.of_kind("input", "power")]

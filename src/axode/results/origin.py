@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.model_parts import facts_of
+
 if TYPE_CHECKING:
     from axode.model.model import Model
 
@@ -27,7 +29,7 @@ class Origin:
     @classmethod
     def of(cls, model: Model, parameters: Any = None) -> Origin:
         """Origin from a model and values of its parameters by name, defaults elsewhere."""
-        if not model.parameters or model.facts.fixed:
+        if not model.parameters or facts_of(model).fixed:
             return cls(model)
         p = model.parameter_vector(parameters)
         return cls(model, p.reshape(-1, p.shape[-1]) if p.ndim > 1 else p)

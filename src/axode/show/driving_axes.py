@@ -9,6 +9,7 @@ import numpy as np
 
 from axode.mechanism.scene.scene import GROUND, Array, Scene
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.rank import least_norm, null_space
 
 POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
@@ -44,7 +45,7 @@ def driving_axes(
     these are given an angle instead of a rate.
     """
     wheels = {touch.body for touch in scene.touches if scene.floors[touch.floor].body == GROUND}
-    motors = model.facts.motors
+    motors = facts_of(model).motors
     if not wheels or not motors:
         return ()
     chassis = next((k for k, body in enumerate(scene.bodies) if body not in wheels), 0)
@@ -117,7 +118,7 @@ def _steered(
 
 def motor_coordinates(model: Model, q: Array, options: dict[str, Any]) -> tuple[int, ...]:
     """Place of the coordinate that each motor moves; -1 for a motor whose joint has none."""
-    n, motors = len(model.independent), model.facts.motors
+    n, motors = len(model.independent), facts_of(model).motors
     moving = model.rates(q, np.eye(n), **options) - model.rates(q, np.zeros(n), **options)
     shares = model.input_force(q, np.eye(motors, len(model.inputs)), **options)
     return tuple(_coordinate(moving, share) for share in shares)

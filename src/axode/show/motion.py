@@ -11,6 +11,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.scene.scene import Array, Scene
 from axode.mechanism.scene.shaping import scene_of
+from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -48,7 +49,7 @@ class RunPoses:
         self.time = run.time[::order]
         self.q = np.stack([run[name] for name in model.coordinates], axis=-1)[::order]
         self._order = order
-        self._quaternions = [list(four) for four in model.facts.quaternions]
+        self._quaternions = [list(four) for four in facts_of(model).quaternions]
         self._parameters = run.parameters
 
     def coordinates(self, t: npt.ArrayLike) -> Array:
@@ -116,6 +117,6 @@ class RunPoses:
     def options(self, t: Any) -> dict[str, Any]:
         """Time and parameters, as the model's functions take them."""
         known: dict[str, Any] = {"t": t}
-        if self._parameters and not self.model.facts.fixed:
+        if self._parameters and not facts_of(self.model).fixed:
             known["parameters"] = self._parameters
         return known

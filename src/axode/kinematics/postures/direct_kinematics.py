@@ -33,6 +33,7 @@ from axode.kinematics.postures.posture_coordinates import (
 from axode.kinematics.postures.postures import Postures, SolutionCounts, home_distance, label_modes
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.problems.assemble.closure import ClosureSystem, in_units
 from axode.problems.parameter_arguments import checked_parameters
@@ -313,7 +314,7 @@ def close_postures(
     """
     if not model.residual_rows or not len(q):
         return q, np.zeros(len(q)), np.ones(len(q), dtype=bool)
-    units = in_units(model, model.facts.residual_units)
+    units = in_units(model, facts_of(model).residual_units)
     with np.errstate(all="ignore"):
         closed, _ = ClosureSystem(model, {}, list(fixed), conditions).find(q)
         rows = np.abs(model.residual(closed, **conditions.options))

@@ -23,6 +23,7 @@ from axode.kinematics.postures.postures import Postures
 from axode.kinematics.workspaces.output_motion import output_motion
 from axode.kinematics.workspaces.pose_arguments import as_poses
 from axode.model.conditions import Conditions
+from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
     from axode.kinematics.robot_kinematics import Kinematics
@@ -57,7 +58,7 @@ def inverse_postures(
         reached = model.poses(q)[:, model.bodies.index(robot.output), :3] - matrices[rows]
         error = np.abs(reached).max(axis=(1, 2), initial=0.0)
         kept = np.flatnonzero(
-            (missing < OUT_OF_REACH) & (error < REACHED * (1.0 + model.facts.length))
+            (missing < OUT_OF_REACH) & (error < REACHED * (1.0 + facts_of(model).length))
         )
         parts.append((q[kept], error[kept], certified[kept], sign[kept], rows[kept]))
     solved: Any = tuple(np.concatenate(items) for items in zip(*parts, strict=True))

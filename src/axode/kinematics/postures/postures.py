@@ -14,6 +14,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.state import State
 from axode.numerics.rotations import to_angles
 
@@ -264,7 +265,7 @@ class Postures:
 def home_distance(model: Model, output: str, poses: Array, q: Array) -> Array:
     """Distance of postures from home: of the output body, and a little of all coordinates."""
     home = model.poses(model.home)[model.bodies.index(output)]
-    shift = np.linalg.norm(poses[:, :3, 3] - home[:3, 3], axis=1) / model.facts.length
+    shift = np.linalg.norm(poses[:, :3, 3] - home[:3, 3], axis=1) / facts_of(model).length
     cosine = (np.einsum("nij,ij->n", poses[:, :3, :3], home[:3, :3]) - 1) / 2
     turn = np.arccos(np.clip(cosine, -1.0, 1.0))
     rest = np.linalg.norm(q - model.home, axis=1)

@@ -17,6 +17,7 @@ from axode.kinematics.reaching.goals import read_goals
 from axode.kinematics.reaching.posture_search import PostureProblem, PostureSearch
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import model_on_cpu
 from axode.model.state import State
 from axode.problems.arguments import number, read_states, require_model
 from axode.problems.assemble.closure import in_units
@@ -136,7 +137,7 @@ def inverse_kinematics(
     require_model("inverse_kinematics", model)
     check_settings(tolerance, threads, attempts)
     check_parameters(model, parameters)
-    model = model.on_cpu()
+    model = model_on_cpu(model)
     goals = read_goals(model, targets)
     start, _, _, conditions = read_states(model, near, {"parameters": parameters or {}})
     problem = PostureProblem(model, goals, limits or {}, tuple(hold), weights or {})

@@ -17,6 +17,7 @@ from axode.kinematics.reaching.nearest_program import approach_program, polish_p
 from axode.kinematics.reaching.reach_program import ReachTapes, reach_program
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
 from axode.problems.assemble.closure import coordinate_units, in_units
@@ -68,7 +69,7 @@ class PostureProblem:
     def _bounds(self, limits: Mapping[str, Any]) -> tuple[Array, Array]:
         names = self.model.coordinates
         lower, upper = np.full(len(names), -np.inf), np.full(len(names), np.inf)
-        parts = {names[k] for four in self.model.facts.quaternions for k in four}
+        parts = {names[k] for four in facts_of(self.model).quaternions for k in four}
         for name, given in limits.items():
             pair = as_numbers(f"limits, '{name}'", given)
             if pair.shape != (2,) or not pair[0] <= pair[1]:
@@ -82,7 +83,7 @@ class PostureProblem:
 
     def _find_free(self, held: set[int]) -> Indices:
         """Coordinates that may move and on which some row depends."""
-        for four in map(set, self.model.facts.quaternions):
+        for four in map(set, facts_of(self.model).quaternions):
             held |= four if held & four else set()
         known = _USED.setdefault(self.model, {})
         key = tuple(goal.structure for goal in self.goals)
@@ -103,7 +104,7 @@ class PostureProblem:
             used |= read_elements(tape_of(model, "measures"), "q")
         if model.residual_rows:
             used |= read_elements(tape_of(model, "residual"), "q")
-        for four in map(set, model.facts.quaternions):
+        for four in map(set, facts_of(model).quaternions):
             used |= four if used & four else set()
         return used
 
@@ -122,7 +123,7 @@ class PostureProblem:
     @cached_property
     def tapes(self) -> ReachTapes:
         """Rows of the targets and of the loops."""
-        model, facts = self.model, self.model.facts
+        model, facts = self.model, facts_of(self.model)
         kinds = {goal.kind for goal in self.goals}
         kept = set(model.rows)
         closing = tuple(k for k, row in enumerate(model.residual_rows) if row in kept)

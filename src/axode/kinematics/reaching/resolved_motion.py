@@ -20,6 +20,7 @@ from axode.kinematics.reaching.posture_search import PostureProblem
 from axode.kinematics.reaching.reach_program import ReachTapes
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.named_arguments import as_numbers
 from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
@@ -211,7 +212,7 @@ def resolved_motion(
     require_model("resolved_motion", model)
     check_settings(tolerance, threads)
     check_parameters(model, parameters)
-    model, time = model.on_cpu(), check_times(as_numbers("times", times))
+    model, time = model_on_cpu(model), check_times(as_numbers("times", times))
     goals = read_goals(model, targets)
     led = any(row.endswith(".prescribed") for row in model.residual_rows)
     if led or reads(tape_of(model, "rates"), "t"):
@@ -270,7 +271,7 @@ class Stepper:
     ) -> None:
         self.model = model
         self.problem = PostureProblem(model, goals, limits, (), {})
-        facts = model.facts
+        facts = facts_of(model)
         aliases = {name: speed for name, speed in facts.speed_aliases if name in facts.coordinates}
         own = {speed: facts.coordinates.index(name) for name, speed in aliases.items()}
         self.places = [own.get(speed) for speed in model.independent]
@@ -292,7 +293,7 @@ class Stepper:
     @property
     def tapes(self) -> ReachTapes:
         """Rows of the targets, as functions of speeds times a time."""
-        model, facts = self.model, self.model.facts
+        model, facts = self.model, facts_of(self.model)
         can_open = bool(facts.residual_rows or facts.quaternions)
         return replace(
             self.problem.tapes,
@@ -383,6 +384,6 @@ def _record(
             "method": "resolved_motion",
             "largest_error": float(error.max(initial=0.0)),
             "missed": int((error > tolerance).sum()),
-            "bases": model.facts.bases,
+            "bases": facts_of(model).bases,
         },
     )

@@ -27,6 +27,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.function_source import Entry, shaped_tape, tape_entry
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.rotations import to_quaternions
 
 Array = npt.NDArray[np.float64]
@@ -84,7 +85,7 @@ class LegRows:
         self._rows = [row for row in opened.rows if row.kind != "prescribed"]
         self._twin = [j for j, name in enumerate(names) if name in twin.speeds]
         self._own = [j for j in range(len(names)) if j not in self._twin]
-        units = dict(zip(model.speed_names, model.facts.speed_units, strict=True))
+        units = dict(zip(model.speed_names, facts_of(model).speed_units, strict=True))
         self.speeds = tuple(names[j] for j in self._own)
         self.speed_units = tuple(units[name] for name in self.speeds)
         self.units = tuple(units[name] for name in self.driven)

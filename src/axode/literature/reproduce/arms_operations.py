@@ -143,7 +143,7 @@ def _changes(values: Array) -> Array:
 
 def _counted(equations: Equations) -> int:
     model = equations.compile("interpreter", parameters="fixed")
-    return model.tape("forward_dynamics").n_operations
+    return model.operations("forward_dynamics")
 
 
 def _counts(mechanism: Mechanism) -> dict[str, int]:

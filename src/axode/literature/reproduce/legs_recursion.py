@@ -215,7 +215,7 @@ def legs_recursion() -> ItemResult:
     own, shared = by_leg.operations
     counts = {
         BOOK: Tape.from_casadi(book).n_operations,
-        "one tree for all legs": model.tape("inverse_dynamics").n_operations,
+        "one tree for all legs": model.operations("inverse_dynamics"),
         RECURSION: 6 * own + shared,
         "a processor for each leg": own + shared,
     }

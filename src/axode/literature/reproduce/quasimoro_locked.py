@@ -223,7 +223,7 @@ def _of_the_source(found: Array) -> Array:
 
 
 def _counts(models: dict[str, Model], function: str) -> dict[str, int]:
-    return {name: model.tape(function).n_operations for name, model in models.items()}
+    return {name: model.operations(function) for name, model in models.items()}
 
 
 def _counts_by_hand() -> tuple[int, int]:

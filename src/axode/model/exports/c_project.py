@@ -20,6 +20,7 @@ from axode.errors import FileError
 from axode.model.exports.c_project_texts import CMAKE, MARK, README, fill
 from axode.model.exports.c_step import CORE, CStep
 from axode.model.exports.sample_states import sample_arguments
+from axode.model.model_parts import facts_of, function_tape
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -110,7 +111,7 @@ def write_project(
             "another folder"
         )
     before = check_prefix(f"{name}_" if prefix is None else prefix)
-    tapes = [model.tape(function) for function in functions]
+    tapes = [function_tape(model, function) for function in functions]
     step = CStep(model, before, precision)
     rounding, checks = _checks(model, tapes, step, before)
     notes = {
@@ -197,7 +198,7 @@ def _step_stack(step: CStep) -> str:
 
 def _with_units(model: Model, entries: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Names with their units, and parameters with their defaults."""
-    facts = model.facts
+    facts = facts_of(model)
     speeds = dict(zip(facts.speeds, facts.speed_units, strict=True))
     units = {
         "q": facts.coordinate_units,

@@ -16,6 +16,7 @@ from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.targets.c import c_comment, c_function, c_helpers
 from axode.codegen.targets.c_numbers import NUMBERS
 from axode.model.exports.fmu_functions import ARGUMENTS, fmu_functions
+from axode.model.model_parts import facts_of, function_tape
 from axode.model.parameter_checks import parameter_checks
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class CStep:
         self.checking = f"{prefix}check" if self._checks else ""
         self.closing = f"{prefix}close" if opens else ""
         self._prefix = prefix
-        self.arguments = tuple(port.name for port in model.tape("state_rate").inputs)
-        self._near = tuple(port.name for port in model.tape("projection").inputs)
+        self.arguments = tuple(port.name for port in function_tape(model, "state_rate").inputs)
+        self._near = tuple(port.name for port in function_tape(model, "projection").inputs)
         self.tape = self._whole_step()
 
     # the step as a tape ------------------------------------------------------------------------
@@ -127,7 +128,9 @@ class CStep:
         model = self._model
         units = {signal.name: signal.unit for signal in model.signals}
         names = (*model.coordinates, *model.independent)
-        return np.array([model.facts.length if units[n] in ("m", "m/s") else 1.0 for n in names])
+        return np.array(
+            [facts_of(model).length if units[n] in ("m", "m/s") else 1.0 for n in names]
+        )
 
     @property
     def check_statements(self) -> tuple[str, ...]:

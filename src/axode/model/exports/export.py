@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.errors import InvalidArgument
+from axode.model.model_parts import facts_of, function_tape, library_of, model_on_cpu
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -93,13 +94,13 @@ def _c_files(
         "q": model.coordinates,
         "nu": model.independent,
         "u": model.inputs,
-        "p": () if model.facts.fixed else tuple(model.parameters),
+        "p": () if facts_of(model).fixed else tuple(model.parameters),
     }
     if project:
         from axode.model.exports.c_project import write_project
 
         return write_project(model, place, functions, prefix, precision, entries)
-    tapes = [model.tape(name) for name in functions]
+    tapes = [function_tape(model, name) for name in functions]
     header, source = c_library(place.stem, tapes, model.name, entries, prefix, precision)
     write_atomically(place, source.encode())
     write_atomically(place.with_suffix(".h"), header.encode())
@@ -136,7 +137,7 @@ def _fmu_file(
     if start is not None:
         from axode.problems.assemble.assemble import assemble
 
-        state = assemble(model.on_cpu(), start)
+        state = assemble(model_on_cpu(model), start)
         q, nu = state.q, state.nu
     begin = FmuStart(q, nu, p)
     return write_fmu(
@@ -155,14 +156,14 @@ def _kernel_files(
 ) -> tuple[Path, ...]:
     from axode.codegen.targets.ptx import kernels, map_program
 
-    numbers = precision or model.library.precision
-    programs = {name: map_program(model.tape(name)) for name in functions}
+    numbers = precision or library_of(model).precision
+    programs = {name: map_program(function_tape(model, name)) for name in functions}
     if rollout is not None:
         from axode.problems.steps.compiled import rollout_program
 
         single = numbers == "float32"
         programs[rollout] = rollout_program(model, rollout, input, single=single)
-    facts = model.facts
+    facts = facts_of(model)
     about = {
         "model": {
             "name": model.name,

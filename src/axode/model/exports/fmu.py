@@ -35,6 +35,7 @@ from axode.model.exports.fmu_description import (
     unit_of_rate,
 )
 from axode.model.exports.fmu_functions import FmuFunctions, fmu_functions
+from axode.model.model_parts import facts_of
 from axode.model.parameter_checks import ParameterChecks, c_text, parameter_checks
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _outputs(model: Model, names: Sequence[str] | None) -> tuple[Signal, ...]:
 def _unknown_forces(model: Model) -> list[tuple[int, str]]:
     from axode.model.signals import CONTACT_FORCES
 
-    return [(wheel, CONTACT_FORCES[part]) for wheel, part in model.facts.unknown_forces]
+    return [(wheel, CONTACT_FORCES[part]) for wheel, part in facts_of(model).unknown_forces]
 
 
 def _variables(
@@ -168,7 +169,7 @@ def _variables(
     step: float,
 ) -> tuple[FmuVariable, ...]:
     """All variables in the order of their value references, as fmu_core.h lays them out."""
-    facts, shown = model.facts, {signal.name for signal in chosen}
+    facts, shown = facts_of(model), {signal.name for signal in chosen}
     units = _state_units(model.signals, (*facts.coordinates, *facts.independent))
     opens = functions.projection is not None
     made = [FmuVariable("time", "independent", "continuous", "s", "Time")]
@@ -224,7 +225,7 @@ def _variables(
 
 def _parameters(model: Model, functions: FmuFunctions, start: FmuStart) -> list[FmuVariable]:
     """Free parameters; those that would open loops are fixed once the FMU is initialized."""
-    if model.facts.fixed:
+    if facts_of(model).fixed:
         return []
     fixed = _fixed_parameters(model, functions)
     return [
@@ -243,10 +244,10 @@ def _parameters(model: Model, functions: FmuFunctions, start: FmuStart) -> list[
 
 def _fixed_parameters(model: Model, functions: FmuFunctions) -> list[bool]:
     """Which parameters constraints between coordinates, or rows that were left out, depend on."""
-    if model.facts.fixed:
+    if facts_of(model).fixed:
         return []
     held = set().union(*dependencies(functions.residual))
-    return [("p", k) in held for k in range(len(model.facts.parameters))]
+    return [("p", k) in held for k in range(len(facts_of(model).parameters))]
 
 
 def _references(on: Iterable[tuple[str, int]], firsts: Mapping[str, int]) -> tuple[int, ...]:
@@ -306,7 +307,7 @@ def _settings(
     step: float,
 ) -> str:
     """Text of `settings.h`; `names` are those of all functions."""
-    facts, texts = model.facts, checks.texts if checks else ()
+    facts, texts = facts_of(model), checks.texts if checks else ()
     n_residual = len(facts.residual_rows)
     sizes = {
         "N_Q": len(facts.coordinates),

@@ -19,6 +19,7 @@ from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.switch_places import places_tape
 from axode.codegen.tape.tape import Port, Tape
+from axode.model.model_parts import facts_of, function_tape
 from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def fmu_functions(
         outputs: Signals that are computed besides the states.
         audited: Whether the audit is computed with them.
     """
-    facts = model.facts
+    facts = facts_of(model)
     sizes = (1, len(facts.coordinates) + len(facts.independent), len(facts.inputs))
     ports = tuple(
         Port(name, (size,))
@@ -136,7 +137,7 @@ def fmu_functions(
 
 
 def _parameters(model: Model) -> int:
-    return 0 if model.facts.fixed else len(model.facts.parameters)
+    return 0 if facts_of(model).fixed else len(facts_of(model).parameters)
 
 
 class _Made:
@@ -158,7 +159,7 @@ class _Made:
         """Inputs between the limits of the motors, which come first, as `simulate` keeps them."""
         apply, constant = self.builder.apply, self.builder.constant
         made = list(inputs)
-        for k, limit in enumerate(self._model.facts.limits):
+        for k, limit in enumerate(facts_of(self._model).limits):
             if limit is not None:
                 below = apply(Kind.FMIN, inputs[k], constant(limit))
                 made[k] = apply(Kind.FMAX, below, constant(-limit))
@@ -169,7 +170,7 @@ class _Made:
         if function in ("q", "nu"):
             return self._arguments[function]
         if function not in self._results:
-            self._results[function] = self.of(self._model.tape(function))
+            self._results[function] = self.of(function_tape(self._model, function))
         return self._results[function]
 
     def of(self, tape: Tape) -> list[int]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
+from axode.model.model_parts import facts_of, function_tape
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -31,7 +32,7 @@ def sample_arguments(model: Model, count: int, seed: int = 0) -> dict[str, Array
         seed: Seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
-    facts = model.facts
+    facts = facts_of(model)
     n_nu = len(facts.independent)
     units = {signal.name: signal.unit for signal in model.signals}
     speeds = np.array([facts.length if units[n] == "m/s" else 1.0 for n in facts.independent])
@@ -50,10 +51,10 @@ def _closed_coordinates(
     model: Model, units: dict[str, str], count: int, rng: np.random.Generator
 ) -> Array:
     home = np.asarray(model.home)
-    facts = model.facts
+    facts = facts_of(model)
     scales = np.array([facts.length if units[n] == "m" else 1.0 for n in facts.coordinates])
     lengths = np.array([facts.length if unit == "m" else 1.0 for unit in facts.residual_units])
-    projection, residual = model.tape("projection"), model.tape("residual")
+    projection, residual = function_tape(model, "projection"), function_tape(model, "residual")
     found = home[np.newaxis]
     for spread in SPREADS:
         q = home + spread * scales * rng.normal(size=(DRAWS * count, len(home)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from axode.codegen.lowering.program import Program
 from axode.codegen.tape.fusion import fuse
 from axode.codegen.targets.wasm import WasmModule
+from axode.model.model_parts import facts_of, function_tape
 from axode.model.parameter_checks import FAULTS, parameter_checks
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def web_module(
     for name, program in programs.items():
         module.add_program(name, fuse(program), {name: name for name in SHARED}, {"out": 1})
     for function in dict.fromkeys((*own, *functions)):
-        tape = model.tape(function)
+        tape = function_tape(model, function)
         inputs = [port.name for port in tape.inputs]
         outputs = [_output(function, port.name, len(tape.outputs)) for port in tape.outputs]
         module.add_tape(function, tape, [*inputs, *outputs])
@@ -65,16 +66,16 @@ def _own_functions(model: Model, longest: int | None) -> list[str]:
     used = {signal.function for signal in model.signals}
     found = [name for name in COMPUTED if name in used]
     found.append("poses")
-    if model.facts.residual_rows or model.facts.quaternions:
+    if facts_of(model).residual_rows or facts_of(model).quaternions:
         found.append("projection")
     if longest is not None:
-        found = [n for n in found if n not in FORCES or model.tape(n).n_operations <= longest]
-    return [name for name in found if all(port.size for port in model.tape(name).outputs)]
+        found = [n for n in found if n not in FORCES or model.operations(n) <= longest]
+    return [name for name in found if all(port.size for port in function_tape(model, name).outputs)]
 
 
 def _about(model: Model, own: Sequence[str]) -> dict[str, Any]:
     """Names, units and start values, for the caller."""
-    facts = model.facts
+    facts = facts_of(model)
     functions = {"q", "nu", "u", *own}
     units = {signal.name: signal.unit for signal in model.signals}
     return {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import InvalidArgument, shortened
+from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
     from axode.model.function_products import FunctionProducts
@@ -102,7 +103,7 @@ class ArrayFunction:
                     f"{self.name} takes {', '.join(names)}, each once, t and parameters; got "
                     f"'{name}' besides {len(given)} arguments by position"
                 )
-        if parameters is not None and self.model.facts.fixed:
+        if parameters is not None and facts_of(self.model).fixed:
             raise InvalidArgument(
                 "this model's parameters are fixed; compile(parameters='free') to change them"
             )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from axode.errors import InvalidArgument, NotApplicable
+from axode.model.model_parts import facts_of
 from axode.model.wrappers.array_function import ArrayFunction, Names
 from axode.model.wrappers.jax_calls import foreign_call, number_of
 
@@ -86,7 +87,7 @@ class JaxFunction:
         dtype = jnp.result_type(0.0, *arrays)
         result = _bind(source, "value", (), [array.astype(dtype) for array in arrays])
         if source.name == "contact_forces":
-            for wheel, component in source.model.facts.unknown_forces:
+            for wheel, component in facts_of(source.model).unknown_forces:
                 result = result.at[..., wheel, component].set(np.nan)
         return result
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from axode.errors import InvalidArgument, NotApplicable
+from axode.model.model_parts import facts_of, library_of
 from axode.model.wrappers.array_function import ArrayFunction, Names
 
 
@@ -128,7 +129,7 @@ def common_type(torch: Any, given: Sequence[Any]) -> dict[str, Any]:
 
 def _without_unknown(torch: Any, source: ArrayFunction, result: Any) -> Any:
     """NaN for forces that statics does not tell."""
-    unknown = source.model.facts.unknown_forces if source.name == "contact_forces" else ()
+    unknown = facts_of(source.model).unknown_forces if source.name == "contact_forces" else ()
     if not unknown:
         return result
     known = torch.ones(source.shape, dtype=torch.bool, device=result.device)
@@ -168,7 +169,7 @@ def _forward(source: ArrayFunction, kind: str, names: tuple[Names, ...], *tensor
         )
     batch = torch.broadcast_shapes(*(x.shape[:-1] for x in tensors))
     shape = (*batch, *source.result_shape(kind, names))
-    precision = getattr(torch, source.model.library.precision)
+    precision = getattr(torch, library_of(source.model).precision)
     out = torch.empty(shape, dtype=precision, device=like.device)
     source.call(kind, names, [x.detach() for x in tensors], out=out)
     return out.to(like.dtype)

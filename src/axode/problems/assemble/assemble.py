@@ -13,6 +13,7 @@ from axode.argument_types import check_arguments
 from axode.errors import AxodeError, InvalidArgument, LoopNotClosed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.problems.arguments import read_state, require_model, start_time
@@ -158,7 +159,7 @@ def assemble_runs(
 
 def _place_directly(model: Model, places: Mapping[str, Array], count: int) -> Array | None:
     """Take coordinates as given, where nothing ties them to each other."""
-    tied = {model.coordinates[k] for four in model.facts.quaternions for k in four}
+    tied = {model.coordinates[k] for four in facts_of(model).quaternions for k in four}
     if not set(places) <= set(model.coordinates) - tied or not is_always_closed(model):
         return None
     if not places:
@@ -241,5 +242,5 @@ def _named_coordinates(model: Model, near: Any) -> dict[int, str]:
 
 def _untied(model: Model, places: Iterable[int]) -> list[int]:
     """Places that are not those of quaternions, whose four parts are tied to each other."""
-    tied = {k for four in model.facts.quaternions for k in four}
+    tied = {k for four in facts_of(model).quaternions for k in four}
     return [place for place in places if place not in tied]

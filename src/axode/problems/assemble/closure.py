@@ -13,6 +13,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import LoopNotClosed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.newton import CLOSED, add_in_order, find_roots, quick_step
 from axode.problems.assemble.closure_program import (
     ClosureTapes,
@@ -38,7 +39,7 @@ START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 def residual_units(model: Model) -> Array:
     """One unit of each residual of a model: a radian, or the mechanism's length."""
-    return in_units(model, model.facts.residual_units)
+    return in_units(model, facts_of(model).residual_units)
 
 
 def allowed_residual(model: Model) -> Array:
@@ -48,12 +49,12 @@ def allowed_residual(model: Model) -> Array:
 
 def coordinate_units(model: Model) -> Array:
     """One unit of each coordinate of a model: a radian, or the mechanism's length."""
-    return in_units(model, model.facts.coordinate_units)
+    return in_units(model, facts_of(model).coordinate_units)
 
 
 def in_units(model: Model, units: Sequence[str]) -> Array:
     """One unit of quantities: the mechanism's length for those in metres, one for others."""
-    return np.array([model.facts.length if unit == "m" else 1.0 for unit in units])
+    return np.array([facts_of(model).length if unit == "m" else 1.0 for unit in units])
 
 
 def is_always_closed(model: Model) -> bool:
@@ -93,7 +94,7 @@ class ClosureSystem:
     ) -> None:
         self.many, self.place = many, Place(target)
         self.model, self.wanted, self.conditions = model, dict(wanted), conditions
-        facts = model.facts
+        facts = facts_of(model)
         names = [name for name, _, _ in facts.measures]
         self.measures = [names.index(name) for name in wanted]
         self.fixed = np.zeros(len(model.coordinates), dtype=bool)
@@ -296,7 +297,7 @@ class ClosureSystem:
         )
 
     def _tapes(self, *, slopes: bool = True) -> ClosureTapes:
-        model, facts = self.model, self.model.facts
+        model, facts = self.model, facts_of(self.model)
         measured = bool(self.measures)
 
         def tape(name: str, wanted: bool) -> Tape | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 
 Array = npt.NDArray[np.float64]
 FOLLOWS = 1e-5  # of its terms: less than this may come of a configuration that is not quite closed
@@ -36,7 +37,7 @@ def check_dropped_rows(model: Model, q: Array, conditions: Conditions) -> None:
 
 def describe_missed_rows(model: Model, q: Array, conditions: Conditions) -> str | None:
     """Describe constraints that a model lacks at some parameters, and the remedy."""
-    facts, p = model.facts, conditions.p
+    facts, p = facts_of(model), conditions.p
     if p is None or not facts.row_parameters or "dropped_rows" not in model.functions:
         return None
     names, defaults = list(model.parameters), model.parameter_vector()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from axode.errors import AxodeError, InvalidArgument, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.newton import add_in_order
 from axode.numerics.rank import smallest_singular_value
 from axode.problems.assemble.failed_starts import FailedStarts
@@ -287,4 +288,4 @@ def _speeds_elsewhere(
 def _order(model: Model) -> list[int]:
     """Order independent speeds and those of bases, first those that had better not move."""
     names = list(model.speed_names)
-    return [names.index(name) for name in model.facts.rest_first or model.independent[::-1]]
+    return [names.index(name) for name in facts_of(model).rest_first or model.independent[::-1]]

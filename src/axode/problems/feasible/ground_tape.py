@@ -22,6 +22,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.rank import column_space, null_space, rank, weakest_rows
 from axode.problems.feasible.loads import RANK, SHARED, FreeVehicle
 
@@ -152,7 +153,7 @@ def _tape(model: Model, values: Any) -> Tape:
     e = model.equations
     values = ca.densify(values)
     symbols = {"t": e.t, "q": e.q, "nu": e.nu, "u": e.u, "p": e.p}
-    if model.facts.fixed and e.parameters:
+    if facts_of(model).fixed and e.parameters:
         values = ca.substitute(values, e.p, ca.DM(e.system.defaults))
         del symbols["p"]
     used = {name: symbol for name, symbol in symbols.items() if symbol.shape[0]}

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.newton import CLOSED, FINISHED, MAX_NEWTON_STEP, residual_size
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
@@ -272,7 +273,7 @@ class ExactStarts:
         """Runs whose named coordinates were kept, and those whose were not."""
         model = self.model
         coordinates = list(model.coordinates)
-        tied = {k for four in model.facts.quaternions for k in four}
+        tied = {k for four in facts_of(model).quaternions for k in four}
         asked = [coordinates.index(name) for name in self._places if name in coordinates]
         guess = np.tile(model.home, (self._count, 1))
         for place in asked:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.problems.assemble.closure import is_always_closed, parameters_of_closure
 from axode.problems.assemble.distinct_runs import find_distinct
@@ -158,7 +159,7 @@ def _weighted(change: Mapping[str, Array], weights: Mapping[str, Array]) -> Arra
 
 def is_direct(model: Model, names: Mapping[str, Array]) -> bool:
     """Return whether everything that is given is taken as it is."""
-    tied = {model.coordinates[k] for four in model.facts.quaternions for k in four}
+    tied = {model.coordinates[k] for four in facts_of(model).quaternions for k in four}
     own = (set(model.coordinates) - tied) | set(model.independent)
     return set(names) <= own and is_always_closed(model)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.names import Names
 from axode.problems.simulate.inputs import Callback, Sampled
@@ -47,8 +48,8 @@ class Variables:
 
     def __init__(self, model: Model, input: Any, start: Mapping[str, Any] | None) -> None:
         self._owner = f"the run of '{model.name}'"
-        self._parameters = () if model.facts.fixed else tuple(model.parameters)
-        self._fixed = tuple(model.parameters) if model.facts.fixed else ()
+        self._parameters = () if facts_of(model).fixed else tuple(model.parameters)
+        self._fixed = tuple(model.parameters) if facts_of(model).fixed else ()
         self._gains = tuple(input.gains) if isinstance(input, Law) else ()
         self._inputs = model.inputs if _holds_numbers(input) else ()
         self._all_inputs = model.inputs

@@ -16,6 +16,7 @@ from axode.errors import InvalidArgument, SingularConfiguration, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.force_deficit import force_size, warn_of_deficit
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
@@ -203,7 +204,7 @@ def require_regular(
     if np.nanmin(wheels, initial=1.0) < LIES_FLAT:
         place = np.unravel_index(int(np.nanargmin(wheels)), wheels.shape)
         t = float(np.broadcast_to(conditions.t, wheels.shape[:-1])[place[:-1]])
-        wheel = model.facts.leaning[int(place[-1])]
+        wheel = facts_of(model).leaning[int(place[-1])]
         raise SingularConfiguration(
             f"'{model.name}' is at t = {t:.6g} s where the wheel '{wheel}' lies flat on the "
             "ground, so that no point of its rim is the lowest.\n  Leave that time out",
@@ -322,10 +323,10 @@ def equal_times(time: Array, every: float) -> Array:
 
 def _add_wrenches(model: Model, u: Array, given: Mapping[str, npt.ArrayLike]) -> Array:
     """Set known inputs from outside; those of the motors are solved for."""
-    wrenches = model.inputs[model.facts.motors :]
+    wrenches = model.inputs[facts_of(model).motors :]
     names = Names(f"model '{model.name}'", "input from outside", wrenches)
     u = np.array(u)
-    u[..., : model.facts.motors] = 0.0
+    u[..., : facts_of(model).motors] = 0.0
     for name, value in names.by_full_name(given).items():
         try:
             u[..., model.inputs.index(name)] = value
@@ -400,7 +401,7 @@ def solve_forces(
             "method": "inverse",
             "actuation": model.actuation,
             "beyond_limit": _beyond_limit(model, u),
-            "bases": model.facts.bases,
+            "bases": facts_of(model).bases,
         },
     )
 
@@ -410,10 +411,10 @@ def _weights(model: Model, weights: Any) -> Any:
         given = as_numbers("weights", list((weights or {1: 1.0}).values()))
     else:
         given = as_numbers("weights", weights)
-        if given.shape != (model.facts.motors,):
+        if given.shape != (facts_of(model).motors,):
             raise InvalidArgument(
-                f"weights: expected {model.facts.motors} numbers "
-                f"({', '.join(model.inputs[: model.facts.motors])}), got shape {given.shape}"
+                f"weights: expected {facts_of(model).motors} numbers "
+                f"({', '.join(model.inputs[: facts_of(model).motors])}), got shape {given.shape}"
             )
     if not (np.isfinite(given).all() and (given > 0).all()):
         raise InvalidArgument("weights: they must be finite and > 0")
@@ -478,7 +479,7 @@ def drive_every_speed(model: Model) -> Model:
         equations = model.equations
         motors = {f"{speed}.missing": speed for speed in model.independent}
         driven = Equations(add_motors(equations.system, motors), equations.formulation)
-        kind: Any = "fixed" if model.facts.fixed else "free"
+        kind: Any = "fixed" if facts_of(model).fixed else "free"
         _DRIVEN[model] = driven.compile(target=model.target, parameters=kind)
     return _DRIVEN[model]
 
@@ -488,7 +489,7 @@ _DRIVEN: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
 
 def _beyond_limit(model: Model, u: Array) -> list[str]:
     names = []
-    for k, limit in enumerate(model.facts.limits):
+    for k, limit in enumerate(facts_of(model).limits):
         if limit is not None and np.nanmax(np.abs(u[..., k]), initial=0.0) > limit * (1 + 1e-9):
             names.append(model.inputs[k])
     return names

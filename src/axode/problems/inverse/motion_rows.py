@@ -15,6 +15,7 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.problems.tracing import compile_tape
 
@@ -125,7 +126,7 @@ def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
     Raises:
         UnknownName: for a name that is none of these.
     """
-    placed = {n: unit for n, unit, needs_speeds in model.facts.measures if not needs_speeds}
+    placed = {n: unit for n, unit, needs_speeds in facts_of(model).measures if not needs_speeds}
     positions: list[PositionRow] = []
     speeds: list[str] = []
     for name in names:
@@ -133,7 +134,7 @@ def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
             speeds.append(name)
         elif name in model.coordinates:
             k = model.coordinates.index(name)
-            unit = model.facts.coordinate_units[k]
+            unit = facts_of(model).coordinate_units[k]
             positions.append(PositionRow(name, model.equations.q[k], unit))
         else:
             expression = model.equations.measures[name].expression

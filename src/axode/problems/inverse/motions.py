@@ -18,6 +18,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.newton import find_roots
 from axode.numerics.rank import least_norm, null_space, rank, singular_values
 from axode.problems.arguments import StateArgument
@@ -178,7 +179,7 @@ class DesiredMotion:
 
     def _smallest(self, G: Array) -> Array:
         """Smallest singular value of rates for unit speeds, in parts of the mechanism's length."""
-        facts, length = self.model.facts, self.model.equations.system.assembly.extent
+        facts, length = facts_of(self.model), self.model.equations.system.assembly.extent
         units = [row.unit for row in self.rows.positions]
         units += [facts.speed_units[k].removesuffix("/s") for k in self.rows.speeds]
         own = [facts.speed_units[self.model.speed_names.index(n)] for n in facts.independent]
@@ -258,7 +259,7 @@ class DesiredMotion:
         parts = [miss, self.model.residual(q, **conditions.options)]
         parts += [
             (q[..., list(four)] ** 2).sum(axis=-1, keepdims=True) - 1
-            for four in self.model.facts.quaternions
+            for four in facts_of(self.model).quaternions
         ]
         return np.concatenate(parts, axis=-1)
 
@@ -268,7 +269,7 @@ class DesiredMotion:
             self.rows.call("by_q", q, conditions),
             self.model.residual_jacobian(q, **conditions.options),
         ]
-        for four in map(list, self.model.facts.quaternions):
+        for four in map(list, facts_of(self.model).quaternions):
             row = np.zeros((*q.shape[:-1], 1, q.shape[-1]))
             row[..., 0, four] = 2 * q[..., four]
             blocks.append(row)
@@ -294,7 +295,7 @@ class DesiredMotion:
     def _position_units(self) -> Array:
         """One unit of each row that positions must satisfy."""
         given = in_units(self.model, [row.unit for row in self.rows.positions])
-        ones = np.ones(len(self.model.facts.quaternions))
+        ones = np.ones(len(facts_of(self.model).quaternions))
         return np.concatenate([given, residual_units(self.model), ones])
 
     # errors ------------------------------------------------------------------------------------
@@ -306,7 +307,7 @@ class DesiredMotion:
         names = [
             *self.rows.names[: self.count],
             *self.model.residual_rows,
-            *("unit quaternion" for _ in self.model.facts.quaternions),
+            *("unit quaternion" for _ in facts_of(self.model).quaternions),
         ]
         raise InvalidArgument(
             f"motion: the constraints do not allow it: '{names[int(row)]}' stays off by "

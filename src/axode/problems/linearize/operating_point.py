@@ -10,6 +10,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.state import State
 from axode.numerics.newton import find_roots
 from axode.problems.arguments import read_state
@@ -32,7 +33,9 @@ def find_operating_point(model: Model, state: Any, conditions: Conditions) -> St
     q, nu = given.q, given.nu
     residual = np.abs(model.residual(q, **conditions.options))
     worst = float(residual.max(initial=0.0))
-    lengths = [abs(float(np.linalg.norm(q[list(four)])) - 1) for four in model.facts.quaternions]
+    lengths = [
+        abs(float(np.linalg.norm(q[list(four)])) - 1) for four in facts_of(model).quaternions
+    ]
     if not ((residual <= allowed_residual(model)).all() and max([0.0, *lengths]) <= OPEN):
         raise InvalidArgument(
             f"state: this q is open by {max([worst, *lengths]):.3g}; give the state by name, or "

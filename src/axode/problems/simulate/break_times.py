@@ -19,6 +19,7 @@ from axode.codegen.targets.compiler_process import check_interrupts
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of, function_tape, model_on_cpu
 from axode.model.motion_switches import MOMENTUM
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.switch_search import NEVER
@@ -136,9 +137,9 @@ def break_table(
 
 def _jumps(model: Model, d: Dynamics, times: Array, kept: dict[str, Array]) -> Array:
     """Jumps of joint speeds at breaks, (breaks, speeds), zero where rounding makes them."""
-    if not model.facts.driven or not times.size:
+    if not facts_of(model).driven or not times.size:
         return np.zeros((len(times), 1))
-    model, home = model.on_cpu(), np.array(model.home)
+    model, home = model_on_cpu(model), np.array(model.home)
     off = d.inwards * np.maximum(np.abs(times), d.inwards)
     still = np.zeros(len(model.independent))
 
@@ -161,7 +162,7 @@ def _jumps(model: Model, d: Dynamics, times: Array, kept: dict[str, Array]) -> A
         bad[some] &= step[some] > _continuous_change(model, times[some], off[some], given)
     if bad.any():
         k, row = (int(i[0]) for i in np.nonzero(bad))
-        name = model.facts.residual_rows[row].removesuffix(".prescribed")
+        name = facts_of(model).residual_rows[row].removesuffix(".prescribed")
         raise InvalidArgument(
             f"prescribe '{name}': the motion jumps by {step[k, row]:.3g} at t = {times[k]:.15g} s, "
             "and no finite force moves a body like that; let it move there within some time, such "
@@ -187,7 +188,7 @@ def _continuous_change(
 
     That is their slope on both sides, and the rounding of the formulas.
     """
-    tape, count = model.tape("residual"), len(times)
+    tape, count = function_tape(model, "residual"), len(times)
 
     def sample(t: Array) -> tuple[Array, Array]:
         known = {**given, "t": t[:, np.newaxis]}

@@ -19,6 +19,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Expression, evaluate
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.named_arguments import check_tracked, real_array
 from axode.names import NamedValues
 from axode.problems.arguments import number
@@ -255,7 +256,7 @@ def _from_trajectory(model: Model, run: Trajectory) -> Sampled:
     Raises:
         InvalidArgument: naming motors that the trajectory lacks.
     """
-    missing = [name for name in model.inputs[: model.facts.motors] if name not in run.names]
+    missing = [name for name in model.inputs[: facts_of(model).motors] if name not in run.names]
     if missing:
         raise InvalidArgument(
             f"input: {run!r} has no columns of {', '.join(missing)}; give a trajectory of inverse "
@@ -302,7 +303,7 @@ def is_cut(model: Model, u: Array) -> npt.NDArray[np.bool_]:
 
 
 def _limits(model: Model) -> Array:
-    limits = [np.inf if x is None else x for x in model.facts.limits]
+    limits = [np.inf if x is None else x for x in facts_of(model).limits]
     return np.array([*limits, *[np.inf] * (len(model.inputs) - len(limits))])
 
 
@@ -376,7 +377,7 @@ def _called(value: Any, state: Any) -> Any:
 
 def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
     """Formulas of time and parameters as a tape, without CasADi."""
-    free = model.parameters if not model.facts.fixed else {}
+    free = model.parameters if not facts_of(model).fixed else {}
 
     def inputs(t: Vector, p: Vector | None = None) -> dict[str, Vector]:
         values: dict[str, Any] = dict(model.parameters) | {"t": t[0]}

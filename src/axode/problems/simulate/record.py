@@ -14,6 +14,7 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import RunsFailedWarning
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.problems.simulate.batch import Outcomes
 from axode.problems.simulate.inputs import plan_input
 from axode.problems.simulate.runs import LAST, Runs
@@ -215,7 +216,7 @@ def _conditions(runs: Runs, times: Array) -> Conditions:
 
 def _close(model: Model, q: Array, conditions: Conditions) -> None:
     """Bring interpolated states back onto the holonomic constraints, in place."""
-    if not (model.facts.residual_rows or model.facts.quaternions):
+    if not (facts_of(model).residual_rows or facts_of(model).quaternions):
         return
     tape = tape_of(model, "projection")
     elements = np.arange(q.shape[-1])
@@ -321,8 +322,8 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
         info |= {"rtol": s.rtol, "atol": s.atol, "rejected": int(runs.rejected.sum())}
     if runs.p is not None and runs.p.ndim == 1:
         info["parameters"] = dict(zip(runs.model.parameters, runs.p.tolist(), strict=True))
-    if runs.model.facts.bases:
-        info["bases"] = runs.model.facts.bases
+    if facts_of(runs.model).bases:
+        info["bases"] = facts_of(runs.model).bases
     if took_over:
         info["took_over"] = {
             "method": IMPLICIT,

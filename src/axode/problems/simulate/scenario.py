@@ -13,6 +13,7 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments, check_options
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
+from axode.model.model_parts import model_on_cpu
 from axode.problems.arguments import StateArgument, number, read_state, require_model, start_time
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.events import check_events
@@ -110,7 +111,7 @@ class Scenario:
         check_options("Scenario", RunOptions, options)
         self._given = model
         self.place = Place.of(model, options.get("target"), options.get("precision"))
-        self.model = model.on_cpu()  # starts and records are computed there
+        self.model = model_on_cpu(model)  # starts and records are computed there
         self.duration = number("duration", duration)
         copied: Any = {k: dict(v) if type(v) is dict else v for k, v in options.items()}
         self.options: RunOptions = copied

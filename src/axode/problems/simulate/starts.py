@@ -11,6 +11,7 @@ import numpy.typing as npt
 from axode.errors import AxodeError, InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.problems.arguments import StateArgument
 from axode.problems.assemble.assemble import assemble_runs
 from axode.problems.assemble.closure import OPEN, allowed_residual
@@ -156,7 +157,7 @@ def _closed(model: Model, q: Array, conditions: Conditions) -> Array:
         InvalidArgument: for a quaternion that is not of length one.
         LoopNotClosed: for configurations that are open.
     """
-    for four in map(list, model.facts.quaternions):
+    for four in map(list, facts_of(model).quaternions):
         if np.abs(np.linalg.norm(q[:, four], axis=1) - 1).max() > OPEN:
             names = ", ".join(model.coordinates[k] for k in four)
             raise InvalidArgument(f"start: the quaternion {names} must have length one")
@@ -170,7 +171,7 @@ def _closed(model: Model, q: Array, conditions: Conditions) -> Array:
     raise LoopNotClosed(
         model.residual_rows[row],
         float(residual[worst, row]),
-        model.facts.residual_units[row],
+        facts_of(model).residual_units[row],
         dict(zip(model.coordinates, q[worst].tolist(), strict=True)),
         "Call axode.assemble(model, start) first, or give the start by name.",
     )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from axode.errors import NearSingularityWarning, level_outside
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.rank import singular_values
 from axode.problems.singular.other_models import interpret_few_states
 
@@ -172,7 +173,7 @@ def _hold(model: Model, driven: Sequence[str], q: Array, conditions: Conditions)
     """Least motion of driven joints in a motion of unit size, per configuration."""
     evaluated = interpret_few_states(model, len(q))
     length = model.equations.system.assembly.extent
-    units = np.array([length if unit == "m/s" else 1.0 for unit in model.facts.speed_units])
+    units = np.array([length if unit == "m/s" else 1.0 for unit in facts_of(model).speed_units])
     Theta = evaluated.speed_map(np.ascontiguousarray(q), **conditions.options)
     scaled = Theta / units[:, np.newaxis]
     finite = np.isfinite(scaled).all(axis=(-2, -1))

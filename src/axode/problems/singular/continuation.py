@@ -20,6 +20,7 @@ from numpy.polynomial import Chebyshev
 
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signal_values import state_values
 from axode.problems.assemble.closure import residual_units
 from axode.problems.simulate.batch import Batch
@@ -318,5 +319,5 @@ def _without_rows(model: Model) -> Model:
     from axode.symbolic.equations import Equations
 
     equations = Equations(remove_rows(model.equations.system), "recursive")
-    library = SymbolicLibrary(equations, "interpreter", fixed=model.facts.fixed)
-    return Model(Facts.of(equations, fixed=model.facts.fixed), library)
+    library = SymbolicLibrary(equations, "interpreter", fixed=facts_of(model).fixed)
+    return Model(Facts.of(equations, fixed=facts_of(model).fixed), library)

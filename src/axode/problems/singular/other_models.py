@@ -17,6 +17,7 @@ import numpy.typing as npt
 from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signal_values import signal_values
 from axode.model.signals import KINDS
 from axode.numerics.rank import least_norm
@@ -117,8 +118,8 @@ def interpret_few_states(model: Model, count: int) -> Model:
     if count > FEW or not model.has_equations:
         return model
     if model not in _INTERPRETED:
-        library = SymbolicLibrary(model.equations, "interpreter", fixed=model.facts.fixed)
-        _INTERPRETED[model] = Model(model.facts, library)
+        library = SymbolicLibrary(model.equations, "interpreter", fixed=facts_of(model).fixed)
+        _INTERPRETED[model] = Model(facts_of(model), library)
     return _INTERPRETED[model]
 
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.problems.steps.compiled import tape_of
 
 Array = npt.NDArray[np.float64]
@@ -20,7 +21,7 @@ def evaluate_pivots(model: Model, q: Array, conditions: Conditions) -> tuple[Arr
     if "pivots" not in model.functions or not tape_of(model, "pivots").outputs[0].size:
         return np.ones((*q.shape[:-1], 0)), np.ones((*q.shape[:-1], 0, 2))
     found = model.evaluate("pivots", {"q": np.ascontiguousarray(q)}, conditions.options)
-    wheels = len(model.facts.leaning)
+    wheels = len(facts_of(model).leaning)
     solves = found.shape[-1] - 2 * wheels
     pairs = found[..., solves:].reshape(*found.shape[:-1], wheels, 2)
     return np.abs(found[..., :solves]), pairs
@@ -50,7 +51,7 @@ def find_flattest_wheels(
         f"the wheel '{wheel}' {FLAT_WHEEL} there, so that no point "
         "of its rim is the lowest; end the run earlier with an event on its lean, or continue with "
         "a mechanism without this contact"
-        for wheel in model.facts.leaning
+        for wheel in facts_of(model).leaning
     ]
     worst = np.asarray(flat.argmin(axis=-1))
     return np.asarray(flat.min(axis=-1)), np.asarray(np.take(causes, worst), dtype=object)

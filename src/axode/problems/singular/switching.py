@@ -14,6 +14,7 @@ from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.rank import smallest_singular_value
 from axode.problems.session import CompiledRuns, Numbers
 from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
@@ -89,8 +90,8 @@ class Choices:
             from axode.symbolic.equations import Equations
 
             equations = Equations(self.chooser.system_on(choice), own.equations.formulation)
-            facts = replace(Facts.of(equations, fixed=own.facts.fixed), home=own.facts.home)
-            library = SymbolicLibrary(equations, own.target, fixed=own.facts.fixed)
+            facts = replace(Facts.of(equations, fixed=facts_of(own).fixed), home=facts_of(own).home)
+            library = SymbolicLibrary(equations, own.target, fixed=facts_of(own).fixed)
             made = Model(facts, library)
         self._made[choice] = made  # the last one
         for oldest in list(self._made)[:-MAX_MODELS]:

@@ -21,6 +21,7 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.function_source import JACOBIAN, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
+from axode.model.model_parts import facts_of, function_tape, library_of
 from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
 from axode.problems.simulate.break_times import break_table
 from axode.problems.simulate.events import event_tape
@@ -79,7 +80,7 @@ class Place:
             raise UnknownName("axode", "target", target, TARGETS)
         target, devices = name, _devices(numbers) if colon else ()
         if precision is None:
-            precision = model.library.precision if target == "cuda" else "float64"
+            precision = library_of(model).precision if target == "cuda" else "float64"
         check_precision(precision, target)
         return cls(target, precision, devices)
 
@@ -139,7 +140,7 @@ def tape_of(model: Model, name: str) -> Tape:
     """Return a tape of the model, made once."""
     tapes = _TAPES.setdefault(model, {})
     if name not in tapes:
-        tapes[name] = model.tape(name)
+        tapes[name] = function_tape(model, name)
     return tapes[name]
 
 
@@ -191,7 +192,7 @@ def dynamics_of(
         breaks: Whether they end where any of these functions switches, at times of a table.
         gathered: Functions that are gathered along the runs; they may switch, too.
     """
-    facts = model.facts
+    facts = facts_of(model)
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
@@ -247,7 +248,7 @@ def _switches(model: Model, plan: InputPlan, *others: Tape | None) -> tuple[Swit
 
 def log_width(model: Model, stages: int) -> int:
     """Return how many numbers of a step are logged for the way back."""
-    facts = model.facts
+    facts = facts_of(model)
     size = len(facts.coordinates) + len(facts.independent)
     return (1 + stages * is_long(tape_of(model, "state_rate"), facts)) * size + 2
 

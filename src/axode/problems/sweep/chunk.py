@@ -16,6 +16,7 @@ from axode.codegen.tape.tape import Tape
 from axode.model.function_source import JACOBIAN
 from axode.model.model import Model
 from axode.model.model_file import decode_model, encode_model
+from axode.model.model_parts import facts_of
 from axode.problems.assemble.closure import MAX_INTERPRETED
 from axode.problems.assemble.start_warnings import collect_warnings
 from axode.problems.session import Session
@@ -114,7 +115,7 @@ class SweepJob:
         if not self.model.has_equations:  # else stiff runs are left to this process
             wanted.add(JACOBIAN)
         tapes = {name: tape_of(self.model, name) for name in self.model.functions if name in wanted}
-        return encode_model(self.model.facts, self.model.scene, tapes)
+        return encode_model(facts_of(self.model), self.model.scene, tapes)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from axode.model.model_parts import facts_of
 from axode.problems.steps.compiled import is_audited, tape_of
 from axode.problems.sweep.accumulate import Output
 from axode.problems.sweep.chunk import SweepJob
@@ -80,7 +81,7 @@ class Study:
 
     def _hash_model(self) -> str:
         model = self.job.model
-        digest = hashlib.sha256(json.dumps(model.facts.to_json(), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(facts_of(model).to_json(), sort_keys=True).encode())
         for name in DYNAMICS:
             if name in model.functions:
                 digest.update(tape_of(model, name).digest.encode())

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, UnknownName
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.names import NamedValues
 from axode.problems.arguments import StateArgument, read_state
@@ -106,7 +107,7 @@ class SweepRows:
         for name, values in self.samples.rows(first, last).items():
             groups[self.samples.groups[name]][name] = values
         p = impossible = None
-        if model.parameters and not model.facts.fixed:
+        if model.parameters and not facts_of(model).fixed:
             p = model.parameter_vector({**(self.parameters or {}), **groups["parameter"]})
         if p is not None and p.ndim > 1:
             impossible = self._impossible_in(model, p, list(groups["parameter"]))

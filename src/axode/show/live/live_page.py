@@ -25,6 +25,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import floor_normal
 from axode.model.exports.web_module import script, web_module
 from axode.model.model import Model
+from axode.model.model_parts import facts_of, model_on_cpu
 from axode.problems.arguments import number
 from axode.problems.assemble.assemble import assemble
 from axode.problems.simulate.inputs import plan_input
@@ -131,7 +132,7 @@ def as_model(what: Mechanism | Equations | Model) -> Model:
     """A model with free parameters, of whatever was given."""
     if isinstance(what, Mechanism):
         what = what.derive()
-    return what.on_cpu() if isinstance(what, Model) else what.compile()
+    return model_on_cpu(what) if isinstance(what, Model) else what.compile()
 
 
 def page_text(
@@ -189,7 +190,7 @@ def _held(model: Model, law: Any) -> list[float] | None:
 
 def _keys(model: Model, law: Any, keys: dict[str, str]) -> dict[str, Any]:
     """Parameters that keys change, and by how much."""
-    if keys and (law is None or model.facts.fixed):
+    if keys and (law is None or facts_of(model).fixed):
         raise InvalidArgument("keys: they change parameters, free ones, that a law reads")
     for axis, name in keys.items():
         if axis not in KEYS:
@@ -230,18 +231,18 @@ def _data(
     model: Model, start: Any, parameters: dict[str, float], signals: list[str]
 ) -> dict[str, Any]:
     model.parameter_vector(parameters)  # an error that lists them
-    free = {} if model.facts.fixed else dict(model.facts.parameters) | parameters
+    free = {} if facts_of(model).fixed else dict(facts_of(model).parameters) | parameters
     options: dict[str, Any] = {"parameters": free} if free else {}
     state = assemble(model, start, parameters=free or None)
     scene = scene_with(model, free)
     motors = Motors(model, scene.size)
     torques = motors.most_torques(state.q, options) if motors.count else np.zeros(0)
-    limits = model.facts.limits
+    limits = facts_of(model).limits
     rates = motors.rate_names(state.q, options) if motors.count else []
     places = motor_coordinates(model, state.q, options)
     axes = [asdict(axis) for axis in driving_axes(model, scene, state.q, options)]
     settable = places and not axes and min(places) >= 0
-    loops = bool(model.facts.residual_rows)
+    loops = bool(facts_of(model).residual_rows)
     turn = TURN_IN_LOOP if loops else TURN
     slide = scene.size * (SLIDE_IN_LOOP if loops else SLIDE)
     return {
@@ -298,7 +299,7 @@ def _touches(scene: Any, poses: Any) -> list[dict[str, Any]]:
 
 def _first_signals(model: Model) -> list[str]:
     """Signals that say most: measures, then coordinates that are not parts of a quaternion."""
-    hidden = {model.coordinates[k] for four in model.facts.quaternions for k in four}
+    hidden = {model.coordinates[k] for four in facts_of(model).quaternions for k in four}
     measures = [s.name for s in model.signals.of_kind("measure") if ".contact." not in s.name]
     speeds = [s.name for s in model.signals.of_kind("independent")]
     others = [s.name for s in model.signals.of_kind("coordinate") if s.name not in hidden]

@@ -14,6 +14,7 @@ from axode.errors import InvalidArgument
 from axode.mechanism.scene.scene import touch_axes, touch_points
 from axode.mechanism.topology import speed_meanings
 from axode.mechanism.values.expressions import evaluate
+from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.signals import CONTACT_FORCES
 from axode.results.interpolation import resample_picture
 from axode.show.motion import RunPoses, scene_with
@@ -54,7 +55,7 @@ class LoggedRun:
             )
         run = run if rate is None else resample_picture(run, _times(run, rate))
         moving = RunPoses(run, model)
-        self._run, self.model = run, moving.model.on_cpu()
+        self._run, self.model = run, model_on_cpu(moving.model)
         self._order = 1 if run.time[-1] >= run.time[0] else -1
         self._q = np.ascontiguousarray(moving.q)
         self._options = moving.options(moving.time)
@@ -94,7 +95,7 @@ class LoggedRun:
     @cached_property
     def joint_coordinates(self) -> tuple[str, ...]:
         """Coordinates of joints: without those of bases over the ground and without quaternions."""
-        facts = self.model.facts
+        facts = facts_of(self.model)
         others = {facts.coordinates[k] for four in facts.quaternions for k in four}
         for _, *places in facts.bases:
             others |= set(places)

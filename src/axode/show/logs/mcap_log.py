@@ -23,6 +23,7 @@ from axode.formats.written.joint_steps import steps_of
 from axode.formats.written.mechanism_text import with_parameters
 from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN
+from axode.model.model_parts import facts_of
 from axode.show.logs import ros_messages
 from axode.show.logs.logged_run import LoggedRun, quaternions
 from axode.show.logs.mcap_container import McapContainer, Topic, require_mcap
@@ -98,7 +99,7 @@ def _topics(
         positions = np.concatenate([positions, logged.contact_points], axis=1)
         turns = np.concatenate([turns, quaternions(logged.contact_axes)], axis=1)
     yield Topic("/tf", ros_messages.transforms(frame, frames, positions, turns), {})
-    names, bases = _Names(), [body for body, *_ in logged.model.facts.bases]
+    names, bases = _Names(), [body for body, *_ in facts_of(logged.model).bases]
     for body in bases:
         k = logged.model.bodies.index(body)
         pose = (positions[:, k], turns[:, k])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.errors import AxodeError
+from axode.model.model_parts import facts_of
 from axode.printing.font import math_font
 from axode.printing.html import table as html_table
 from axode.printing.mathml import to_mathml
@@ -169,7 +170,7 @@ def _description(equations: Equations | None, model: Model) -> Iterator[str]:
         yield _section("Equations", _equations(equations))
     yield _section("Names", _names(model))
     if model.parameters:
-        state = "fixed when it was compiled" if model.facts.fixed else "free"
+        state = "fixed when it was compiled" if facts_of(model).fixed else "free"
         rows = [(name, f"{value:.9g}") for name, value in model.parameters.items()]
         yield _section(
             "Parameters", f"<p>In SI units, {state}.</p>" + html_table(("Name", "Value"), rows)
@@ -192,7 +193,7 @@ def _equations(equations: Equations) -> str:
 
 
 def _names(model: Model) -> str:
-    facts = model.facts
+    facts = facts_of(model)
     groups = (
         ("Coordinate", facts.coordinates, facts.coordinate_units),
         (

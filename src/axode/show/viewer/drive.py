@@ -12,6 +12,7 @@ import numpy as np
 from axode.errors import AxodeError, InvalidArgument
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.problems.assemble.assemble import assemble
 from axode.problems.simulate.inputs import limit_inputs
 from axode.problems.simulate.simulate import simulate
@@ -62,7 +63,7 @@ class RealTimeRun:
         self._start = start
         if parameters:
             model.parameter_vector(parameters)  # an error that lists them
-        free = {} if model.facts.fixed else dict(model.parameters)
+        free = {} if facts_of(model).fixed else dict(model.parameters)
         self.parameters = free | dict(parameters or {})
         self.running = self._compiled = False
         self._strength = np.full(self.motors.count, np.inf)

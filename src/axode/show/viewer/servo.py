@@ -10,6 +10,7 @@ import numpy as np
 from axode.errors import NotApplicable
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.numerics.rank import least_norm
 from axode.problems.simulate.inputs import limit_inputs
 
@@ -24,9 +25,9 @@ class Motors:
     """The motors of a model; rates are those that their torques work on, by the power they give."""
 
     def __init__(self, model: Model, size: float) -> None:
-        self.model, self.count = model, model.facts.motors
+        self.model, self.count = model, facts_of(model).motors
         self.names = model.inputs[: self.count]
-        units = model.facts.input_units[: self.count]
+        units = facts_of(model).input_units[: self.count]
         self.units = tuple(units)
         self.rate_units = tuple("m/s" if unit == "N" else "rad/s" for unit in units)
         turn = WHEEL_RATE if model.contacts else TURN_RATE
@@ -71,7 +72,7 @@ class Motors:
         alone = np.abs(np.diag(gains))
         brisk = np.divide(self.most_rates / RISE, alone, out=np.ones(self.count), where=alone > 0)
         hold = np.abs(self.torques(q, nu, np.zeros(self.count), options)[: self.count])
-        limits = [math.inf if x is None else float(x) for x in self.model.facts.limits]
+        limits = [math.inf if x is None else float(x) for x in facts_of(self.model).limits]
         rough = np.maximum(brisk, 2 * hold)
         return np.array(
             [

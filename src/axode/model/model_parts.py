@@ -1,0 +1,65 @@
+"""What a model is made of, for the package's own use: metadata, functions' source, tapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from axode.errors import warn_renamed
+
+if TYPE_CHECKING:
+    from axode.codegen.tape.tape import Tape
+    from axode.model.function_source import AbstractLibrary
+    from axode.model.metadata import Facts
+    from axode.model.model import Model
+
+
+class ModelParts:
+    """The parts of a `Model`, which other modules read by the functions of this module."""
+
+    _facts: Facts
+    _library: AbstractLibrary
+    _cpu: Model | None = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a part by the name it had when it was public."""
+            if name not in _FORMER:
+                raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+            instead, read = _FORMER[name]
+            warn_renamed(f"model.{name}", instead)
+            return read(self)
+
+
+def facts_of(model: ModelParts) -> Facts:
+    """Return names, units, sizes and defaults of a model."""
+    return model._facts
+
+
+def library_of(model: ModelParts) -> AbstractLibrary:
+    """Return the source of a model's functions."""
+    return model._library
+
+
+def function_tape(model: ModelParts, function: str) -> Tape:
+    """Return the scalar operations of a function, or of its `_jvp` or `_vjp`."""
+    from axode.model.function_products import product_tape
+
+    return product_tape(model._library, function)
+
+
+def model_on_cpu(model: Model) -> Model:
+    """Return the model, or if it is on a GPU its counterpart on the CPU in double precision."""
+    if model.target != "cuda":
+        return model
+    if model._cpu is None:
+        model._cpu = type(model)(model._facts, model._library.on_cpu())
+    return model._cpu
+
+
+_FORMER: dict[str, tuple[str, Any]] = {
+    "facts": ("model.signals", facts_of),
+    "library": ("model.functions", library_of),
+    "tape": ("model.operations", lambda model: lambda function: function_tape(model, function)),
+    "on_cpu": ("equations.compile()", lambda model: lambda: model_on_cpu(model)),
+}
