@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import sympy as sm
-import sympy.physics.mechanics as me
 
 
 def kane_disk(
@@ -26,6 +24,9 @@ def kane_disk(
         A function of q, u and u_dot that gives the mass matrix, the forcing, the acceleration of
         the centre in the world's axes and the angular velocity of the leaning axes in their own.
     """
+    import sympy as sm
+    import sympy.physics.mechanics as me
+
     q, u = me.dynamicsymbols("q1:4"), me.dynamicsymbols("u1:4")
     N = me.ReferenceFrame("N")
     Y = N.orientnew("Y", "Axis", [q[0], N.z])

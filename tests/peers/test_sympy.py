@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import sympy as sm
-import sympy.physics.mechanics as me
 
 import axode as ax
 from benchmarks.peers.kane_disk import kane_disk
@@ -137,6 +135,9 @@ class KaneCart:
     """A differential drive: five coordinates, three rolling constraints, two motors."""
 
     def __init__(self) -> None:
+        import sympy as sm
+        import sympy.physics.mechanics as me
+
         p = CART
         x, y, yaw, right, left = q = me.dynamicsymbols("x y yaw right left")
         u = me.dynamicsymbols("u1:6")

@@ -7,12 +7,7 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-import scipy.stats
-from scipy.stats import qmc
 
 import axode as ax
 from axode.problems.sweep.distributions import PROBABILITIES
@@ -20,16 +15,24 @@ from axode.problems.sweep.sample_arguments import plan_samples
 from axode.problems.sweep.unit_cube import MAX_ROWS, SAMPLERS, SOBOL_BITS
 
 COUNT = 1000
-GIVEN = {
-    "start": {"pitch": ax.Normal(0.1, 0.02)},
-    "parameter": {"mass": ax.Uniform(1.0, 3.0), "gain": 2.0, "size": ax.LogUniform(1e-3, 10.0)},
-    "input": {"torque": scipy.stats.triang(0.5)},
-}
 
 
-def drawn(sampler, count=COUNT, seed=5, given=GIVEN):
+def distributions():
+    """Sweep own distributions and one of SciPy."""
+    import scipy.stats
+
+    sizes = {"mass": ax.Uniform(1.0, 3.0), "gain": 2.0, "size": ax.LogUniform(1e-3, 10.0)}
+    return {
+        "start": {"pitch": ax.Normal(0.1, 0.02)},
+        "parameter": sizes,
+        "input": {"torque": scipy.stats.triang(0.5)},
+    }
+
+
+def drawn(sampler, count=COUNT, seed=5, given=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ax.PlausibilityWarning)
+        given = given or distributions()
         return plan_samples(given, samples=count, sampler=sampler, seed=np.int64(seed))
 
 
@@ -123,11 +126,15 @@ def test_intervals_stay_exact_in_the_largest_hypercube():
 def test_sobol_points_are_those_of_scipy(dimensions):
     given = {"parameter": {str(k): ax.Uniform(0.0, 1.0) for k in range(dimensions)}}
     rows = drawn("sobol", 512, seed=9, given=given).rows(0, 512)
+    from scipy.stats import qmc
+
     expected = qmc.Sobol(dimensions, scramble=True, bits=SOBOL_BITS, rng=9).random(512)
     np.testing.assert_allclose(np.array(list(rows.values())).T, expected, rtol=0, atol=2.0**-32)
 
 
 def test_late_sobol_points_are_those_of_scipy():
+    from scipy.stats import qmc
+
     first = 10_000_019
     given = {"parameter": {"a": ax.Uniform(0.0, 1.0), "b": ax.Uniform(0.0, 1.0)}}
     rows = drawn("sobol", 1 << 24, seed=1, given=given).rows(first, first + 3)
@@ -147,6 +154,8 @@ def test_draws_do_not_change_from_version_to_version():
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_draws_follow_their_distributions(sampler):
+    import scipy.stats
+
     made = drawn(sampler)
     rows = made.rows(0, COUNT)
     expected = {
@@ -163,6 +172,8 @@ def test_draws_follow_their_distributions(sampler):
 
 
 def test_quantiles_are_those_of_scipy():
+    import scipy.stats
+
     u = np.array(PROBABILITIES)
     for own, scipys in (
         (ax.Uniform(-2.0, 5.0), scipy.stats.uniform(-2.0, 7.0)),
@@ -177,11 +188,11 @@ def test_a_number_of_rows_that_is_no_power_of_two_is_warned_of():
     with pytest.warns(
         ax.PlausibilityWarning, match="samples=100: Sobol points are balanced.*\n.*64 or .*128"
     ):
-        plan_samples(GIVEN, samples=100, sampler="sobol")
+        plan_samples(distributions(), samples=100, sampler="sobol")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plan_samples(GIVEN, samples=128, sampler="sobol")
-        plan_samples(GIVEN, samples=100)
+        plan_samples(distributions(), samples=128, sampler="sobol")
+        plan_samples(distributions(), samples=100)
 
 
 # Tables ------------------------------------------------------------------------------------------
@@ -196,6 +207,10 @@ def located(name):
 
 
 def test_tables_of_all_kinds_give_the_same_rows(tmp_path):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     frame = pd.DataFrame(TABLE)
     frame.to_parquet(tmp_path / "table.parquet")
     (tmp_path / "table.csv").write_text("# rows\nmass;pitch\n1;0.1\n2.5;-0.25\n")
@@ -214,6 +229,8 @@ def test_tables_of_all_kinds_give_the_same_rows(tmp_path):
 
 
 def test_a_frame_with_a_filtered_index_keeps_its_columns(tmp_path):
+    import pandas as pd
+
     frame = pd.DataFrame({"mass": [1.0, 2.0, 3.0]})
     frame[frame.mass > 1].to_parquet(tmp_path / "part.parquet")
     made = plan_samples({}, samples=tmp_path / "part.parquet")
@@ -227,15 +244,11 @@ def test_a_frame_with_a_filtered_index_keeps_its_columns(tmp_path):
         ({"a": []}, "the table is empty; it needs a column"),
         ({"a": [1.0], "b": ["x"]}, "column 'b': expected numbers, got"),
         ({"a": [1.0], "b": [True]}, "column 'b': expected numbers, got"),
-        ({"a": [1.0, 10**400]}, "column 'a': expected numbers, got"),
         ({"a": [[1.0]]}, r"column 'a': expected a list of numbers, got shape \(1, 1\)"),
         ({"a": [1.0], "b": [1.0, 2.0]}, "the columns differ in length: a 1, b 2"),
         ({3: [1.0]}, "column 3: its name should be text"),
         ({"a": [1.0, np.nan]}, "samples, 'a': 1 of 2 values are not finite, the first in row 1"),
-        (pd.DataFrame({"a": [1.0, None]}, dtype=object), "values are not finite"),
         ({"a": np.ma.array([1, 2], mask=[0, 1])}, "values are not finite, the first in row 1"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "samples: the table has two columns 'a'"),
-        (pa.table([[1], [2]], names=["a", "a"]), "samples: the table has two columns 'a'"),
         (3.5, "samples: expected how many rows to draw, or a table"),
         ([1, 2], "samples: expected how many rows to draw, or a table"),
         ("rows.txt", r"'rows.txt': a table of samples ends in .csv or .parquet"),
@@ -249,7 +262,22 @@ def test_tables_that_cannot_be_used(table, message):
         plan_samples({}, samples=table)
 
 
+def test_frames_that_cannot_be_used():
+    import pandas as pd
+    import pyarrow as pa
+
+    for table, message in (
+        (pd.DataFrame({"a": [1.0, None]}, dtype=object), "values are not finite"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "samples: the table has two columns 'a'"),
+        (pa.table([[1], [2]], names=["a", "a"]), "samples: the table has two columns 'a'"),
+    ):
+        with pytest.raises(ax.AxodeError, match=message):
+            plan_samples({}, samples=table)
+
+
 def test_files_that_are_no_tables_of_numbers(tmp_path):
+    import pandas as pd
+
     path = tmp_path / "t.parquet"
     path.write_bytes(b"PAR1, or so")
     with pytest.raises(ax.FileError, match="is not a Parquet file, or damaged"):
@@ -275,11 +303,13 @@ def test_files_that_are_no_tables_of_numbers(tmp_path):
 
 
 def test_all_faults_at_once():
+    import scipy.stats
+
     given = {
         "start": {"a": ax.Uniform(2.0, 1.0), "b": ax.Normal(np.nan, 1.0)},
         "parameter": {"c": ax.LogUniform(-1.0, 1.0), "d": ax.Normal(0.0, 0.0)},
         "input": {"e": ax.Uniform("1", 2.0), "f": scipy.stats.norm(0.0, -1.0)},
-        "other": {"g": ax.Uniform(0, 10**400)},
+        "other": {"g": ax.Uniform(0, np.inf)},
     }
     with pytest.raises(ax.InvalidArgument) as caught:
         plan_samples(given)
@@ -361,21 +391,20 @@ def test_a_long_axis_does_not_travel_with_every_chunk():
         np.testing.assert_array_equal(values, made.rows(400, 500)[name])
 
 
-@pytest.mark.parametrize(
-    "pair",
-    [
+def test_distributions_that_hardly_differ_are_told_apart():
+    import scipy.stats
+
+    for pair in (
         (scipy.stats.poisson(1.0), scipy.stats.poisson(1.000001)),
         (scipy.stats.uniform(3.0, 2.0), scipy.stats.uniform(3.0 + 1e-13, 2.0)),
         (
             scipy.stats.rv_discrete(values=([3, 5], [0.6, 0.4])),
             scipy.stats.rv_discrete(values=([3, 5], [0.65, 0.35])),
         ),
-    ],
-)
-def test_distributions_that_hardly_differ_are_told_apart(pair):
-    first, second = (drawn("random", given={"start": {"a": d}}).describe() for d in pair)
-    assert first["distributions"] != second["distributions"]
-    assert first == json.loads(json.dumps(first))
+    ):
+        first, second = (drawn("random", given={"start": {"a": d}}).describe() for d in pair)
+        assert first["distributions"] != second["distributions"]
+        assert first == json.loads(json.dumps(first))
 
 
 def test_values_travel_where_other_processes_do_not_know_a_distribution():

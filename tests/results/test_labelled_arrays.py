@@ -12,7 +12,10 @@ from axode import errors
 from results.runs import batch, one
 from results.test_sweep_result import in_memory, stored
 
-xarray = pytest.importorskip("xarray", reason="pip install axode[data]")
+
+@pytest.fixture(scope="module", autouse=True)
+def xarray():
+    return pytest.importorskip("xarray", reason="pip install axode[data]")
 
 
 def test_a_run_over_time():
@@ -73,7 +76,7 @@ def test_xarray_is_an_extra(monkeypatch):
             result.to_xarray()
 
 
-def test_files_hold_the_dataset(tmp_path):
+def test_files_hold_the_dataset(xarray, tmp_path):
     pytest.importorskip("scipy.io")
     one().to_xarray().to_netcdf(tmp_path / "run.nc", engine="scipy")
     with xarray.open_dataset(tmp_path / "run.nc", engine="scipy") as data:

@@ -7,7 +7,6 @@ import os
 import sys
 
 import numpy as np
-import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -74,6 +73,8 @@ def test_numpy_reads_the_file_without_axode(tmp_path):
 def test_pandas_reads_the_file_without_axode(tmp_path):
     run = runs.batch((2,)).with_columns({"time": 0.0, "run": 1.0})
     run.save(tmp_path / "run.parquet")
+    import pandas
+
     frame = pandas.read_parquet(tmp_path / "run.parquet")
     assert list(frame.columns) == ["run_", "time_", *run.names]
     np.testing.assert_array_equal(frame["pitch"], run["pitch"].ravel())

@@ -12,10 +12,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import duckdb
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
@@ -73,6 +70,10 @@ NAMES = ["row", "start.pitch", "C.mass", "pitch", "status_", "far", "status", "r
 
 
 def test_other_programs_read_the_folder_as_it_is(folder):
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
     tables = {
         "pandas": pd.read_parquet(folder),
         "Polars": pl.read_parquet(folder / "*.parquet").to_pandas(),
@@ -93,6 +94,9 @@ def test_other_programs_read_the_folder_as_it_is(folder):
 
 
 def test_a_store_without_finished_chunks_is_readable_too(tmp_path):
+    import duckdb
+    import polars as pl
+
     SweepStore.create_or_resume(tmp_path, manifest()).close()
     assert pl.scan_parquet(tmp_path).collect().shape == (0, len(NAMES))
     assert duckdb.sql(f"select * from '{tmp_path}/*.parquet'").fetchall() == []

@@ -4,7 +4,6 @@ import html
 import json
 import re
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -26,6 +25,8 @@ def held(shown: str) -> dict:
 
 
 def test_a_cell_survives_the_file_of_a_notebook(run, tmp_path):
+    import nbformat
+
     player = run.player(height=400)
     shown = player._repr_html_()
     output = nbformat.v4.new_output("display_data", {"text/html": shown})

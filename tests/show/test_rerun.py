@@ -17,14 +17,19 @@ from axode.show.motion import RunPoses
 from axode.show.render.meshes import meshes
 from logged_runs import balancer_run
 
-rerun = pytest.importorskip("rerun", reason="pip install axode[rerun]")
-from rerun.chunk import McapReader, RrdReader  # noqa: E402
+
+@pytest.fixture(scope="module", autouse=True)
+def rerun():
+    return pytest.importorskip("rerun", reason="pip install axode[rerun]")
+
 
 SINGLE = 1e-6  # rounding of positions in single precision, times their size
 
 
 def read(path):
     """Columns by entity: values over time, and those that do not change."""
+    from rerun.chunk import RrdReader
+
     moving, fixed = {}, {}
     for chunk in RrdReader(str(path)).stream():
         batch = chunk.to_record_batch()
@@ -118,6 +123,8 @@ def test_rate_and_choice(tmp_path):
 
 def test_rerun_reads_the_mcap_log_of_the_run(tmp_path):
     """Its decoder of ROS 2 messages, in Rust, shares nothing with the one of the other tests."""
+    from rerun.chunk import McapReader
+
     run = balancer_run()
     run.to_mcap(tmp_path / "run.mcap")
     moving = {}
@@ -136,7 +143,7 @@ def test_rerun_reads_the_mcap_log_of_the_run(tmp_path):
     np.testing.assert_allclose(places.reshape(len(run), -1, 3)[:, 0], at, atol=SINGLE)
 
 
-def test_a_window_opens_without_a_path(monkeypatch):
+def test_a_window_opens_without_a_path(rerun, monkeypatch):
     opened = []
     monkeypatch.setattr(rerun.RecordingStream, "spawn", lambda stream: opened.append(stream))
     assert balancer_run().to_rerun() is None
