@@ -34,8 +34,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-lowest test-emulated test-dist soak lint format bench docs dist lock \
-  clean distclean
+.PHONY: help demo test test-slow test-all test-lowest test-emulated test-dist soak lint format \
+  bench docs dist lock clean distclean
 
 help:  ## say what there is to make
 	@echo "make TARGET, where TARGET is"
@@ -47,8 +47,13 @@ demo: $(STAMP)  ## derive, compile and run a robot; results in out/
 	@mkdir -p out
 	$(BIN)/python examples/demo.py $(ARGS)
 
-test: lint  ## linters, types, then all the tests
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+test: lint  ## linters, types, then the tests that are not marked slow
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
+
+test-slow: $(STAMP)  ## the tests that are marked slow: over 1.5 s of CPU time each
+	$(BIN)/python -m pytest -n $(JOBS) -m slow $(ARGS)
+
+test-all: test test-slow  ## everything that a change has to pass
 
 # Of what needs no peers. The oldest Python has the oldest versions of the rest.
 test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (needs Python 3.11)

@@ -23,7 +23,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    from durations import Durations
+
     config.addinivalue_line("markers", "soak: a further variant of a test, run by `make soak`")
+    config.pluginmanager.register(Durations())
 
 
 @pytest.hookimpl(tryfirst=True)
