@@ -1,4 +1,4 @@
-"""Fuzzers for long runs: trajectories, re-signed model files, command lines, arguments.
+"""Fuzzers for long runs: trajectories, re-signed model files, command lines.
 
 `make soak` runs each for ten minutes; whatever is not an error of Axode's own fails, endless trials
 and those that take all memory too, and the input that did it is kept.
@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import io
 import random
-import reprlib
 import resource
 import signal
 import sys
@@ -20,7 +19,6 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +27,6 @@ import axode as ax
 from axode.cli import run as command
 from axode.cli.time_tables import load_columns
 from tests.targets import hostile
-from tests.users import hostile_arguments
 
 MEMORY = 8 << 30  # [bytes] of address space for the whole process
 PATIENCE = 60.0  # [s] of processor time for one trial
@@ -91,26 +88,6 @@ def trajectory_files(dice: random.Random, folder: Path) -> None:
     load_columns(path)
 
 
-def arguments(dice: random.Random, folder: Path) -> None:
-    """Call a public function with one or two arguments that it does not expect."""
-    sound = _sound(folder)
-    call = dice.choice(sorted(sound.calls))
-    names = sound.names(call)
-    chosen = dice.sample(names, min(len(names), dice.choice([1, 1, 2])))
-    given = {name: dice.choice(hostile_arguments.JUNK) for name in chosen}
-    with contextlib.chdir(folder):
-        try:
-            hostile_arguments.attempt(sound, call, given)
-        except Exception as error:
-            error.add_note(f"{call} with {reprlib.repr(given)}")
-            raise
-
-
-@cache
-def _sound(folder: Path) -> hostile_arguments.Sound:
-    return hostile_arguments.Sound(folder)
-
-
 def command_lines(dice: random.Random, folder: Path) -> None:
     """Type words at random, in a folder with a few files."""
     sink = io.StringIO()
@@ -125,7 +102,7 @@ def command_lines(dice: random.Random, folder: Path) -> None:
 
 
 FUZZERS: dict[str, Callable[[random.Random, Path], None]] = {
-    fuzzer.__name__: fuzzer for fuzzer in (model_files, trajectory_files, command_lines, arguments)
+    fuzzer.__name__: fuzzer for fuzzer in (model_files, trajectory_files, command_lines)
 }
 
 

@@ -311,9 +311,7 @@ def visible(text: str) -> str:
 
 def shortened(given: object) -> str:
     """What was given, as a message shows it, however large or deep it is."""
-    text = "a whole number of very many digits"
-    if not isinstance(given, int) or abs(given) < 1 << 64:
-        text = ascii(given) if isinstance(given, str) else _REPR.repr(given)
+    text = ascii(given) if isinstance(given, str) else _REPR.repr(given)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -301,7 +301,7 @@ CASES = {
     ),
     "number too large": (
         f'[wrench.w]\nbody = "left"\nat = [0, 0, 1{"0" * 400}]\n',
-        "line  20  [wrench.w] at: expected a number or a Parameter, got a whole number of very",
+        "line  20  [wrench.w] at: expected a number or a Parameter, got 1000000000",
     ),
 }
 # These also lack a joint that holds the body, or have a second fault of the same cause.

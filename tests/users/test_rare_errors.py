@@ -5,23 +5,15 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import subprocess
 from functools import cache
 from importlib.resources import files
-from types import SimpleNamespace
 
-import casadi as ca
 import numpy as np
 import pytest
 
 import axode as ax
 from axode.cli import run as run_cli
 from axode.cli.time_tables import load_columns
-from axode.codegen.lowering import batch_loop
-from axode.codegen.tape import tape_file
-from axode.codegen.tape.tape import Tape
-from axode.codegen.targets import ptx
-from axode.codegen.targets.cpu import CompiledFunction
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.literature.acceptance.adapters import adapter_of
 from axode.literature.acceptance.answers import Answers
@@ -30,9 +22,6 @@ from axode.literature.acceptance.cases import Case, Quantity
 from axode.literature.acceptance.locked_coordinates import Holding, read_holds
 from axode.model.model_file import MAGIC
 from axode.model.model_parts import facts_of
-from axode.printing import sympy_model
-from axode.problems.steps import compiled
-from axode.results import storage
 from axode.runtime import device
 from emulated_gpu import install
 
@@ -40,11 +29,6 @@ from emulated_gpu import install
 @cache
 def unicycle() -> ax.Model:
     return ax.gallery.build("unicycle").derive().compile()
-
-
-def tape_of(*names: str) -> Tape:
-    x = [ca.SX.sym(name, 2) for name in names]
-    return Tape.from_casadi(ca.Function("f", x, [sum(x)], list(names), ["y"]))
 
 
 # files --------------------------------------------------------------------------------------------
@@ -61,14 +45,6 @@ def test_arrays_that_are_no_numbers(tmp_path):
         load_columns(tmp_path / "words.npz")
 
 
-def test_tapes_whose_arrays_do_not_fit():
-    header, raw = SimpleNamespace(lengths=(1, 1, 1, 1)), memoryview(b"123")
-    with pytest.raises(FileError, match="the arrays do not fill the file"):
-        tape_file._split(header, raw)
-    with pytest.raises(FileError, match="an operation has no name"):
-        tape_file._renumber(("add",), np.array([3], dtype=np.uint8))
-
-
 def test_functions_of_a_model_that_do_not_fill_its_file(tmp_path):
     path = tmp_path / "m.axm"
     unicycle().save(path, ["energy"])
@@ -80,33 +56,7 @@ def test_functions_of_a_model_that_do_not_fill_its_file(tmp_path):
         ax.load_model(path)
 
 
-def test_a_trajectory_of_another_structure():
-    run = ax.simulate(unicycle(), 0.01, save_every=0.01)
-    header = json.loads(storage._header(run)) | {"shape": [1]}
-    with pytest.raises(Exception, match="its description has another structure"):
-        storage._parsed(json.dumps(header))
-
-
-# targets ------------------------------------------------------------------------------------------
-
-
-def test_too_many_ports(monkeypatch):
-    monkeypatch.setattr(batch_loop, "MAX_PORTS", 1)
-    with pytest.raises(NotApplicable, match="can be compiled; gather them into vectors"):
-        batch_loop.module(tape_of("a", "b", "c"), 1)
-
-
-def test_arguments_of_compiled_functions_are_real():
-    with pytest.raises(InvalidArgument, match="expected real numbers, shape"):
-        CompiledFunction(tape_of("a"))(np.array([1j, 2j]))
-
-
-def test_kernels_that_the_assembler_refuses(monkeypatch):
-    done = SimpleNamespace(returncode=1, stderr="bad", stdout="")
-    monkeypatch.setattr(subprocess, "run", lambda *a, **k: done)
-    monkeypatch.setattr(ptx.shutil, "which", lambda name: "/bin/false")
-    with pytest.raises(InvalidArgument, match="ptxas refuses the kernels: bad"):
-        ptx._resources("", "9.0")
+# kernels ------------------------------------------------------------------------------------------
 
 
 def test_kernels_of_a_file_are_asked_for_by_their_kind(monkeypatch, tmp_path):
@@ -142,13 +92,6 @@ def test_a_gpu_that_cannot_be_used(monkeypatch):
     monkeypatch.setattr(gpu.cuda.runtime, "getDeviceCount", fail)
     with pytest.raises(NotApplicable, match="CuPy cannot use a GPU here: no driver"):
         device.cupy()
-
-
-def test_matrices_that_are_too_large_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(compiled, "is_available", lambda *a: False)
-    d = SimpleNamespace(n_k=99)
-    with pytest.raises(NotApplicable, match="keeps a matrix of 99 x 99 numbers for every run"):
-        compiled.rollout_of(unicycle(), "radau9", d, compiled.Place("cuda"))
 
 
 # configurations -----------------------------------------------------------------------------------
@@ -241,20 +184,6 @@ def test_a_name_is_swept_once():
 
     with pytest.raises(InvalidArgument, match="is swept twice, now as parameter; a coordinate"):
         plan_samples({"start": {"x": [1.0, 2.0]}, "parameter": {"x": [1.0]}})
-
-
-def test_functions_that_are_no_formulas():
-    from axode.problems.inverse import time_signals
-
-    with pytest.raises(NotApplicable, match="the function cannot be written as a formula"):
-        time_signals._as_symbol(unicycle(), "x", lambda t: t.nothing, ca.SX.sym("t"), {})
-
-
-def test_operations_that_sympy_lacks():
-    x = ca.SX.sym("x")
-    tape = Tape.from_casadi(ca.Function("f", [x], [ca.fmod(x, 2.0)]))
-    with pytest.raises(NotApplicable, match="to_sympy: SymPy has no counterpart of"):
-        sympy_model._sympy_values(tape, [["x"]])
 
 
 # acceptance cases ---------------------------------------------------------------------------------

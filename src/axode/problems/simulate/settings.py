@@ -24,7 +24,6 @@ DEFAULT_STEP = 1e-3  # [s] of rk4 unless given
 # neighbouring floating-point times that an interval has to span
 MIN_TIMES = {"duration": 1024, "save_every": 4, "step": 4}
 MAX_SAMPLES = 1e8  # that are kept: a gigabyte per column
-LATEST = 1e100  # times the duration: the first sample after the start may lie beyond the end
 MAX_STEPS = 1e12  # of rk4: a day of a fast machine
 ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
 
@@ -107,8 +106,6 @@ class Settings:
                     f"{name}: {value:g} s is too short at t = {latest:g} s, where times are "
                     f"{math.ulp(latest):.2g} s apart; make it longer, or t0 smaller"
                 )
-        if self.save_every is not None and self.save_every > max(1.0, abs(self.duration)) * LATEST:
-            raise InvalidArgument(f"save_every: {self.save_every:g} s is too long; make it shorter")
         samples = 0.0 if self.save_every is None else abs(self.duration) / self.save_every
         if samples > MAX_SAMPLES:
             raise InvalidArgument(
@@ -163,7 +160,7 @@ class Settings:
         step = DEFAULT_STEP if self.step is None else self.step
         if self.save_every is None:
             return min(step, abs(self.duration))
-        return self.save_every / math.ceil(self.save_every / step - ROUNDING)
+        return self.save_every / max(1, math.ceil(self.save_every / step - ROUNDING))
 
     @property
     def n_steps(self) -> int:
