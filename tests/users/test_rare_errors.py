@@ -36,7 +36,7 @@ def unicycle() -> ax.Model:
 
 def test_too_many_samples_or_steps_are_refused(capsys):
     assert run_cli(["simulate", "unicycle", "--time", "1", "--every", "1e-12"]) == 1
-    assert "s; at most" in capsys.readouterr().err
+    assert "1e+12 samples, and at most" in capsys.readouterr().err
 
 
 def test_arrays_that_are_no_numbers(tmp_path):
