@@ -56,7 +56,7 @@ def driven(start: Mapping[str, float], torques: Mapping[str, Any], end: float) -
 
 def asked(motion: Mapping[str, str], end: float) -> Motion:
     """A motion that is given over time."""
-    return lambda model: ax.inverse(model, dict(motion), times=end, save_every=0.05)
+    return lambda model: ax.inverse_dynamics(model, dict(motion), times=end, save_every=0.05)
 
 
 def around(radius: float, speed: float, forward: str, start: Mapping[str, float]) -> Motion:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode import gallery as gallery
     from axode import motions as motions
     from axode.cooperation.cooperation import Cooperation as Cooperation
+    from axode.cooperation.cooperation import GraspWrenches as GraspWrenches
     from axode.errors import AxodeError as AxodeError
     from axode.errors import Fault as Fault
     from axode.errors import FileDeviationWarning as FileDeviationWarning
@@ -44,15 +45,29 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import UnderactuatedMotionWarning as UnderactuatedMotionWarning
     from axode.errors import UnknownName as UnknownName
     from axode.formats.written.mechanism_text import MechanismText as MechanismText
+    from axode.kinematics.postures.postures import Postures as Postures
     from axode.kinematics.reaching.goals import Target as Target
+    from axode.kinematics.reaching.inverse_kinematics import (
+        InverseKinematicsResult as InverseKinematicsResult,
+    )
     from axode.kinematics.reaching.inverse_kinematics import (
         inverse_kinematics as inverse_kinematics,
     )
+    from axode.kinematics.reaching.resolved_motion import ResolvedRates as ResolvedRates
     from axode.kinematics.reaching.resolved_motion import resolved_motion as resolved_motion
     from axode.kinematics.reaching.resolved_motion import resolved_rates as resolved_rates
     from axode.kinematics.robot_kinematics import Kinematics as Kinematics
+    from axode.kinematics.velocities.clearance import Clearance as Clearance
+    from axode.kinematics.velocities.dexterity import Dexterity as Dexterity
+    from axode.kinematics.velocities.output_stiffness import OutputStiffness as OutputStiffness
+    from axode.kinematics.velocities.singularities import Singularities as Singularities
+    from axode.kinematics.velocities.singularity_map import SingularityMap as SingularityMap
+    from axode.kinematics.velocities.velocity_jacobians import (
+        VelocityJacobians as VelocityJacobians,
+    )
     from axode.kinematics.workspaces.workspace_result import Workspace as Workspace
     from axode.literature.acceptance import verify as verify
+    from axode.literature.acceptance.table import Verification as Verification
     from axode.mechanism.dh import chain_from_dh as chain_from_dh
     from axode.mechanism.elements.bodies import Box as Box
     from axode.mechanism.elements.bodies import Cylinder as Cylinder
@@ -79,17 +94,26 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.mechanism.files.loading import schema as schema
     from axode.mechanism.mechanism import Mechanism as Mechanism
     from axode.mechanism.values.expressions import Parameter as Parameter
+    from axode.model.derivative_table import Derivatives as Derivatives
+    from axode.model.leg_functions import PlatformLegs as PlatformLegs
     from axode.model.model import Model as Model
     from axode.model.model_file import load_model as load_model
+    from axode.model.newton_euler import NewtonEuler as NewtonEuler
     from axode.model.state import State as State
     from axode.motions import paths
     from axode.motions.paths import Path as Path
+    from axode.motions.planned_motion import PlannedMotion as PlannedMotion
+    from axode.printing.derivation.derivation import Derivation as Derivation
     from axode.problems.assemble.assemble import assemble as assemble
+    from axode.problems.compare import Comparison as Comparison
     from axode.problems.compare import compare as compare
+    from axode.problems.feasible.feasible import Feasibility as Feasibility
     from axode.problems.feasible.feasible import feasible as feasible
     from axode.problems.gradients.cost import Cost as Cost
+    from axode.problems.gradients.gradient import Gradient as Gradient
     from axode.problems.gradients.gradient import gradient as gradient
-    from axode.problems.inverse.inverse import inverse as inverse
+    from axode.problems.inverse.inverse import inverse_dynamics as inverse_dynamics
+    from axode.problems.linearize.feedback import StateFeedback as StateFeedback
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.simulate.inputs import Callback as Callback
@@ -106,6 +130,10 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.results.trajectory import Trajectory as Trajectory
     from axode.show.live.live_page import page as page
     from axode.show.viewer.opening import view as view
+    from axode.show.viewer.viewer import Viewer as Viewer
+    from axode.symbolic.analysis.mobility import Mobility as Mobility
+    from axode.symbolic.analysis.twist_redundancy import TwistRedundancy as TwistRedundancy
+    from axode.symbolic.constraints.twist_constraints import TwistConstraints as TwistConstraints
     from axode.symbolic.equations import Equations as Equations
     from axode.symbolic.formulations import FORMULATIONS as FORMULATIONS
 
@@ -156,7 +184,7 @@ _LAZY = {
     "compare": "axode.problems.compare",
     "feasible": "axode.problems.feasible.feasible",
     "Target": "axode.kinematics.reaching.goals",
-    "inverse": "axode.problems.inverse.inverse",
+    "inverse_dynamics": "axode.problems.inverse.inverse",
     "inverse_kinematics": "axode.kinematics.reaching.inverse_kinematics",
     "Kinematics": "axode.kinematics.robot_kinematics",
     "Workspace": "axode.kinematics.workspaces.workspace_result",
@@ -176,6 +204,30 @@ _LAZY = {
     "State": "axode.model.state",
     "Sweep": "axode.results.sweep_result",
     "load_model": "axode.model.model_file",
+    "Clearance": "axode.kinematics.velocities.clearance",
+    "Comparison": "axode.problems.compare",
+    "Derivation": "axode.printing.derivation.derivation",
+    "Derivatives": "axode.model.derivative_table",
+    "Dexterity": "axode.kinematics.velocities.dexterity",
+    "Feasibility": "axode.problems.feasible.feasible",
+    "Gradient": "axode.problems.gradients.gradient",
+    "GraspWrenches": "axode.cooperation.cooperation",
+    "InverseKinematicsResult": "axode.kinematics.reaching.inverse_kinematics",
+    "Mobility": "axode.symbolic.analysis.mobility",
+    "NewtonEuler": "axode.model.newton_euler",
+    "OutputStiffness": "axode.kinematics.velocities.output_stiffness",
+    "PlannedMotion": "axode.motions.planned_motion",
+    "PlatformLegs": "axode.model.leg_functions",
+    "Postures": "axode.kinematics.postures.postures",
+    "ResolvedRates": "axode.kinematics.reaching.resolved_motion",
+    "Singularities": "axode.kinematics.velocities.singularities",
+    "SingularityMap": "axode.kinematics.velocities.singularity_map",
+    "StateFeedback": "axode.problems.linearize.feedback",
+    "TwistConstraints": "axode.symbolic.constraints.twist_constraints",
+    "TwistRedundancy": "axode.symbolic.analysis.twist_redundancy",
+    "VelocityJacobians": "axode.kinematics.velocities.velocity_jacobians",
+    "Verification": "axode.literature.acceptance.table",
+    "Viewer": "axode.show.viewer.viewer",
 }
 
 __all__ = [
@@ -183,15 +235,24 @@ __all__ = [
     "Ball",
     "Box",
     "Callback",
+    "Clearance",
+    "Comparison",
     "Cooperation",
     "Cost",
     "Cylinder",
     "Cylindrical",
+    "Derivation",
+    "Derivatives",
+    "Dexterity",
     "Equations",
     "Event",
+    "Feasibility",
     "Fixed",
     "Floating",
+    "Gradient",
+    "GraspWrenches",
     "Inertia",
+    "InverseKinematicsResult",
     "Kinematics",
     "Law",
     "Linearization",
@@ -200,29 +261,44 @@ __all__ = [
     "Mechanism",
     "MechanismText",
     "Mesh",
+    "Mobility",
     "Model",
     "Motor",
+    "NewtonEuler",
     "Normal",
     "Omni",
+    "OutputStiffness",
     "Parameter",
     "Path",
     "Planar",
     "Plane",
+    "PlannedMotion",
+    "PlatformLegs",
+    "Postures",
     "Prismatic",
+    "ResolvedRates",
     "Revolute",
     "Rolling",
     "Sampled",
     "Scenario",
     "Screw",
+    "Singularities",
+    "SingularityMap",
     "Skate",
     "Sphere",
     "Spherical",
     "State",
+    "StateFeedback",
     "Sweep",
     "Target",
     "Trajectory",
+    "TwistConstraints",
+    "TwistRedundancy",
     "Uniform",
     "Universal",
+    "VelocityJacobians",
+    "Verification",
+    "Viewer",
     "Workspace",
     "assemble",
     "chain_from_dh",
@@ -231,7 +307,7 @@ __all__ = [
     "feasible",
     "gallery",
     "gradient",
-    "inverse",
+    "inverse_dynamics",
     "inverse_kinematics",
     "linearize",
     "load",
@@ -257,6 +333,9 @@ _LAZY_MODULES = {
 }
 
 
+_RENAMED = {"inverse": "inverse_dynamics"}  # former names; removed in the next version
+
+
 if not TYPE_CHECKING:  # a checker would take every name for one that is there
 
     def __getattr__(name: str) -> Any:
@@ -266,7 +345,11 @@ if not TYPE_CHECKING:  # a checker would take every name for one that is there
             return import_module(_LAZY_MODULES[name])
         if name in _LAZY:
             return getattr(import_module(_LAZY[name]), name)
-        found = getattr(import_module("axode.errors"), name, None)
+        errors = import_module("axode.errors")
+        if name in _RENAMED:
+            errors.warn_renamed(f"axode.{name}", f"axode.{_RENAMED[name]}")
+            return __getattr__(_RENAMED[name])
+        found = getattr(errors, name, None)
         if isinstance(found, type):
             return found
         raise AttributeError(f"module 'axode' has no attribute '{name}'")

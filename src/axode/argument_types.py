@@ -12,10 +12,11 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, UnknownName, shortened, warn_renamed
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Rule = tuple[str, Callable[[Any], object]]  # what is expected, and whether it is that
 
 _OWN_CHECKS = ("threads", "events")  # by the functions, with a remedy
@@ -43,6 +44,22 @@ def check_options(verb: str, kind: type, given: Mapping[str, Any]) -> None:
         if name not in rules:
             raise UnknownName(verb, "keyword", name, tuple(rules))
         _check(name, rules[name], value)
+
+
+def renamed_keywords(**names: str) -> Callable[[Function], Function]:
+    """Accept former keywords of a function for one version, with a warning."""
+
+    def accepting(function: Function) -> Function:
+        @functools.wraps(function)
+        def called(*arguments: Any, **options: Any) -> Any:
+            for old in options.keys() & names:
+                warn_renamed(f"{old}=", f"{names[old]}=")
+                options[names[old]] = options.pop(old)
+            return function(*arguments, **options)
+
+        return cast(Function, called)
+
+    return accepting
 
 
 def _check(name: str, rules: list[Rule], given: Any) -> None:

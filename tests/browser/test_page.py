@@ -73,7 +73,7 @@ def test_a_law_is_compiled_in(sight, tmp_path):
     model = ax.gallery.build("wheeled_pendulum").derive().compile()
     damping = {"M1": "-0.2*theta1_dot", "M2": "-0.2*theta2_dot"}
     start = {"theta1_dot": 2.0}
-    path = ax.page(model, tmp_path / "page.html", law=damping, start=start, title="A <b> & c")
+    path = ax.page(model, tmp_path / "page.html", input=damping, start=start, title="A <b> & c")
     page = opened(sight, path)
     assert page.title() == "A <b> & c"
     page.evaluate("axode.advance(1.0)")
@@ -165,7 +165,7 @@ def test_controls_without_a_mouse(sight, platform):
 def test_keys_change_what_a_law_wants(sight, tmp_path):
     model = ax.gallery.build("unicycle").derive().compile()
     law = {"tau_drive": "m*0.1"}
-    path = ax.page(model, tmp_path / "page.html", law=law, keys={"ahead": "m"})
+    path = ax.page(model, tmp_path / "page.html", input=law, keys={"ahead": "m"})
     page = opened(sight, path)
     mass = model.parameters["m"]
     page.keyboard.down("w")
@@ -174,7 +174,7 @@ def test_keys_change_what_a_law_wants(sight, tmp_path):
     page.keyboard.up("w")
     page.evaluate("axode.advance(0.1)")
     assert page.evaluate("axode.robot.get('m')") == pytest.approx(mass)
-    held = ax.page(model, tmp_path / "held.html", law={"tau_drive": 0.2})
+    held = ax.page(model, tmp_path / "held.html", input={"tau_drive": 0.2})
     page = opened(sight, held)
     page.evaluate("axode.advance(1.0)")
     run = ax.simulate(model, 1.0, input={"tau_drive": 0.2}, method="rk4", step=1e-3)

@@ -86,7 +86,7 @@ def check_formulations(label: str, known: Known) -> None:
     centre = ax.assemble(model, known.near or None).q
     rng = np.random.default_rng(11)
     for _ in range(STATES):
-        q = ax.assemble(model, centre + rng.normal(0.0, known.spread, centre.size), tries=20).q
+        q = ax.assemble(model, centre + rng.normal(0.0, known.spread, centre.size), attempts=20).q
         assert np.abs(q - centre).max() > 1e-3
         nu, u = rng.normal(size=len(model.independent)), rng.normal(size=len(model.inputs))
         wanted = model.forward_dynamics(q, nu, u)

@@ -31,7 +31,7 @@ def test_every_run_inverse_and_sweep_has_powers(tmp_path):
     assert run.unit("motor1.power") == "W"
     spin = run["phi1_dot"]
     assert np.abs(run["motor1.power"] - run["M1"] * spin).max() < 1e-12
-    needed = ax.inverse(model, run)
+    needed = ax.inverse_dynamics(model, run)
     assert np.abs(needed["motor2.power"] - run["motor2.power"]).max() < 1e-9
     outputs = {
         "work": ("integral", "motor1.power + motor2.power"),

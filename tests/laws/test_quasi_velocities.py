@@ -128,10 +128,10 @@ def test_runs_start_and_are_recorded_in_quasi_velocities(bases):
     assert not [signal.name for signal in own.signals if "definition" in signal.name]
     motion = {"v": "sin(t)", "omega": "0.3 * t", "theta3": "0.1 * sin(t)"}
     with pytest.warns(ax.UnderactuatedMotionWarning):
-        needed = ax.inverse(own, motion, times=run.time)
+        needed = ax.inverse_dynamics(own, motion, times=run.time)
     motion = {"surge": "sin(t)", "psi_dot": "0.3 * t", "theta3": "0.1 * sin(t)"}
     with pytest.warns(ax.UnderactuatedMotionWarning):
-        same = ax.inverse(joints, motion, times=run.time)
+        same = ax.inverse_dynamics(joints, motion, times=run.time)
     assert np.abs(needed["M1"] - same["M1"]).max() < 1e-12
     assert np.abs(needed["v.missing"] - same["surge.missing"]).max() < 1e-12
 

@@ -43,7 +43,7 @@ def test_from_far_away():
     model = machines.four_bar()
     for seed in range(10):
         guess = np.random.default_rng(seed).uniform(-3, 3, 3)
-        assert ax.assemble(model, guess, tries=20).residual < CLOSED
+        assert ax.assemble(model, guess, attempts=20).residual < CLOSED
 
 
 def test_from_a_singular_guess():
@@ -139,13 +139,13 @@ def test_what_does_not_close_is_named():
     """Crank and rocker held too far apart for the coupler: metres, and the best there is."""
     model = machines.four_bar()
     with pytest.raises(ax.LoopNotClosed, match=r"'hinge\.[xy]' is open by 0\.\d+ m\.") as caught:
-        ax.assemble(model, fix={"crank": math.pi, "rocker": 0.0}, tries=3)
+        ax.assemble(model, fix={"crank": math.pi, "rocker": 0.0}, attempts=3)
     best = caught.value.configuration
     assert (best["crank"], best["rocker"]) == (math.pi, 0.0)
     # the coupler's end points at the hinge as well as it can: 0.8 m away from a reach of 0.35 m
     q = [best[name] for name in model.coordinates]
     assert np.linalg.norm(model.residual(q)) == pytest.approx(0.45, abs=1e-6)
-    assert "tries=20" in str(caught.value)
+    assert "attempts=20" in str(caught.value)
 
 
 def test_units_come_from_the_model():

@@ -159,7 +159,9 @@ def test_a_new_amplitude_of_a_motion_compiles_nothing(loads: Loads):
     model = machines.slider()
     for amplitude in (1.3, 1.7):
         loads.clear()
-        run = ax.inverse(model, {"rail": f"{amplitude}*sin(3*t)"}, times=np.linspace(0, 1, 5))
+        run = ax.inverse_dynamics(
+            model, {"rail": f"{amplitude}*sin(3*t)"}, times=np.linspace(0, 1, 5)
+        )
         assert run["rail.force"] == pytest.approx(-9 * amplitude * np.sin(3 * run.time), abs=SOLVED)
     assert not loads
 

@@ -88,7 +88,7 @@ def test_every_verb_goes_on_at_the_time_of_its_start():
     run = ax.simulate(led, half, start={"pin": 0.4})
     again = ax.linearize(led, run, t=half)
     np.testing.assert_array_equal(ax.linearize(led, run).A, again.A)
-    found = ax.inverse(led, {"pin": "0.1 * t"}, times=0.2, start=run.at(half))
+    found = ax.inverse_dynamics(led, {"pin": "0.1 * t"}, times=0.2, start=run.at(half))
     assert found.time[0] == half and found["rail"][0] == pytest.approx(run["rail"][-1], abs=EXACT)
 
 

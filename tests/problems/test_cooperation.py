@@ -191,7 +191,7 @@ def test_a_simulation_has_the_prescribed_squeeze(planar):
     times = np.linspace(0, 0.5, 251)
     s = 1 - np.cos(2 * np.pi * times)
     motion = {"X": 0.62 + 0.03 * s, "Y": 0.55 - 0.02 * s, "F": 0.2 + 0.1 * s}
-    planned = ax.inverse(planar, motion, times=times)
+    planned = ax.inverse_dynamics(planar, motion, times=times)
     arms = ax.Cooperation(planar, "load", shares=(0.4, 0.6))
     q, nu = (
         np.stack([planned[n] for n in names], axis=-1)

@@ -69,7 +69,7 @@ def test_motions_with_corners_have_exact_derivatives(name: str):
     times = np.array([0.1, 0.3, 0.6, 0.9, 1.2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run = ax.inverse(machines.slider(), {"rail": MOTIONS[name]}, times=times)
+        run = ax.inverse_dynamics(machines.slider(), {"rail": MOTIONS[name]}, times=times)
     moving = (times > 0.25) & (times < 1)
     np.testing.assert_allclose(run["rail"], np.clip(times, 0.25, 1) ** 2, atol=EXACT)
     np.testing.assert_allclose(run["rail.rate"], np.where(moving, 2 * times, 0.0), atol=EXACT)

@@ -67,9 +67,11 @@ def test_values_at_which_the_wheels_no_longer_slide_together(model):
 def test_inverse_looks_too(model):
     straight = {"base.surge": "0.5 * t", "base.yaw_rate": "0"}
     times = np.linspace(0.0, 1.0, 11)
-    assert ax.inverse(model, straight, times=times, parameters={"mass": 3.0}).time.size == 11
+    assert (
+        ax.inverse_dynamics(model, straight, times=times, parameters={"mass": 3.0}).time.size == 11
+    )
     with pytest.raises(ax.errors.InvalidArgument, match="ahead = 0.1 instead of 0:.*" + WORDS):
-        ax.inverse(model, straight, times=times, parameters={"ahead": 0.1})
+        ax.inverse_dynamics(model, straight, times=times, parameters={"ahead": 0.1})
 
 
 def test_a_start_may_be_special():

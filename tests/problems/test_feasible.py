@@ -9,7 +9,7 @@ import axode as ax
 import random_mechanisms as rm
 from axode.motions import paths
 from axode.problems.feasible.feasible import feasible
-from axode.problems.inverse.inverse import inverse
+from axode.problems.inverse.inverse import inverse_dynamics
 from tests.problems.carts import MW, SPIN, G, M, R, cart
 from variants import further
 
@@ -42,7 +42,7 @@ def leaning(request) -> tuple[ax.Model, tuple[float, ...]]:
 
 
 def standing(model: ax.Model) -> ax.Trajectory:
-    return inverse(model, {"left": "0", "right": "0"}, times=[0.0, 1.0])
+    return inverse_dynamics(model, {"left": "0", "right": "0"}, times=[0.0, 1.0])
 
 
 def test_static_loads_of_three_contacts(leaning):
@@ -73,7 +73,7 @@ def test_loads_of_a_cart_that_turns_and_speeds_up(leaning):
 def test_braking_moves_load_to_the_front():
     com = (0.2, 0.0, 0.3)
     model = cart(com).derive().compile()
-    run = inverse(
+    run = inverse_dynamics(
         model,
         {"left.rate": "20 - 30 * t", "right.rate": "20 - 30 * t"},
         times=np.linspace(0, 0.5, 11),
@@ -94,7 +94,9 @@ def test_braking_too_hard_lifts_the_wheels():
     limit = (W * L - com[0] * M * G) / high
     for part, tips in ((0.99, False), (1.01, True)):
         rate = f"100 - {limit * part / R} * t"
-        run = inverse(model, {"left.rate": rate, "right.rate": rate}, times=np.linspace(0, 0.1, 6))
+        run = inverse_dynamics(
+            model, {"left.rate": rate, "right.rate": rate}, times=np.linspace(0, 0.1, 6)
+        )
         found = feasible(model, run, friction=1e3)
         assert (found.tips_at is not None) == tips
         assert found.ok == (not tips)
@@ -257,7 +259,7 @@ def test_two_wheel_balancer_falls_without_tipping_over():
     assert np.abs(found.lateral).max() > 1e-3
     at_rest = feasible(
         model,
-        inverse(model, {"left": "0", "right": "0", "pitch": "0"}, times=[0.0, 1.0]),
+        inverse_dynamics(model, {"left": "0", "right": "0", "pitch": "0"}, times=[0.0, 1.0]),
         friction=0.6,
     )
     np.testing.assert_allclose(at_rest.normal, 9.0 * 9.81 / 2, rtol=1e-10)
@@ -267,7 +269,7 @@ def test_a_motion_with_missing_force_keeps_its_own_loads():
     """Held upright by a force that no motor gives, a balancer's wheels carry its weight evenly."""
     model = balancer().derive().compile()
     with pytest.warns(ax.UnderactuatedMotionWarning):
-        run = inverse(
+        run = inverse_dynamics(
             model,
             {"left.rate": "5 * t", "right.rate": "5 * t", "pitch": "0"},
             times=np.linspace(0, 1, 21),

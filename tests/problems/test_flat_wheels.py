@@ -61,7 +61,9 @@ def test_a_disk_that_passes_near_flat_goes_on(disk: ax.Model, spin: float):
 def test_motions_through_flat_are_refused(disk: ax.Model):
     """Also where no sample is flat, and only the way from one to the next is."""
     with pytest.raises(ax.SingularConfiguration, match=r"t = 3\.136 s.*'rim' lies flat"):
-        ax.inverse(disk, {"base.roll": "0.5 * t", "base.yaw": 0, "rim.contact.x": 0}, times=4.0)
+        ax.inverse_dynamics(
+            disk, {"base.roll": "0.5 * t", "base.yaw": 0, "rim.contact.x": 0}, times=4.0
+        )
     with pytest.raises(ax.SingularConfiguration, match="'rim' lies flat"):
         ax.linearize(disk, {"base.roll": UPRIGHT})
 

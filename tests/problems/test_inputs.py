@@ -254,7 +254,7 @@ SPREAD = np.concatenate([np.linspace(0.0, 0.4, 200), np.linspace(0.4, 1.0, 101)[
 def test_inputs_of_inverse_make_the_motion(times):
     """What `inverse` finds, `simulate` follows, up to the error of linear interpolation."""
     model = machines.pendulum()
-    wanted = ax.inverse(model, {"pin": "0.3 * sin(2*t)"}, times=times)
+    wanted = ax.inverse_dynamics(model, {"pin": "0.3 * sin(2*t)"}, times=times)
     run = ax.simulate(model, 1.0, start=wanted.at(0.0), input=wanted)
     assert run["pin"] == pytest.approx(0.3 * np.sin(2 * run.time), abs=2e-5)
     np.testing.assert_allclose(run.at(0.4)["pin.torque"], wanted.at(0.4)["pin.torque"], atol=1e-4)

@@ -9,7 +9,7 @@ import pytest
 import axode as ax
 import random_mechanisms as rm
 from axode.cli import run as run_cli
-from axode.problems.inverse.inverse import inverse
+from axode.problems.inverse.inverse import inverse_dynamics
 from tests.problems.test_feasible import balancer
 from variants import further
 
@@ -36,7 +36,7 @@ def inputs_of(model: ax.Model, run: ax.Trajectory) -> np.ndarray:
 def test_a_simulated_motion_gives_its_inputs_back(caster):
     given = {"left.torque": "0.3 * sin(2 * t)", "right.torque": "0.1 * cos(t)"}
     run = ax.simulate(caster, 2.0, start={"caster_bracket": 0.7}, input=given)
-    found = inverse(caster, run)
+    found = inverse_dynamics(caster, run)
     assert np.abs(inputs_of(caster, found) - inputs_of(caster, run)).max() < 1e-8
     assert np.abs(inputs_of(caster, run)).max() > 0.2
     for name in run.columns("force"):  # what simulate records, inverse records too
@@ -44,7 +44,7 @@ def test_a_simulated_motion_gives_its_inputs_back(caster):
     assert found.energy_error < 1e-6
     # without inputs its speeds are differentiated
     bare = run[[*caster.coordinates, *caster.speed_names]]
-    again = inverse(caster, bare)
+    again = inverse_dynamics(caster, bare)
     assert np.abs(inputs_of(caster, again) - inputs_of(caster, run)).max() < 1e-5
 
 
@@ -55,7 +55,7 @@ def test_round_trip_of_other_machines(name):
     run = ax.simulate(model, 0.2, input=given, save_every=0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a simulated motion is one its motors can give
-        found = inverse(model, run)
+        found = inverse_dynamics(model, run)
     assert np.abs(inputs_of(model, found) - inputs_of(model, run)).max() < 1e-8
     missing = [c for c in found.names if c.endswith(".missing")]
     assert bool(missing) == (model.actuation == "underactuated")
@@ -69,7 +69,7 @@ def test_a_batch_of_runs(caster):
         start={"left.rate": [1.0, 2.0, 3.0]},
         input={"left.torque": 0.2, "right.torque": -0.1},
     )
-    found = inverse(caster, run)
+    found = inverse_dynamics(caster, run)
     assert found.batch == (3,)
     np.testing.assert_allclose(found["left.torque"], 0.2, atol=1e-9)
     np.testing.assert_allclose(found["right.torque"], -0.1, atol=1e-9)
@@ -77,7 +77,7 @@ def test_a_batch_of_runs(caster):
 
 def test_backwards_in_time(caster):
     bare = ax.simulate(caster, -1.0, start={"left.rate": 2.0}, input={"left.torque": 0.2})
-    found = inverse(caster, bare[[*caster.coordinates, *caster.speed_names]])
+    found = inverse_dynamics(caster, bare[[*caster.coordinates, *caster.speed_names]])
     np.testing.assert_allclose(found["left.torque"], 0.2, atol=1e-5)
 
 
@@ -91,7 +91,7 @@ def test_forces_along_functions_make_the_motion(caster):
     errors = []
     for period in (0.02, 0.01):
         motion = {"left": "6 * t + sin(t)", "right": lambda t: 6 * t + np.sin(2 * t)}
-        found = inverse(caster, motion, times=1.5, start=start, save_every=period)
+        found = inverse_dynamics(caster, motion, times=1.5, start=start, save_every=period)
         forces = {name: found[name] for name in caster.inputs}
         run = ax.simulate(
             caster,
@@ -107,7 +107,7 @@ def test_forces_along_functions_make_the_motion(caster):
 
 def test_loops_follow_by_assembling(four_bar):
     """Dependent angles close the loop, speeds and torque satisfy the balance of energy."""
-    found = inverse(four_bar, {"a": "-1 + 3 * t**2"}, times=2.0, save_every=0.01)
+    found = inverse_dynamics(four_bar, {"a": "-1 + 3 * t**2"}, times=2.0, save_every=0.01)
     assert found["residual"].max() < 1e-9
     np.testing.assert_allclose(found["a"], -1 + 3 * found.time**2, atol=1e-9)
     np.testing.assert_allclose(found["a.rate"], 6 * found.time, atol=1e-9)
@@ -119,8 +119,8 @@ def test_loops_follow_by_assembling(four_bar):
 
 def test_the_dependent_coordinate_may_be_the_given_one(four_bar):
     """The rocker led instead of the crank: the same motion, seen from the other end."""
-    there = inverse(four_bar, {"a": "-1 + 0.3 * sin(t)"}, times=2.0, save_every=0.02)
-    back = inverse(four_bar, {"d": there["d"]}, times=there.time)
+    there = inverse_dynamics(four_bar, {"a": "-1 + 0.3 * sin(t)"}, times=2.0, save_every=0.02)
+    back = inverse_dynamics(four_bar, {"d": there["d"]}, times=there.time)
     assert np.abs(back["a"] - there["a"]).max() < 1e-8
     assert np.abs(back["crank.torque"] - there["crank.torque"]).max() < 1e-4
 
@@ -136,7 +136,7 @@ def test_a_platform_led_by_its_pose():
         "base.pitch": "0",
         "base.yaw": "0.05 * t",
     }
-    found = inverse(model, pose, times=1.0, save_every=0.05)
+    found = inverse_dynamics(model, pose, times=1.0, save_every=0.05)
     assert found["residual"].max() < 1e-9
     np.testing.assert_allclose(found["base.roll"], 0.1 * np.sin(found.time), atol=1e-9)
     q, nu = (
@@ -151,14 +151,16 @@ def test_a_platform_led_by_its_pose():
 
 def test_samples_are_differentiated(caster):
     start, times = {"caster_bracket": 0.5}, np.linspace(0.0, 2.0, 201)
-    exact = inverse(caster, {"left": "3 * sin(t)", "right": "2 * t"}, times=times, start=start)
-    found = inverse(
+    exact = inverse_dynamics(
+        caster, {"left": "3 * sin(t)", "right": "2 * t"}, times=times, start=start
+    )
+    found = inverse_dynamics(
         caster, {"left": 3 * np.sin(times), "right": 2 * times}, times=times, start=start
     )
     for name in ("left.torque", "right.torque", "caster_bracket"):
         np.testing.assert_allclose(found[name], exact[name], atol=1e-6)
     assert np.ptp(exact["left.torque"]) > 0.05
-    fewer = inverse(
+    fewer = inverse_dynamics(
         caster,
         {"left": 3 * np.sin(times), "right": 2 * times},
         times=times,
@@ -173,8 +175,8 @@ def test_functions_that_cannot_be_traced_are_sampled(four_bar):
     def crank(t: float) -> float:
         return -1.0 + (0.1 * t**4 if t > 0 else 0.0)
 
-    found = inverse(four_bar, {"a": crank}, times=1.0, save_every=0.01)
-    exact = inverse(four_bar, {"a": "-1 + 0.1 * t**4"}, times=1.0, save_every=0.01)
+    found = inverse_dynamics(four_bar, {"a": crank}, times=1.0, save_every=0.01)
+    exact = inverse_dynamics(four_bar, {"a": "-1 + 0.1 * t**4"}, times=1.0, save_every=0.01)
     np.testing.assert_allclose(found["crank.torque"], exact["crank.torque"], atol=1e-7)
 
 
@@ -185,11 +187,16 @@ def test_parameters_in_formulas_and_models():
     bot.add_joint("pin", ax.Revolute("y"), parent=bot.ground, child=rod)
     bot.add_motor("pin", "pin")
     model = bot.derive().compile()
-    found = inverse(model, {"pin": "length * t"}, times=[0.0, 1.0], parameters={"length": 0.8})
+    found = inverse_dynamics(
+        model, {"pin": "length * t"}, times=[0.0, 1.0], parameters={"length": 0.8}
+    )
     np.testing.assert_allclose(found["pin"], [0.0, 0.8])
     weight = -2.0 * 9.81 * 0.8 * np.cos(found["pin"])
     np.testing.assert_allclose(found["pin.torque"], weight, rtol=1e-12)
-    assert np.abs(inverse(model, {"pin": length * 2}, times=[0.0, 1.0])["pin"] - 1.0).max() == 0.0
+    assert (
+        np.abs(inverse_dynamics(model, {"pin": length * 2}, times=[0.0, 1.0])["pin"] - 1.0).max()
+        == 0.0
+    )
 
 
 def test_wrenches_from_outside():
@@ -197,8 +204,8 @@ def test_wrenches_from_outside():
     bot.add_wrench("load", bot.bodies[-1], at=(0.3, 0.2, 0.1))
     model = bot.derive().compile()
     still = {name: "0.3" for name in model.coordinates}
-    plain = inverse(model, still, times=[0.0, 1.0])
-    loaded = inverse(model, still, times=[0.0, 1.0], wrenches={"load.fz": [-5.0, -10.0]})
+    plain = inverse_dynamics(model, still, times=[0.0, 1.0])
+    loaded = inverse_dynamics(model, still, times=[0.0, 1.0], wrenches={"load.fz": [-5.0, -10.0]})
     np.testing.assert_array_equal(loaded["load.fz"], [-5.0, -10.0])
     motors = model.inputs[:2]
     change = np.array([loaded[m] - plain[m] for m in motors])
@@ -213,9 +220,9 @@ def test_redundant_motors_share_by_weight():
     model = rm.mecanum_base().derive().compile()
     assert model.actuation == "redundantly actuated"
     motion = {name: f"{0.2 * (k + 1)} * t" for k, name in enumerate(model.independent)}
-    even = inverse(model, motion, times=1.0, save_every=0.25)
+    even = inverse_dynamics(model, motion, times=1.0, save_every=0.25)
     first = model.inputs[0]
-    heavy = inverse(model, motion, times=1.0, save_every=0.25, weights={first: 1e6})
+    heavy = inverse_dynamics(model, motion, times=1.0, save_every=0.25, weights={first: 1e6})
     efforts = [(inputs_of(model, run) ** 2).sum(axis=-1) for run in (even, heavy)]
     assert (efforts[0] < efforts[1]).all()
     assert np.abs(heavy[first]).max() < 1e-4 < np.abs(even[first]).max()
@@ -232,7 +239,7 @@ def test_redundant_motors_share_by_weight():
 def test_too_few_motors_are_told():
     model = balancer().derive().compile()
     with pytest.warns(ax.UnderactuatedMotionWarning, match=r"missing on base\.\w+.*\.missing"):
-        found = inverse(
+        found = inverse_dynamics(
             model, {"pitch": SWING, "base.vx": "0", "base.wz": "0"}, times=1.0, save_every=0.05
         )
     short = np.stack([found[f"{name}.missing"] for name in model.independent], axis=-1)
@@ -262,7 +269,7 @@ def test_missing_forces_derive_no_other_mechanism(monkeypatch):
     monkeypatch.setattr(ax.Mechanism, "derive", lambda *_, **__: pytest.fail("derived again"))
     for pace in ("0", "0.1"):
         with pytest.warns(ax.UnderactuatedMotionWarning):
-            inverse(model, {"pitch": SWING, "base.vx": pace, "base.wz": "0"}, times=0.1)
+            inverse_dynamics(model, {"pitch": SWING, "base.vx": pace, "base.wz": "0"}, times=0.1)
     assert len(compiled) == 1
 
 
@@ -287,7 +294,7 @@ def test_all_verbs_agree_where_motors_fall_short(size, balanced, tmp_path, capsy
     motion = {"slide": f"{size:g} * t", "pin": repr(angle)}
     verdicts = []
     for verb in (
-        lambda: inverse(model, motion, times=1.0, save_every=0.5),
+        lambda: inverse_dynamics(model, motion, times=1.0, save_every=0.5),
         lambda: model.inverse_dynamics({"pin": angle}, {"slide.rate": size}, {}),
     ):
         with warnings.catch_warnings(record=True) as caught:
@@ -306,9 +313,9 @@ def test_limits_that_are_passed_are_named():
     bot.drives.clear()
     bot.add_motor("crank", "a", limit=0.5)
     model = bot.derive().compile()
-    slow = inverse(model, {"a": "-1 + 0.01 * t"}, times=0.1)
+    slow = inverse_dynamics(model, {"a": "-1 + 0.01 * t"}, times=0.1)
     assert slow.info["beyond_limit"] == []  # it takes 0.44 N m
-    fast = inverse(model, {"a": "-1 + 20 * t**2"}, times=0.5)
+    fast = inverse_dynamics(model, {"a": "-1 + 20 * t**2"}, times=0.5)
     assert fast.info["beyond_limit"] == ["crank.torque"]
 
 
@@ -343,7 +350,7 @@ def test_limits_that_are_passed_are_named():
 )
 def test_what_is_refused(caster, motion, more, message):
     with pytest.raises((ax.InvalidArgument, ax.UnknownName), match=message):
-        inverse(caster, motion, **{"times": 1.0, **more})
+        inverse_dynamics(caster, motion, **{"times": 1.0, **more})
 
 
 def test_a_measure_of_speed_is_no_part_of_a_motion():
@@ -352,18 +359,18 @@ def test_a_measure_of_speed_is_no_part_of_a_motion():
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child="box")
     model = bot.derive().compile("interpreter")
     with pytest.raises(ax.InvalidArgument, match=r"'surge' is a measure of speed(.|\n)*base\.vx"):
-        inverse(model, {"surge": 5.0}, times=1.0)
+        inverse_dynamics(model, {"surge": 5.0}, times=1.0)
 
 
 def test_a_motion_out_of_reach_is_refused(four_bar):
     with pytest.raises(ax.InvalidArgument, match=r"(cannot be followed|do not allow)"):
-        inverse(four_bar, {"d": "-1.5 + 3 * t"}, times=2.0)
+        inverse_dynamics(four_bar, {"d": "-1.5 + 3 * t"}, times=2.0)
 
 
 def test_a_foreign_trajectory_is_refused(caster, four_bar):
     run = ax.simulate(four_bar, 0.1)
     with pytest.raises(ax.UnknownName, match="has to be one of model"):
-        inverse(caster, run)
+        inverse_dynamics(caster, run)
     other = rm.four_bar()
     other.loops.clear()
     other.add_loop(
@@ -375,19 +382,21 @@ def test_a_foreign_trajectory_is_refused(caster, four_bar):
         child_at=(0.4, 0, 0),
     )
     with pytest.raises(ax.InvalidArgument, match="open by"):
-        inverse(other.derive().compile(), run)
+        inverse_dynamics(other.derive().compile(), run)
     with pytest.raises(ax.InvalidArgument, match="has its own"):
-        inverse(four_bar, run, times=1.0)
+        inverse_dynamics(four_bar, run, times=1.0)
 
 
 def test_a_model_from_a_file(caster, tmp_path):
     caster.save(tmp_path / "robot.axm")
     model = ax.load_model(tmp_path / "robot.axm")
     speeds = {"left.rate": "2 * t", "right.rate": "t"}
-    found, wanted = (inverse(m, speeds, times=1.0, save_every=0.1) for m in (model, caster))
+    found, wanted = (
+        inverse_dynamics(m, speeds, times=1.0, save_every=0.1) for m in (model, caster)
+    )
     np.testing.assert_allclose(inputs_of(model, found), inputs_of(caster, wanted), atol=1e-9)
     with pytest.raises(ax.NotApplicable, match="read from a file"):
-        inverse(model, {"left": "t", "right": "t"}, times=1.0)
+        inverse_dynamics(model, {"left": "t", "right": "t"}, times=1.0)
 
 
 def test_speeds_that_do_not_tell_the_others_are_refused():
@@ -409,7 +418,7 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
     bot.add_motor("crank", "a")
     bot.set_home(a=-1.0, b=1.0, d=-1.0)
     model = bot.derive().compile()
-    safe = inverse(model, {"a": "-1 + 0.5 * t"}, times=1.0, save_every=0.1)
+    safe = inverse_dynamics(model, {"a": "-1 + 0.5 * t"}, times=1.0, save_every=0.1)
     np.testing.assert_allclose(safe["d"], safe["a"], atol=1e-9)
     flat = {"a": [-0.1, 0.0], "b": [0.1, 0.0], "d": [-0.1, 0.0]}
     still = {name: (0.0, 0.0) for name in model.speed_names}
@@ -424,7 +433,7 @@ def test_speeds_that_do_not_tell_the_others_are_refused():
     with pytest.raises(
         ax.SingularConfiguration, match=r"t = 1 s.*do not determine(.|\n)*independent"
     ):
-        inverse(model, run)
+        inverse_dynamics(model, run)
 
 
 def test_of_a_motion_that_needs_no_force_nothing_is_missing():
@@ -435,4 +444,4 @@ def test_of_a_motion_that_needs_no_force_nothing_is_missing():
     times = np.linspace(0.0, 1.0, 11)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ax.inverse(bot.derive().compile(), {"slide": 0.1 + 0.3 * times}, times=times)
+        ax.inverse_dynamics(bot.derive().compile(), {"slide": 0.1 + 0.3 * times}, times=times)

@@ -134,8 +134,8 @@ def test_redundant_freedoms_stay_near_a_posture():
     T = poses(model, near + rng.normal(size=near.shape) * 0.3, "link7")
     weights = np.array([1.0, 4.0, 1.0, 1.0, 1.0, 1.0, 0.5])
     given = {f"q{k + 1}": w for k, w in enumerate(weights)}
-    found = ax.inverse_kinematics(model, {"link7": T}, near=near, weights=given)
-    some = ax.inverse_kinematics(model, {"link7": T}, near=near, weights=given, nearest=False)
+    found = ax.inverse_kinematics(model, {"link7": T}, start=near, weights=given)
+    some = ax.inverse_kinematics(model, {"link7": T}, start=near, weights=given, nearest=False)
     assert found.reached.all() and some.reached.all()
     far, farther = ((weights * (f.q - near) ** 2).sum(axis=-1) for f in (found, some))
     assert (far <= farther + 1e-12).all() and far.sum() < farther.sum()
@@ -265,7 +265,7 @@ MISTAKES = [
     ({"limits": {"q1": (1.0, -1.0)}}, "expected the least and the largest value"),
     ({"weights": {"q1": 0.0}}, "must be finite and > 0"),
     ({"hold": [f"q{k}" for k in range(1, 8)]}, "no coordinate that may move changes any"),
-    ({"near": np.zeros((2, 7)), "targets": {"link7": np.zeros((3, 3))}}, "do not fit together"),
+    ({"start": np.zeros((2, 7)), "targets": {"link7": np.zeros((3, 3))}}, "do not fit together"),
     ({"attempts": 0}, "at least one attempt, and a tolerance > 0"),
 ]
 

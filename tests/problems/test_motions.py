@@ -270,12 +270,12 @@ def test_inverse_of_joint_motions(five_bar):
     start = {"theta1": 2.0, "theta2": np.pi - 2.0}
     motion = ax.motions.minimum_jerk(start, {"theta1": 1.6, "theta2": 1.2}, 0.5, model=five_bar)
     assert motion.units == ("rad", "rad")
-    run = ax.inverse(five_bar, motion)
+    run = ax.inverse_dynamics(five_bar, motion)
     assert run.time[-1] == 0.5 and len(run) == 501
     np.testing.assert_allclose(run["theta1_dot"], motion(run.time)["theta1_rate"], atol=1e-12)
     formula = "2.0 - 0.4 * (10 * (2*t)**3 - 15 * (2*t)**4 + 6 * (2*t)**5)"
     other = formula.replace("2.0 - 0.4", f"{np.pi - 2.0} - {np.pi - 3.2}")
-    same = ax.inverse(five_bar, {"theta1": formula, "theta2": other}, times=0.5)
+    same = ax.inverse_dynamics(five_bar, {"theta1": formula, "theta2": other}, times=0.5)
     np.testing.assert_allclose(run["tau1"], same["tau1"], atol=1e-9)
     driven = ax.simulate(five_bar, 0.5, start=run.at(0.0), input=run)
     assert driven.final["theta1"] == pytest.approx(1.6, abs=1e-4)
@@ -291,7 +291,7 @@ def test_inverse_of_a_planar_pose(five_bar):
             (ax.assemble(five_bar, {"theta1": 1.7, "theta2": 1.3}).q, 1.3),
         )
     )
-    run = ax.inverse(five_bar, ax.motions.trapezoidal(
+    run = ax.inverse_dynamics(five_bar, ax.motions.trapezoidal(
         start, end, acceleration={"crank1": (np.inf, 5.0), "theta2": 5.0}
     ), times=np.linspace(0, 0.1, 5))  # fmt: skip
     np.testing.assert_allclose(run["theta1"], 2.0 - 2.5 * run.time**2, atol=1e-9)
@@ -303,7 +303,7 @@ def test_splines_within_torques(five_bar):
     free = ax.motions.through(places, **limits)
     slow = ax.motions.through(places, **limits, torque={"tau1": 0.5, "tau2": 1.0})
     assert slow.duration > 1.5 * free.duration
-    run = ax.inverse(five_bar, slow)
+    run = ax.inverse_dynamics(five_bar, slow)
     used = max(np.abs(run["tau1"]).max() / 0.5, np.abs(run["tau2"]).max() / 1.0)
     assert 1 - 1e-3 < used < 1 + 1e-3
     same = ax.motions.through(places, **limits, torque=1e3)
@@ -377,7 +377,7 @@ def test_samples_in_a_file_for_the_command_line(five_bar, tmp_path):
     )
     assert run(["inverse", "five_bar", "--motion", str(file), "--out", str(out)]) == 0
     found = ax.Trajectory.load(out)
-    exact = ax.inverse(five_bar, motion)
+    exact = ax.inverse_dynamics(five_bar, motion)
     np.testing.assert_allclose(found["tau1"], exact["tau1"], atol=1e-4)
 
 
@@ -387,7 +387,7 @@ def test_speeds_and_measures_move_too():
     motion = ax.motions.minimum_jerk(
         dict.fromkeys(speeds, 0.0), dict.fromkeys(speeds, 1.0), 1.0, model=robot
     )
-    run = ax.inverse(robot, motion)
+    run = ax.inverse_dynamics(robot, motion)
     np.testing.assert_allclose(run.final[speeds[0]], 1.0)
 
 
@@ -503,7 +503,7 @@ def test_wrong_places(five_bar):
 
 def test_wrong_names(five_bar):
     with pytest.raises(UnknownName, match="has no body 'arm'"):
-        ax.inverse(
+        ax.inverse_dynamics(
             five_bar,
             ax.motions.minimum_jerk(
                 {"arm": ((0, 0, 0), (0, 0, 0))}, {"arm": ((0, 0, 1), (0, 0, 0))}, 1.0
@@ -517,4 +517,4 @@ def test_wrong_names(five_bar):
         {"theta1": 0, "crank1.theta1": 0}, {"theta1": 1, "crank1.theta1": 1}, 1.0
     )
     with pytest.raises((InvalidArgument, UnknownName)):
-        ax.inverse(five_bar, short)
+        ax.inverse_dynamics(five_bar, short)

@@ -90,7 +90,7 @@ def test_motion_of_an_arm_along_a_circle():
     assert run.info["missed"] == 0
     assert np.abs(model.poses(q)[:, 6] - path).max() < 1e-9
     assert np.abs(np.gradient(q, TIMES, axis=0, edge_order=2) - nu).max() < 2e-2
-    needed = ax.inverse(model, run)
+    needed = ax.inverse_dynamics(model, run)
     assert np.isfinite(needed["tau1"]).all()
     # two paths at once are each what they are alone; one is too fast for its limits
     both = np.stack([path, path])

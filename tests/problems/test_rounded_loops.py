@@ -351,7 +351,7 @@ def test_runs_whose_rows_changed_go_on_and_have_inverse_dynamics():
     second = ax.simulate(model, 0.5, start=first)
 
     assert second.final["j1"] == pytest.approx(whole.final["j1"], abs=SPREAD * error)
-    assert len(ax.inverse(model, whole)) == len(whole)
+    assert len(ax.inverse_dynamics(model, whole)) == len(whole)
 
 
 @pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")

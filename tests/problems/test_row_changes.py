@@ -150,9 +150,9 @@ def test_inverse_dynamics_along_a_turn():
     model = bennett(*SHIPPED)
     run = ax.simulate(model, 2.0, start={"j0.rate": 8.0}, input={"drive.torque": "3 * sin(4 * t)"})
     assert run.info["switches"] >= 2
-    found = ax.inverse(model, run)
+    found = ax.inverse_dynamics(model, run)
     assert np.abs(found["drive.torque"] - 3 * np.sin(4 * run.time)).max() < 1e-8
-    turn = ax.inverse(model, {"j0": "1 + (pi - 1) * t"}, times=3.0, save_every=0.01)
+    turn = ax.inverse_dynamics(model, {"j0": "1 + (pi - 1) * t"}, times=3.0, save_every=0.01)
     assert follows(*SHIPPED, turn) < CLOSED and turn["j0"][100] == pytest.approx(math.pi)
     assert np.isfinite(turn["drive.torque"]).all() and turn.energy_error < 1e-7
     # the torque there is what its neighbours say it is

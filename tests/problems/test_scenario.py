@@ -105,7 +105,7 @@ def test_pages_take_scenarios(model, tmp_path):
     law = {"M1": "-0.1 * theta3_dot"}
     scenario = ax.Scenario(model, 1.0, input=law, step=2e-3, method="rk4", **given)
     made = ax.page(scenario, tmp_path / "scenario.html", title="page")
-    other = ax.page(model, tmp_path / "model.html", title="page", law=law, step=2e-3, **given)
+    other = ax.page(model, tmp_path / "model.html", title="page", input=law, step=2e-3, **given)
     assert made.read_bytes() == other.read_bytes()
 
 

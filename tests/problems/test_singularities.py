@@ -494,10 +494,14 @@ def test_inverse_warns_before_motors_lose_their_hold():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", ax.NearSingularityWarning)
-        run = ax.inverse(parallel_robots.five_bar().model, motion(0.12), times=1.0, save_every=0.05)
-        ax.inverse(parallel_robots.five_bar().model, run)
+        run = ax.inverse_dynamics(
+            parallel_robots.five_bar().model, motion(0.12), times=1.0, save_every=0.05
+        )
+        ax.inverse_dynamics(parallel_robots.five_bar().model, run)
     with pytest.warns(ax.NearSingularityWarning, match=r"at t = 1 s \(type 2, 0.0\d+ of the usual"):
-        ax.inverse(parallel_robots.five_bar().model, motion(0.089), times=1.0, save_every=0.05)
+        ax.inverse_dynamics(
+            parallel_robots.five_bar().model, motion(0.089), times=1.0, save_every=0.05
+        )
 
 
 def test_inverse_warns_before_signals_fail_to_determine_the_motion():
@@ -507,9 +511,13 @@ def test_inverse_warns_before_signals_fail_to_determine_the_motion():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", ax.NearSingularityWarning)
-        ax.inverse(parallel_robots.five_bar().model, motion(0.49), times=1.0, save_every=0.05)
+        ax.inverse_dynamics(
+            parallel_robots.five_bar().model, motion(0.49), times=1.0, save_every=0.05
+        )
     with pytest.warns(ax.NearSingularityWarning, match="type 1.*tip.x, tip.y hardly determine"):
-        ax.inverse(parallel_robots.five_bar().model, motion(0.4999), times=1.0, save_every=0.05)
+        ax.inverse_dynamics(
+            parallel_robots.five_bar().model, motion(0.4999), times=1.0, save_every=0.05
+        )
 
 
 def test_simulate_warns_near_a_change_point():

@@ -45,7 +45,7 @@ VERBS = {
     "sweep": lambda s: ax.sweep(model(), 0.01, start=s, outputs={"x": ("last", "crank")})["x"],
     "assemble": lambda s: ax.assemble(model(), s)["rocker.rate"],
     "linearize": lambda s: linear(s).A[1, 0],
-    "inverse": lambda s: ax.inverse(
+    "inverse": lambda s: ax.inverse_dynamics(
         model(), {"crank.rate": "1.5 + t"}, times=0.02, save_every=0.01, start=s
     )["crank.torque"][0],
 }

@@ -174,7 +174,7 @@ def test_one_limit_is_active_almost_everywhere(five_bar):
     assert (motion.optimum.saturation > 1 - 1e-6).mean() > 0.99
     assert motion.optimum.excess < 1e-4
     times = np.sort(np.random.default_rng(1).uniform(0, motion.duration, 400))
-    run = ax.inverse(five_bar, motion, times=times)
+    run = ax.inverse_dynamics(five_bar, motion, times=times)
     efforts = np.abs([run["tau1"], run["tau2"]])
     assert efforts.max() < 2.0 * (1 + 1.1e-4)
     assert (efforts.max(axis=0) > 2.0 * (1 - 1e-3)).mean() > 0.95

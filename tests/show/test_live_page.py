@@ -25,18 +25,18 @@ def test_faults_of_arguments(model, tmp_path):
         ax.page(model, tmp_path / "page.pdf")
     with pytest.raises(ax.errors.InvalidArgument, match="step: expected a positive number"):
         ax.page(model, tmp_path / "page.html", step=-1.0)
-    with pytest.raises(ax.errors.InvalidArgument, match="law: a Callback runs in Python"):
-        ax.page(model, tmp_path / "page.html", law=ax.Callback(lambda t, q, nu: [0.0, 0.0]))
+    with pytest.raises(ax.errors.InvalidArgument, match="input: a Callback runs in Python"):
+        ax.page(model, tmp_path / "page.html", input=ax.Callback(lambda t, q, nu: [0.0, 0.0]))
     samples = ax.Sampled({"tau_drive": [0.0, 1.0], "tau_steer": [0.0, 0.0]}, period=0.1)
     for many in (samples, [[0.1, 0.0], [0.2, 0.0]]):
         with pytest.raises(ax.errors.InvalidArgument, match="a page takes one law, not samples"):
-            ax.page(model, tmp_path / "page.html", law=many)
+            ax.page(model, tmp_path / "page.html", input=many)
     with pytest.raises(ax.errors.InvalidArgument, match="keys: they change parameters, free ones"):
         ax.page(model, tmp_path / "page.html", keys={"ahead": "m"})
     with pytest.raises(ax.errors.UnknownName, match="a page has no key 'up'"):
-        ax.page(model, tmp_path / "page.html", law=[0.1, 0.0], keys={"up": "m"})
+        ax.page(model, tmp_path / "page.html", input=[0.1, 0.0], keys={"up": "m"})
     with pytest.raises(ax.errors.UnknownName, match="has no parameter 'mass'"):
-        ax.page(model, tmp_path / "page.html", law=[0.1, 0.0], keys={"ahead": "mass"})
+        ax.page(model, tmp_path / "page.html", input=[0.1, 0.0], keys={"ahead": "mass"})
     with pytest.raises(ax.errors.UnknownName, match="speed_of_light"):
         ax.page(model, tmp_path / "page.html", signals=["speed_of_light"])
     assert not list(tmp_path.iterdir())

@@ -401,7 +401,9 @@ def test_inverse_along_formulas_and_paths(capsys):
         "--every",
         "0.5",
     )
-    expected = ax.inverse(model, {"phi_dot": "t**2", "w": "sin(t)"}, times=2.0, save_every=0.5)
+    expected = ax.inverse_dynamics(
+        model, {"phi_dot": "t**2", "w": "sin(t)"}, times=2.0, save_every=0.5
+    )
     for name in ("tau_drive", "tau_steer"):
         assert found["final"][name] == pytest.approx(expected[name][-1], rel=1e-9)
 

@@ -147,17 +147,17 @@ STATES = {
     ),
 }
 MOTIONS = {
-    "times: give the times": lambda: ax.inverse(pendulum(), {"hinge": "t"}),
-    "times: two or more finite times are needed": lambda: ax.inverse(
+    "times: give the times": lambda: ax.inverse_dynamics(pendulum(), {"hinge": "t"}),
+    "times: two or more finite times are needed": lambda: ax.inverse_dynamics(
         pendulum(), {"hinge": [0.0]}, times=[0.0]
     ),
-    "samples are too few; splines of order": lambda: ax.inverse(
+    "samples are too few; splines of order": lambda: ax.inverse_dynamics(
         pendulum(), {"hinge": [0.0, 1.0]}, times=[0.0, 1.0]
     ),
-    "independent speeds: give 1 more signal of time, such as": lambda: ax.inverse(
+    "independent speeds: give 1 more signal of time, such as": lambda: ax.inverse_dynamics(
         model(), {"theta": "t"}, times=1.0
     ),
-    "a measure of speed, and a motion is given by coordinates": lambda: ax.inverse(
+    "a measure of speed, and a motion is given by coordinates": lambda: ax.inverse_dynamics(
         _measured(lambda s: s["hinge.rate"]).derive().compile(), {"which": "t"}, times=1.0
     ),
 }

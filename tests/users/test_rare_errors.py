@@ -109,7 +109,7 @@ def test_a_trajectory_of_another_model_is_open():
     run = ax.simulate(model, 0.02, start={"theta2": 0.9}, save_every=0.01)
     bent = dataclasses.replace(run, values=run.values + 0.1)
     with pytest.raises(InvalidArgument, match="it does not belong to model"):
-        ax.inverse(model, bent)
+        ax.inverse_dynamics(model, bent)
 
 
 def test_a_wheel_that_lies_flat_along_a_motion():

@@ -58,3 +58,20 @@ def test_parts_of_models_have_no_public_names():
         assert model.on_cpu() is model
     with pytest.raises(AttributeError, match="'Model' has no attribute 'nonsense'"):
         model.nonsense  # noqa: B018
+
+
+def test_the_old_name_of_inverse_dynamics():
+    with pytest.warns(DeprecationWarning, match="'axode.inverse' is now 'axode.inverse_dynamics'"):
+        assert ax.inverse is ax.inverse_dynamics
+
+
+def test_old_keywords(tmp_path):
+    model = ax.gallery.build("four_bar").derive().compile("interpreter")
+    with pytest.warns(DeprecationWarning, match="'tries=' is now 'attempts='") as caught:
+        old = ax.assemble(model, {"theta1": 0.5}, tries=2)
+    assert caught[0].filename == __file__
+    assert (old.q == ax.assemble(model, {"theta1": 0.5}, attempts=2).q).all()
+    with pytest.warns(DeprecationWarning, match="'near=' is now 'start='"):
+        ax.inverse_kinematics(model, {"theta1": 0.5}, near={"theta1": 0.4}, nearest=False)
+    with pytest.warns(DeprecationWarning, match="'law=' is now 'input='"):
+        ax.page(ax.gallery.build("unicycle"), tmp_path / "page.html", law={})

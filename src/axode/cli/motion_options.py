@@ -42,12 +42,14 @@ def along_motion(
     options: dict[str, Any],
 ) -> Trajectory:
     """Compute the inputs along formulas of time, or along a file of columns."""
-    from axode.problems.inverse.inverse import inverse as inverse_along
+    from axode.problems.inverse.inverse import inverse_dynamics
 
     if any("=" in item for item in motion):
         if time is None:
             raise typer.BadParameter("a motion by formulas needs its duration", param_hint="--time")
-        return inverse_along(model, pairs("--motion", motion), times=time, start=start, **options)
+        return inverse_dynamics(
+            model, pairs("--motion", motion), times=time, start=start, **options
+        )
     if len(motion) > 1:
         raise typer.BadParameter("name one file", param_hint="--motion")
     if time is not None:
@@ -59,16 +61,16 @@ def _along_file(
     model: Model, file: Path, start: dict[str, float], options: dict[str, Any]
 ) -> Trajectory:
     from axode.cli.time_tables import TIME, as_trajectory, load_columns, time_of
-    from axode.problems.inverse.inverse import inverse as inverse_along
+    from axode.problems.inverse.inverse import inverse_dynamics
 
     found = load_columns(file)
     if not isinstance(found, dict):
-        return inverse_along(model, found, start=start or None, **options)
+        return inverse_dynamics(model, found, start=start or None, **options)
     whole = as_trajectory(model, found)
     if whole is not None:
-        return inverse_along(model, whole, start=start or None, **options)
+        return inverse_dynamics(model, whole, start=start or None, **options)
     signals = {name: column for name, column in found.items() if name not in TIME}
-    return inverse_along(model, signals, times=time_of(found), start=start, **options)
+    return inverse_dynamics(model, signals, times=time_of(found), start=start, **options)
 
 
 def along_path(

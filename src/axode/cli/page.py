@@ -50,7 +50,7 @@ def page(
     path = write_page(
         model,
         out or page_name(model.name),
-        law=law or None,
+        input=law or None,
         start=begin or None,
         title=title,
         signals=words(signals),

@@ -11,7 +11,7 @@ from axode.cli.shared import AsJson, JsonFile, Parameters, deliver, numbers, ran
 from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
-    from axode.kinematics.reaching.inverse_kinematics import Reached
+    from axode.kinematics.reaching.inverse_kinematics import InverseKinematicsResult
     from axode.model.model import Model
 
 TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coordinate or measure"
@@ -26,7 +26,7 @@ def reach(
             metavar="NAME=VALUES", help=f"Where to bring what, in metres and radians: {TARGET}."
         ),
     ] = None,
-    near: Annotated[
+    start: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Posture to stay near; home by default."),
     ] = None,
@@ -64,7 +64,7 @@ def reach(
     found = inverse_kinematics(
         model,
         targets,
-        near=numbers("--near", near),
+        start=numbers("--start", start),
         limits=bounded,
         hold=words(hold),
         attempts=attempts,
@@ -83,7 +83,7 @@ def reach(
     deliver(data, lambda: _show(model, found), as_json=as_json, out=out)
 
 
-def _show(model: Model, found: Reached) -> None:
+def _show(model: Model, found: InverseKinematicsResult) -> None:
     from axode.cli.tables import format_number, show_table
 
     units = dict(zip(model.coordinates, facts_of(model).coordinate_units, strict=True))

@@ -172,7 +172,7 @@ class VelocityMethods:
         """Find the margins from singularities along a motion, and the closest approaches.
 
         Args:
-            run: What `simulate` or `inverse` returned for this mechanism, or a batch of runs.
+            run: Result of `simulate` or `inverse_dynamics` for this mechanism, or a batch of runs.
             components: Names of the output's velocities that count; the whole twist unless given.
             at: Reference point in the output's frame [m]; its origin unless given.
             length: As for `singularities`.

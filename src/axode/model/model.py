@@ -237,6 +237,37 @@ class Model(DerivativeProducts, ModelDisplay):
         """Rates of the coordinates, q_dot."""
         return self._evaluate("rates", {"q": q, "nu": nu}, options)
 
+    def rhs(
+        self,
+        t: float,
+        x: npt.ArrayLike,
+        u: Values | None = None,
+        *,
+        parameters: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> Array:
+        """Rates of the state x = (q, nu), for `scipy.integrate.solve_ivp` and its like.
+
+        Rates keep all constraints, but a general integrator lets its errors add up; `simulate`
+        projects the state onto the constraints and changes independent speeds where needed.
+
+        Args:
+            t: Time [s].
+            x: Coordinates, then independent speeds: (size,), or (size, n) for n states.
+            u: Inputs in order or by name; zero unless given.
+            parameters: Values by name instead of the defaults.
+        """
+        state, size = np.asarray(x, dtype=float), len(self.coordinates)
+        if state.ndim not in (1, 2) or len(state) != size + len(self.independent):
+            raise InvalidArgument(
+                f"x: {size} coordinates and {len(self.independent)} speeds are needed, got shape "
+                f"{state.shape}"
+            )
+        options: Options = {"t": t}
+        if parameters is not None:
+            options["parameters"] = parameters
+        values = {"q": state[:size].T, "nu": state[size:].T, "u": u}
+        return self._evaluate("state_rate", values, options)[..., : len(state)].T
+
     def accelerations(
         self, q: Values, nu: Values, nu_dot: Values, **options: Unpack[Options]
     ) -> Array:

@@ -5,8 +5,8 @@ position [m] and a rotation (roll-pitch-yaw, quaternion w, x, y, z, or matrix), 
 matrices. Limits are given by name too, or as one number for everything that is a number; a body has
 a pair of them, for its position and for its rotation.
 
-`ax.inverse(model, motion)` makes a `Trajectory` of a motion: where the loops of the model stand,
-and what its motors give.
+`ax.inverse_dynamics(model, motion)` makes a `Trajectory` of a motion: all coordinates of the model,
+and the torques of its motors.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def through(
             for all: where they take more, the whole motion is slower.
         stops: Numbers of waypoints to stop at, counted from zero; negative from the end.
         model: Whose names they are; names are checked, and columns have units.
-        start: State of the model at the start, as for `inverse`, for limits of torques.
+        start: State of the model at the start, as for `inverse_dynamics`, for limits of torques.
 
     Raises:
         InvalidArgument: with everything that is wrong with the arguments.

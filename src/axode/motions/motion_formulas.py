@@ -34,7 +34,7 @@ def motion_formulas(
     if pieces is None or len(pieces) > MAX_PIECES:
         raise NotApplicable(
             f"a motion of poses, a time-optimal one or one of more than {MAX_PIECES} pieces is no "
-            "formula of time; give its trajectory of ax.inverse as input, or ax.Callback"
+            "formula of time; give its trajectory of ax.inverse_dynamics as input, or ax.Callback"
         )
     end = float(breaks[-1])
     inside = (t >= 0.0) * (t <= end)

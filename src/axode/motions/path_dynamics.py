@@ -34,9 +34,9 @@ class PathDynamics:
         model: What moves; explicit time must not matter to it.
         motions: The paths, each as a motion of the model in which s is the time.
         grids: Parameters, (paths, points).
-        start: State at the start of a path, as for `inverse`.
+        start: State at the start of a path, as for `inverse_dynamics`.
         conditions: Parameters of the model.
-        weights: Weights of the motors, as for `inverse`.
+        weights: Weights of the motors, as for `inverse_dynamics`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Paths for wheeled robots: where a point of the base goes, how fast, and which way it looks.
 
 A path is a pose over time with its first two derivatives. `follow` finds the rates of the wheels
-that drive it, exactly or not at all, and through `inverse` the torques and contact forces.
+that drive it, exactly or not at all, and through `inverse_dynamics` the torques and contact forces.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def follow(
     save_every: float | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Trajectory:
-    """Drive a path: rates of all wheels, and through `inverse` torques and contact forces.
+    """Drive a path: rates of all wheels, and through `inverse_dynamics` torques and contact forces.
 
     The rates are those whose base twist is the path's, by least squares with zero residual; a path
     that the wheels do not allow (a heading off the path's tangent) is refused. Wheels that steer
@@ -262,15 +262,15 @@ def follow(
             of a "position" measure on it, or the base's name for its mass centre.
         forward: The base's direction that the heading of the path means.
         base: Name of the base's body, where there are several.
-        others: Further signals by name, as `inverse` takes them, for what the path does not
+        others: Further signals by name, as for `inverse_dynamics`, for what the path does not
             determine (the joints of an arm); samples are 501, equally spaced over the duration.
-        start: State at the start, as for `inverse`, where the path does not tell it (a caster's
-            swivel).
-        weights, save_every, parameters: As for `inverse`.
+        start: State at the start, as for `inverse_dynamics`, where the path does not determine it
+            (a caster's swivel).
+        weights, save_every, parameters: As for `inverse_dynamics`.
 
     Returns:
-        The trajectory of `inverse`, with the path's own `path.x`, `path.y`, `path.heading` and
-        `path.residual`, what is left of its velocity [m/s or rad/s].
+        The trajectory of `inverse_dynamics`, with the path's own `path.x`, `path.y`, `path.heading`
+        and `path.residual`, what is left of its velocity [m/s or rad/s].
 
     Raises:
         InvalidArgument: if the wheels do not allow the path, with time and size of what is left,

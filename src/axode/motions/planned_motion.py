@@ -36,8 +36,8 @@ SECOND_RATES = {"": "", "m": "m/s^2", "rad": "rad/s^2", "m/s": "m/s^3", "rad/s":
 class PlannedMotion:
     """Coordinates, measures and poses of bodies over time.
 
-    `ax.inverse(model, motion)` finds the whole motion of a model, and the forces it needs. Before
-    the start and after the end it stands still.
+    `ax.inverse_dynamics(model, motion)` finds the whole motion of a model, and the forces it needs.
+    The motion is at rest before its start and after its end.
 
     Attributes:
         waypoints: What moves, and where it passes.

@@ -52,7 +52,7 @@ def time_optimal(
 
     The limits hold at all points of a grid, and between them to 1e-4 of their size; `optimum` of
     the motion holds what limits it where. Closed loops and wheels are those of the model; with more
-    motors than needed, their efforts are those of `inverse`.
+    motors than needed, their efforts are those of `inverse_dynamics`.
 
     Args:
         model: What moves; every joint that the path moves needs a motor.
@@ -66,9 +66,9 @@ def time_optimal(
         torque: Largest efforts of motors [N m, N], by their inputs, or one number for all. The
             motors' own limits unless given.
         points: Number of points of the grid.
-        start: State at the start, as for `inverse`, where the path does not tell it.
+        start: State at the start, as for `inverse_dynamics`, where the path does not tell it.
         point, forward, base: For a path of a vehicle, as for `ax.paths.follow`.
-        weights, parameters: As for `inverse`.
+        weights, parameters: As for `inverse_dynamics`.
 
     Returns:
         A motion as the others of this module with `optimum`, a `TimeOptimum`; a list of them for a

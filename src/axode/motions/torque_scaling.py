@@ -29,7 +29,7 @@ def slower_by(model: Model, curve: SplineCurve, torque: Any, start: Any) -> floa
         model: What moves.
         curve: The motion, its parameter the time.
         torque: Limits of the motors, as for `time_optimal`.
-        start: State at the start, as for `inverse`.
+        start: State at the start, as for `inverse_dynamics`.
 
     Raises:
         InvalidArgument: if motors cannot even hold the model at rest, with the time and excess.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.argument_types import check_arguments
+from axode.argument_types import check_arguments, renamed_keywords
 from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument
 from axode.kinematics.reaching.goals import read_goals
@@ -30,7 +30,7 @@ LARGEST_NORM = 3.0  # of nine entries of which none is above one
 
 
 @dataclass(frozen=True)
-class Reached:
+class InverseKinematicsResult:
     """Postures that `inverse_kinematics` found, with the axes of the targets first.
 
     `found["elbow"]` is a coordinate or a measure by name.
@@ -61,14 +61,12 @@ class Reached:
 
     def __repr__(self) -> str:
         if self.q.ndim > 1:
-            count = int(np.size(self.reached))
-            return (
-                f"Reached({int(np.sum(self.reached))} of {count} postures of '{self.model.name}')"
-            )
+            reached = f"{int(np.sum(self.reached))} of {int(np.size(self.reached))}"
+            return f"InverseKinematicsResult({reached} postures of '{self.model.name}')"
         errors = ", ".join(f"{name} {float(e):.3g}" for name, e in self.errors.items())
         what = "reached" if self.reached else "not reached"
         limits = f"; at the limits: {', '.join(self.limits)}" if self.limits else ""
-        return f"Reached('{self.model.name}': {what}; errors: {errors}{limits})"
+        return f"InverseKinematicsResult('{self.model.name}': {what}; errors: {errors}{limits})"
 
     def __getitem__(self, name: str) -> Any:
         """A coordinate or measure by name."""
@@ -88,12 +86,13 @@ class Reached:
         return State(self.q, nu, worst, self.model, self.conditions)
 
 
+@renamed_keywords(near="start")
 @stoppable
 def inverse_kinematics(
     model: Model,
     targets: Mapping[str, Any],
     *,
-    near: Any = None,
+    start: Any = None,
     limits: Mapping[str, tuple[float, float]] | None = None,
     hold: Iterable[str] = (),
     weights: Mapping[str, float] | None = None,
@@ -103,7 +102,7 @@ def inverse_kinematics(
     tolerance: float = 1e-9,
     threads: int | None = None,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
-) -> Reached:
+) -> InverseKinematicsResult:
     """Find postures in which bodies, coordinates and measures are where they are wanted.
 
     Where no attempt meets all targets, the weighted sum of their squared errors is a minimum, the
@@ -116,14 +115,14 @@ def inverse_kinematics(
         targets: What is wanted, by name: of a body a position (..., 3), a pose (..., 4, 4), a
             tuple (position, rotation) or a `Target`; of a coordinate or a measure its
             value. All batch axes are broadcast.
-        near: Posture to start from, in any form of a state, also one per target; home unless
+        start: Posture to start from, in any form of a state, also one per target; home unless
             given.
         limits: Least and largest value of coordinates, by name [rad or m].
         hold: Coordinates that keep their value.
         weights: Weights of coordinates in the distance between postures; one unless given.
-        nearest: Among the postures around the one that was found, take the nearest to `near`,
+        nearest: Among the postures around the one that was found, take the nearest to `start`,
             where the targets leave a choice.
-        attempts: Most starts; the first is `near`, others are random.
+        attempts: Most starts; the first is `start`, others are random.
         seed: Seed of these.
         tolerance: Error up to which a target is met [rad, or of the mechanism's length].
         threads: Number of threads that share the targets.
@@ -139,9 +138,9 @@ def inverse_kinematics(
     check_parameters(model, parameters)
     model = model_on_cpu(model)
     goals = read_goals(model, targets)
-    start, _, _, conditions = read_states(model, near, {"parameters": parameters or {}})
+    near, _, _, conditions = read_states(model, start, {"parameters": parameters or {}})
     problem = PostureProblem(model, goals, limits or {}, tuple(hold), weights or {})
-    search = find_postures(problem, start, conditions, attempts, seed, tolerance, threads)
+    search = find_postures(problem, near, conditions, attempts, seed, tolerance, threads)
     search.polish(nearest)
     return _report(search, conditions)
 
@@ -190,7 +189,7 @@ def find_postures(
     return search
 
 
-def _report(search: PostureSearch, conditions: Conditions) -> Reached:
+def _report(search: PostureSearch, conditions: Conditions) -> InverseKinematicsResult:
     model, goals, batch = search.model, search.problem.goals, search.batch
     q = search.q.reshape(*batch, search.q.shape[-1])
     o = conditions.options
@@ -200,7 +199,7 @@ def _report(search: PostureSearch, conditions: Conditions) -> Reached:
     allowed = LARGEST_NORM * search.tolerance * in_units(model, [goal.unit for goal in goals])
     met = {g.title: errors[g.title] <= a for g, a in zip(goals, allowed, strict=True)}
     lower, upper = search.problem.lower, search.problem.upper
-    return Reached(
+    return InverseKinematicsResult(
         q,
         (search.error <= search.tolerance).reshape(batch)[()],
         np.abs(model.residual(q, **o)).max(axis=-1, initial=0.0),

@@ -39,7 +39,7 @@ ATTEMPTS = 10  # starts of the search for the first posture
 
 
 @dataclass(frozen=True)
-class Rates:
+class ResolvedRates:
     """Speeds that `resolved_rates` found, with the axes of states and velocities first.
 
     Attributes:
@@ -66,7 +66,7 @@ def resolved_rates(
     weights: Mapping[str, float] | None = None,
     damping: float = 0.02,
     parameters: Mapping[str, npt.ArrayLike] | None = None,
-) -> Rates:
+) -> ResolvedRates:
     """Find speeds that give bodies, coordinates or measures wanted velocities.
 
     The speeds are independent ones: wheels roll and loops stay closed. Where many do, the weighted
@@ -111,7 +111,7 @@ def resolved_rates(
     ends = np.cumsum([v.shape[-1] for _, v in parts])[:-1]
     errors = dict(zip(velocities, np.split(left, ends, axis=-1), strict=True))
     errors = {name: e[..., 0] if e.shape[-1] == 1 else e for name, e in errors.items()}
-    return Rates(nu, errors, np.abs(nu) >= fastest, s)
+    return ResolvedRates(nu, errors, np.abs(nu) >= fastest, s)
 
 
 def _wanted(model: Model, name: str, given: Any) -> tuple[tuple[str, int, int], Array]:
@@ -185,7 +185,7 @@ def resolved_motion(
 
     Each sample goes on from the one before by the shortest step of the independent speeds that
     meets its targets: wheels roll, loops stay closed. Where targets cannot be met within the
-    limits, errors are least. `inverse` finds the forces of the motion.
+    limits, errors are least. `inverse_dynamics` finds the forces of the motion.
 
     Args:
         model: The robot.

@@ -18,7 +18,7 @@ from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.more_wheels import mecanum, two_casters
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
-from axode.problems.inverse.inverse import inverse
+from axode.problems.inverse.inverse import inverse_dynamics
 from axode.problems.simulate.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
@@ -59,7 +59,7 @@ def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
     """Forces for a motion, then the motion for these forces."""
     equations = build(name).derive()
     model = equations.compile("interpreter")
-    asked = inverse(model, MOTION, times=DURATION, save_every=PERIOD)
+    asked = inverse_dynamics(model, MOTION, times=DURATION, save_every=PERIOD)
     motors = tuple(f"f_{number}" for number in LEGS)
     given = Sampled({motor: asked[motor] for motor in motors}, PERIOD, between="linear")
     start = (_rows(asked, model.coordinates)[0], _rows(asked, model.independent)[0])

@@ -14,7 +14,7 @@ from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.mechanism import Mechanism
-from axode.problems.inverse.inverse import inverse
+from axode.problems.inverse.inverse import inverse_dynamics
 from axode.problems.simulate.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
@@ -71,7 +71,7 @@ def arms() -> ItemResult:
     """Torques that carry the load, the motion for them, and accelerations by every method."""
     robot = build("cooperating_arms", **DATA)
     model = robot.derive(independent=INDEPENDENT).compile("interpreter")
-    asked = inverse(model, MOTION, times=DURATION, save_every=PERIOD)
+    asked = inverse_dynamics(model, MOTION, times=DURATION, save_every=PERIOD)
     torques = {f"tau{joint}": asked[f"tau{joint}"] for joint in JOINTS}
     start = tuple(
         np.array([asked[name][0] for name in names])

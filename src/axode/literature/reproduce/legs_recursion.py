@@ -22,7 +22,7 @@ from axode.gallery.six_legged_platform import BETA, PI
 from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
-from axode.problems.inverse.inverse import inverse
+from axode.problems.inverse.inverse import inverse_dynamics
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.equations import Equations
 
@@ -198,7 +198,7 @@ def legs_recursion() -> ItemResult:
     )
     by_leg = recursion(e.parameters)
     book, printed = (matrices(e, weight=weight) for weight in (True, False))
-    run = inverse(model, MOTION, times=DURATION, save_every=SPACING)
+    run = inverse_dynamics(model, MOTION, times=DURATION, save_every=SPACING)
     states = [
         np.stack([run[name] for name in names], axis=-1)
         for names in (model.coordinates, independent, model.inputs)

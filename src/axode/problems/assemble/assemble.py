@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.argument_types import check_arguments
+from axode.argument_types import check_arguments, renamed_keywords
 from axode.errors import AxodeError, InvalidArgument, LoopNotClosed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -28,13 +28,14 @@ from axode.symbolic.casadi_interrupts import stoppable
 Array = npt.NDArray[np.float64]
 
 
+@renamed_keywords(tries="attempts")
 @stoppable
 def assemble(
     model: Model,
     start: Any = None,
     *,
     fix: Iterable[str] | Mapping[str, float] = (),
-    tries: int = 1,
+    attempts: int = 1,
     seed: int = 0,
     t: float | None = None,
     parameters: Mapping[str, float] | None = None,
@@ -48,8 +49,8 @@ def assemble(
             are met exactly, coordinates as nearly as the loops allow; a `RequestNotMetWarning`
             names those to which a measure or the ground gives another value.
         fix: Coordinates that must keep their value (or take the given one).
-        tries: How many random starts to add if the first does not close.
-        seed: Seed of those starts.
+        attempts: Largest number of starts; those after the first are random.
+        seed: Seed of the random starts.
         t: Time, where it is explicit [s]; that of `start` or zero unless given.
         parameters: Values by name instead of the defaults.
 
@@ -71,7 +72,7 @@ def assemble(
     asked = _named_coordinates(model, near)
     closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, conditions)
     guess = guess[np.newaxis]
-    q = closure.close(guess, _untied(model, asked), tries, seed)
+    q = closure.close(guess, _untied(model, asked), attempts, seed)
     closure.warn_of_overruled(asked, guess, q)
     error = float(np.abs(closure.residual(q, np.arange(1))).max(initial=0.0))
     check_dropped_rows(model, q, conditions)

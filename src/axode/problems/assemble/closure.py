@@ -139,46 +139,46 @@ class ClosureSystem:
         return made["value"]
 
     def close(
-        self, guess: Array, named: Sequence[int] = (), tries: int = 1, seed: int = 0
+        self, guess: Array, named: Sequence[int] = (), attempts: int = 1, seed: int = 0
     ) -> Array:
         """Find configurations near guesses at which everything vanishes: (runs, coordinates).
 
         Args:
             guess: One per run.
             named: Coordinates that keep their values if that closes nearby.
-            tries: How many starts a run may have.
+            attempts: How many starts a run may have.
             seed: Seed of the random starts after the first.
 
         Raises:
             LoopNotClosed: naming the worst row of the first run that stays open.
         """
-        q, error = self.find(guess, named, tries, seed)
+        q, error = self.find(guess, named, attempts, seed)
         reason = self.failures(q, error)[1]
         if reason is not None:
             raise reason
         return q
 
     def find(
-        self, guess: Array, named: Sequence[int] = (), tries: int = 1, seed: int = 0
+        self, guess: Array, named: Sequence[int] = (), attempts: int = 1, seed: int = 0
     ) -> tuple[Array, Array]:
         """Find configurations as `close` does, and how much they leave open, of the rows' units."""
         everyone = np.arange(len(guess))
         free = [k for k in named if not self.fixed[k]]
         if not free or not self.model.residual_rows:
-            return self._search(guess, everyone, tries, seed)
+            return self._search(guess, everyone, attempts, seed)
         fixed = self.fixed.copy()
         fixed[free] = True
         q, error, moved = self._solve(guess, everyone, fixed, follow=True)
         waiting = np.flatnonzero(~((error <= CLOSED) & (moved <= NEARBY)))
         if waiting.size:
-            q[waiting], error[waiting] = self._search(guess[waiting], waiting, tries, seed)
+            q[waiting], error[waiting] = self._search(guess[waiting], waiting, attempts, seed)
         return q, error
 
-    def _search(self, guess: Array, runs: Indices, tries: int, seed: int) -> tuple[Array, Array]:
+    def _search(self, guess: Array, runs: Indices, attempts: int, seed: int) -> tuple[Array, Array]:
         """Close some runs from their guesses, then from random starts about them."""
         q, error, _ = self._solve(guess, runs, self.fixed)
         generator = np.random.default_rng(seed)
-        for number in range(tries - 1):
+        for number in range(attempts - 1):
             waiting = np.flatnonzero(~(error <= CLOSED))
             if not waiting.size:
                 break
@@ -366,6 +366,6 @@ class ClosureSystem:
             float(size[0]),
             self.units[first],
             dict(zip(self.model.coordinates, q[runs[0]].tolist(), strict=True)),
-            "Give a nearer guess, fix fewer coordinates, or pass tries=20 for random starts.",
+            "Give a nearer guess, fix fewer coordinates, or pass attempts=20 for random starts.",
         )
         return FailedStarts(runs, worst, size, open_rows(self.names), self.units), reason

@@ -112,7 +112,7 @@ def feasible(
 
     Args:
         model: The vehicle.
-        trajectory: Its motion, from `simulate`, `inverse` or `follow`; one run.
+        trajectory: Its motion, from `simulate`, `inverse_dynamics` or `follow`; one run.
         friction: Coefficient of friction, one or by wheel.
         stiffness: Stiffness of the wheels across the ground [N/m], one or by wheel.
         parameters: Values by name instead of the defaults.
@@ -157,10 +157,10 @@ def _forces(
     model: Model, trajectory: Trajectory, stiffness: dict[str, float], conditions: Conditions
 ) -> tuple[Trajectory, GroundForces]:
     """Find ground forces along a motion, after its inputs where it does not have them."""
-    from axode.problems.inverse.inverse import inverse, read_motion
+    from axode.problems.inverse.inverse import inverse_dynamics, read_motion
 
     if any(name not in trajectory or np.isnan(trajectory[name]).any() for name in model.inputs):
-        trajectory = inverse(model, trajectory, parameters=conditions.named(model))
+        trajectory = inverse_dynamics(model, trajectory, parameters=conditions.named(model))
     samples, u, missing = read_motion(model, trajectory, conditions)
     conditions = replace(conditions, t=samples.times)
     o = conditions.options

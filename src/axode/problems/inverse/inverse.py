@@ -45,7 +45,7 @@ SINGULAR = 1e-9  # pivot of the speeds' solve below which they are not determine
 
 
 @stoppable
-def inverse(
+def inverse_dynamics(
     model: Model,
     motion: Any,
     *,
@@ -87,12 +87,12 @@ def inverse(
         InvalidArgument: for times that do not increase, too few samples, or a motion that the
             constraints do not allow or that is not determined.
     """
-    check_arguments(inverse, locals())
+    check_arguments(inverse_dynamics, locals())
     from axode.motions.planned_motion import PlannedMotion, solve_planned
     from axode.results.interpolation import resample_exact
     from axode.results.trajectory import Trajectory
 
-    require_model("inverse", model)
+    require_model("inverse_dynamics", model)
     check_parameters(model, parameters)
     conditions = Conditions.of(model, parameters=parameters)
     lengths = wanted = None

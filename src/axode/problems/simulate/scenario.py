@@ -47,8 +47,8 @@ class RunOptions(TypedDict, total=False):
             `(q, nu)` with any number of runs, as a `State`, as `run.at(t)`, or a `Trajectory` to
             continue; home at rest unless given.
         input: Numbers or formulas of time and state by name; a function of the state, traced once,
-            or a `Law` of it with gains; a `Trajectory`, such as `inverse` returns, interpolated;
-            `Sampled(...)`; `Callback(...)`. Motor limits are kept.
+            or a `Law` of it with gains; a `Trajectory`, such as one of `inverse_dynamics`,
+            interpolated; `Sampled(...)`; `Callback(...)`. Motor limits are kept.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
         events: `Event` objects: crossings to locate, perhaps to stop at.
         t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other

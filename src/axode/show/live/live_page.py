@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axode.argument_types import check_arguments
+from axode.argument_types import check_arguments, renamed_keywords
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.mechanism.mechanism import Mechanism
@@ -60,12 +60,13 @@ PAD = (  # a button for each place of a field of three by three
 )
 
 
+@renamed_keywords(law="input")
 @stoppable
 def page(
     what: Mechanism | Equations | Model | Scenario,
     path: str | PathLike[str],
     *,
-    law: Any = None,
+    input: Any = None,
     start: Any = None,
     title: str | None = None,
     signals: str | list[str] | tuple[str, ...] = (),
@@ -80,7 +81,7 @@ def page(
         what: A mechanism, its equations or its model, or a `Scenario`, whose input is the law and
             whose start, parameters and step are taken. Parameters that are not fixed have sliders.
         path: The file, which ends in .html.
-        law: Input as `simulate` takes it, compiled into the page; a box switches it off. Without
+        input: Law as `simulate` takes it, compiled into the page; a box switches it off. Without
             one, keys and sliders drive the motors.
         start: State to begin with, as `assemble` takes it; home at rest unless given.
         title: Title of the page; the mechanism's name unless given.
@@ -103,7 +104,7 @@ def page(
         raise InvalidArgument(f"path: a page ends in {' or '.join(ENDINGS)}, not '{place.name}'")
     if isinstance(what, Scenario):
         given: Mapping[str, Any] = dict(what.options)
-        law = given.get("input") if law is None else law
+        input = given.get("input") if input is None else input
         start = given.get("start") if start is None else start
         step = given.get("step") if step is None else step
         parameters = given.get("parameters") if parameters is None else parameters
@@ -115,7 +116,7 @@ def page(
         place,
         page_text(
             as_model(what),
-            law=law,
+            law=input,
             start=start,
             title=title,
             signals=(signals,) if isinstance(signals, str) else tuple(signals),
@@ -182,9 +183,9 @@ def _held(model: Model, law: Any) -> list[float] | None:
     """Inputs that a law holds constant; None if it must be computed in every step."""
     plan = plan_input(model, law)
     if plan.callback is not None:
-        raise InvalidArgument("law: a Callback runs in Python, not in a page; give a formula")
+        raise InvalidArgument("input: a Callback runs in Python, not in a page; give a formula")
     if plan.sampled is not None or plan.batch:
-        raise InvalidArgument("law: a page takes one law, not samples or many; give a formula")
+        raise InvalidArgument("input: a page takes one law, not samples or many; give a formula")
     return None if plan.constant is None else plan.constant.tolist()
 
 
