@@ -1,4 +1,4 @@
-"""Further variants of tests: `make soak` runs them, `make test` leaves them out."""
+"""Variants of tests that `make test` leaves out: `make test-slow` or `make soak` runs them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,17 @@ FURTHER_DRAWS = frozenset(
 def further(*values: Any, marks: Any = pytest.mark.soak) -> Any:
     """Return arguments for `parametrize` that only `make soak` tries."""
     return pytest.param(*values, marks=marks)
+
+
+def slow(values: Iterable[Any], *slow: Any) -> list[Any]:
+    """Return values for `parametrize`, those of `slow` for `make test-slow` only."""
+    return [further(value, marks=pytest.mark.slow) if value in slow else value for value in values]
+
+
+def quick(values: Iterable[Any], *quick: Any) -> list[Any]:
+    """Return values for `parametrize`, those beside `quick` for `make test-slow` only."""
+    values = list(values)
+    return slow(values, *(value for value in values if value not in quick))
 
 
 def some(values: Iterable[Any], *rest: Any) -> list[Any]:

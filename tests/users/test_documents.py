@@ -11,14 +11,16 @@ import pytest
 
 import axode
 from axode.cli import VERBS, run
-from variants import further
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ELSEWHERE = ("view", "reproduce", "verify", "bench", "doctor")  # slow; each has tests of its own
-SLOW = ("plots", "report")  # run by `make soak`; pictures and reports have tests of their own
+LONG = ("plots", "report")  # run by `make soak`; pictures and reports have tests of their own
+# Pages whose code, or whose shell lines, `make test` runs; `make test-slow` runs the others.
+QUICK = ("README", "index", "check", "describe", "from-toml", "from-urdf", "from-mjcf", "from-sdf")
+QUICK_LINES = ("additions", "install")
 PRINTED = re.compile(
     r"^```python\n(?:(?!^```).)*^```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
@@ -30,9 +32,15 @@ def runnable(page: Path) -> str:
     return "\n".join(BLOCK.findall(page.read_text(encoding="utf-8")))
 
 
+def marks(page: Path, quick: tuple[str, ...]) -> list[pytest.MarkDecorator]:
+    if page.stem in LONG:
+        return [pytest.mark.soak]
+    return [] if page.stem in quick else [pytest.mark.slow]
+
+
 @pytest.mark.parametrize(
     "page",
-    [further(p) if p.stem in SLOW else p for p in PAGES if runnable(p)],
+    [pytest.param(p, marks=marks(p, QUICK)) for p in PAGES if runnable(p)],
     ids=lambda p: str(p.relative_to(ROOT)),
 )
 def test_code_blocks_run(page, tmp_path, monkeypatch, capsys):
@@ -86,7 +94,7 @@ def first_pages() -> dict[Path, list[list[str]]]:
 
 @pytest.mark.parametrize(
     ("page", "lines"),
-    [further(p, lines) if p.stem in SLOW else (p, lines) for p, lines in first_pages().items()],
+    [pytest.param(p, x, marks=marks(p, QUICK_LINES)) for p, x in first_pages().items()],
     ids=lambda value: str(value.relative_to(ROOT)) if isinstance(value, Path) else "",
 )
 def test_shell_lines_run(page, lines, tmp_path, monkeypatch, capsys):
