@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import axode as ax
+from axode.codegen.host import host
 from axode.codegen.targets.cpu import cpu_count
-from axode.codegen.targets.jit import host
 
 PACKAGES = ("casadi", "numpy", "scipy", "llvmlite", "pin", "mujoco", "sympy")
 ROOT = Path(__file__).parent.parent

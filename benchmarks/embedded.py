@@ -27,8 +27,8 @@ from rich.table import Table
 
 import axode as ax
 from axode.codegen.tape.rounding_bounds import rounding_bounds
-from axode.model.exports.c_project import STATES, measure_rounding
-from axode.model.exports.sample_states import sample_arguments
+from axode.exports.c_project import STATES, measure_rounding
+from axode.exports.sample_states import sample_arguments
 from axode.model.model_parts import function_tape
 from benchmarks import mechanisms
 from benchmarks.conditions import conditions

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 import axode as ax
+from axode.codegen.host import host
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.codegen.targets.jit import host
 from benchmarks import mechanisms
 from benchmarks.contestants import (
     IN_CACHE,

@@ -18,7 +18,7 @@ from typing import Any
 
 import axode as ax
 from axode.mechanism.mechanism import Mechanism
-from axode.symbolic.self_check import SelfCheck
+from axode.symbolic.formulations.self_check import SelfCheck
 
 REPEAT = 3
 SIZES = (7, 30, 50, 100)

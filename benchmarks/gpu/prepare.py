@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.codegen.lowering.program import Evaluate, Program, While
+from axode.codegen.tape.program import Evaluate, Program, While
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.problems.steps.compiled import rollout_program
 from benchmarks import mechanisms

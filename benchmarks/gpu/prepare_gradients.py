@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy as np
 
 import axode as ax
-from axode.codegen.lowering.program import Program
 from axode.codegen.tape.fusion import fuse
+from axode.codegen.tape.program import Program
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.codegen.targets.ptx import kernels
 from axode.problems.gradients.backward import LIMITS
 from axode.problems.gradients.reverse_program import reverse_program
 from axode.problems.gradients.steps_of_cost import CostTapes, StepOfCost
-from axode.problems.simulate.inputs import plan_input
+from axode.problems.inputs.inputs import plan_input
+from axode.problems.inputs.tracing import traced_tape
 from axode.problems.steps.compiled import adjoints_of, dynamics_of
 from axode.problems.steps.methods import METHODS
 from axode.problems.steps.tableaus import RK4
-from axode.problems.tracing import traced_tape
 from benchmarks import mechanisms
 from benchmarks.gpu.prepare import CAPABILITY, operations_a_step, rollout_buffers
 

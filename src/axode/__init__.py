@@ -44,6 +44,8 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import SweepFailed as SweepFailed
     from axode.errors import UnderactuatedMotionWarning as UnderactuatedMotionWarning
     from axode.errors import UnknownName as UnknownName
+    from axode.formats.loading import load as load
+    from axode.formats.loading import schema as schema
     from axode.formats.written.mechanism_text import MechanismText as MechanismText
     from axode.kinematics.postures.postures import Postures as Postures
     from axode.kinematics.reaching.goals import Target as Target
@@ -90,8 +92,6 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.mechanism.elements.wheels import Plane as Plane
     from axode.mechanism.elements.wheels import Rolling as Rolling
     from axode.mechanism.elements.wheels import Skate as Skate
-    from axode.mechanism.files.loading import load as load
-    from axode.mechanism.files.loading import schema as schema
     from axode.mechanism.mechanism import Mechanism as Mechanism
     from axode.mechanism.values.expressions import Parameter as Parameter
     from axode.model.derivative_table import Derivatives as Derivatives
@@ -112,13 +112,13 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.gradients.cost import Cost as Cost
     from axode.problems.gradients.gradient import Gradient as Gradient
     from axode.problems.gradients.gradient import gradient as gradient
+    from axode.problems.inputs.inputs import Callback as Callback
+    from axode.problems.inputs.inputs import Sampled as Sampled
+    from axode.problems.inputs.laws import Law as Law
     from axode.problems.inverse.inverse import inverse_dynamics as inverse_dynamics
     from axode.problems.linearize.feedback import StateFeedback as StateFeedback
     from axode.problems.linearize.linearization import Linearization as Linearization
     from axode.problems.linearize.linearize import linearize as linearize
-    from axode.problems.simulate.inputs import Callback as Callback
-    from axode.problems.simulate.inputs import Sampled as Sampled
-    from axode.problems.simulate.laws import Law as Law
     from axode.problems.simulate.scenario import Scenario as Scenario
     from axode.problems.simulate.simulate import simulate as simulate
     from axode.problems.sweep.distributions import LogUniform as LogUniform
@@ -132,8 +132,8 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.show.viewer.opening import view as view
     from axode.show.viewer.viewer import Viewer as Viewer
     from axode.symbolic.analysis.mobility import Mobility as Mobility
+    from axode.symbolic.analysis.twist_constraints import TwistConstraints as TwistConstraints
     from axode.symbolic.analysis.twist_redundancy import TwistRedundancy as TwistRedundancy
-    from axode.symbolic.constraints.twist_constraints import TwistConstraints as TwistConstraints
     from axode.symbolic.equations import Equations as Equations
     from axode.symbolic.formulations import FORMULATIONS as FORMULATIONS
 
@@ -165,17 +165,17 @@ _LAZY = {
     "Skate": "axode.mechanism.elements.wheels",
     "Mechanism": "axode.mechanism.mechanism",
     "Parameter": "axode.mechanism.values.expressions",
-    "load": "axode.mechanism.files.loading",
-    "schema": "axode.mechanism.files.loading",
+    "load": "axode.formats.loading",
+    "schema": "axode.formats.loading",
     "MechanismText": "axode.formats.written.mechanism_text",
     "Equations": "axode.symbolic.equations",
     "FORMULATIONS": "axode.symbolic.formulations",
     "assemble": "axode.problems.assemble.assemble",
     "Scenario": "axode.problems.simulate.scenario",
     "simulate": "axode.problems.simulate.simulate",
-    "Sampled": "axode.problems.simulate.inputs",
-    "Callback": "axode.problems.simulate.inputs",
-    "Law": "axode.problems.simulate.laws",
+    "Sampled": "axode.problems.inputs.inputs",
+    "Callback": "axode.problems.inputs.inputs",
+    "Law": "axode.problems.inputs.laws",
     "Cost": "axode.problems.gradients.cost",
     "gradient": "axode.problems.gradients.gradient",
     "Event": "axode.results.event",
@@ -223,7 +223,7 @@ _LAZY = {
     "Singularities": "axode.kinematics.velocities.singularities",
     "SingularityMap": "axode.kinematics.velocities.singularity_map",
     "StateFeedback": "axode.problems.linearize.feedback",
-    "TwistConstraints": "axode.symbolic.constraints.twist_constraints",
+    "TwistConstraints": "axode.symbolic.analysis.twist_constraints",
     "TwistRedundancy": "axode.symbolic.analysis.twist_redundancy",
     "VelocityJacobians": "axode.kinematics.velocities.velocity_jacobians",
     "Verification": "axode.literature.acceptance.table",

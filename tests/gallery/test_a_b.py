@@ -8,8 +8,8 @@ import pytest
 
 import axode as ax
 from axode.gallery import NAMES, build
+from axode.symbolic.analysis.twist_constraints import TwistConstraints
 from axode.symbolic.constraints.redundant_rows import rank_of
-from axode.symbolic.constraints.twist_constraints import TwistConstraints
 from axode.symbolic.equations import Equations
 from laws.cases import gallery_case
 from variants import further, some

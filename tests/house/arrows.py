@@ -3,52 +3,86 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
-from house.tree import parsed
+from house.tree import PACKAGE, parsed, sources
 
-# The pipeline. A folder may import itself and what stands before it.
+# The pipeline. A folder may import itself and what stands before it; types may come from anywhere.
+# What a method calls of a later folder goes by `axode.stages`.
 ORDER = (
     "errors",
     "names",
+    "stages",
     "argument_types",
-    "disk",
     "numerics",
+    "disk",
     "runtime",
+    "mechanism/values",
+    "mechanism/elements",
     "mechanism",
+    "mechanism/scene",
+    "mechanism/files",
     "oracle",
+    "symbolic/algebra",
+    "symbolic/joints",
+    "symbolic/tree",
+    "symbolic/wheels",
+    "symbolic/constraints",
+    "symbolic/formulations",
+    "symbolic/analysis",
     "symbolic",
     "codegen",
+    "codegen/tape",
+    "codegen/math",
+    "codegen/lowering",
+    "codegen/targets",
+    "derivatives",
     "printing",
+    "printing/derivation",
     "model",
+    "model/wrappers",
     "results",
     "problems",
+    "problems/inputs",
+    "problems/steps",
+    "problems/runs",
+    "problems/singular",
+    "problems/assemble",
+    "problems/inverse",
+    "problems/linearize",
+    "problems/simulate",
+    "problems/gradients",
+    "problems/feasible",
+    "problems/sweep",
+    "exports",
+    "kinematics/polynomials",
+    "kinematics/workspaces",
+    "kinematics/reaching",
+    "kinematics/velocities",
     "kinematics",
+    "kinematics/postures",
     "motions",
     "cooperation",
+    "formats/xml",
+    "formats/written",
+    "formats/meshes",
+    "formats/urdf",
+    "formats/mjcf",
+    "formats/sdf",
     "formats",
     "show",
+    "show/render",
+    "show/plot",
+    "show/viewer",
+    "show/web",
+    "show/live",
+    "show/logs",
+    "show/report",
     "literature",
+    "literature/acceptance",
+    "literature/reproduce",
     "cli",
 )
-
-# Files whose methods start a later stage when they are called, never when they are imported.
-STEPS_WHEN_CALLED = {
-    ("axode.mechanism.mechanism", "symbolic"),  # Mechanism.derive
-    ("axode.mechanism.mechanism", "printing"),  # what a notebook shows of it
-    ("axode.mechanism.files.loading", "formats"),  # load reads what a file holds
-    ("axode.mechanism.export_methods", "formats"),  # Mechanism.to_urdf, to_mjcf and to_sdf
-    ("axode.symbolic.equations", "printing"),  # Equations.latex, text and sympy
-    ("axode.symbolic.equations", "problems"),  # Equations.derivation assembles its state
-    ("axode.symbolic.equations", "model"),  # Equations.compile
-    ("axode.model.exports.export", "problems"),  # Model.export writes whole runs too
-    ("axode.model.named_arguments", "problems"),  # states given by measures are assembled
-    ("axode.problems.inverse.inverse", "motions"),  # inverse takes planned motions
-    ("axode.kinematics.postures.postures", "show"),  # Postures.plot
-    ("axode.kinematics.velocities.singularity_map", "show"),  # SingularityMap.plot
-    ("axode.results.trajectory_exports", "show"),  # Trajectory.plot, report, view and logs
-    ("axode.results.sweep_result", "show"),  # Sweep.plot
-    ("axode.kinematics.workspaces.workspace_result", "show"),  # Workspace.plot
-}
 
 # Packages that a folder knows nothing of, not even inside a function.
 FORBIDDEN = {
@@ -59,7 +93,9 @@ FORBIDDEN = {
     "mechanism": {"casadi", "llvmlite"},
     "oracle": {"casadi", "llvmlite"},
     "symbolic": {"llvmlite"},
+    "derivatives": {"llvmlite"},
     "printing": {"llvmlite"},
+    "exports": {"llvmlite"},
     "model": {"llvmlite"},
     "problems": {"llvmlite"},
     "kinematics": {"llvmlite"},
@@ -95,36 +131,39 @@ WHEN_USED = {
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module: its dotted name, its line, and whether it waits for a call."""
+    """One imported module: its dotted name, its line, and when it is imported."""
 
     module: str
     line: int
-    lazy: bool
+    lazy: bool = False  # when a function is called
+    typed: bool = False  # never, but by type checkers
 
 
 def imports(source: str, module: str, *, is_package: bool = False) -> Iterator[Import]:
     """All imports of a module, relative ones made absolute."""
     package = module if is_package else module.rpartition(".")[0]
-    yield from _walk(parsed(source), package, lazy=False)
+    yield from _walk(parsed(source), package)
 
 
-def _walk(node: ast.AST, package: str, *, lazy: bool) -> Iterator[Import]:
+def _walk(
+    node: ast.AST, package: str, *, lazy: bool = False, typed: bool = False
+) -> Iterator[Import]:
     if isinstance(node, ast.Import):
         for alias in node.names:
-            yield Import(alias.name, node.lineno, lazy)
+            yield Import(alias.name, node.lineno, lazy, typed)
     elif isinstance(node, ast.ImportFrom):
         origin = _origin(node, package)
         for alias in node.names:
-            yield Import(f"{origin}.{alias.name}", node.lineno, lazy)
+            yield Import(f"{origin}.{alias.name}", node.lineno, lazy, typed)
     elif isinstance(node, ast.If) and _is_type_checking(node.test):
         for child in node.body:
-            yield from _walk(child, package, lazy=True)
+            yield from _walk(child, package, lazy=True, typed=True)
         for child in node.orelse:
-            yield from _walk(child, package, lazy=lazy)
+            yield from _walk(child, package, lazy=lazy, typed=typed)
     else:
         inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for child in ast.iter_child_nodes(node):
-            yield from _walk(child, package, lazy=inside)
+            yield from _walk(child, package, lazy=inside, typed=typed)
 
 
 def _origin(node: ast.ImportFrom, package: str) -> str:
@@ -141,40 +180,71 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 def wrong_arrows(source: str, module: str, *, is_package: bool = False) -> list[str]:
     """Sentences about the imports of one module that the pipeline does not allow."""
-    home = module.split(".")[1] if "." in module else ""
     found = (
         f"line {item.line}: {fault}"
         for item in imports(source, module, is_package=is_package)
-        if (fault := _fault(module, home, item))
+        if (fault := _fault(module, is_package, item))
     )
     return list(dict.fromkeys(found))
 
 
-def _fault(module: str, home: str, item: Import) -> str:
+def folder(module: str, *, is_package: bool = False) -> str:
+    """Folder of a module in `ORDER`, at most two deep; a module of its own at the top."""
+    parts = module.split(".")[1:]
+    depth = min(2, len(parts) if is_package else max(1, len(parts) - 1))
+    return "/".join(parts[:depth])
+
+
+def _fault(module: str, is_package: bool, item: Import) -> str:
+    home = folder(module, is_package=is_package)
     top, _, rest = item.module.partition(".")
     if top == "axode":
-        return _own_fault(module, home, rest.split(".")[0], item.lazy)
-    if top in FORBIDDEN.get(home, ()):
-        return f"{home} knows nothing of {top}, not even inside a function"
+        return "" if item.typed else _own_fault(home, rest)
+    stage = home.split("/")[0]
+    if top in FORBIDDEN.get(stage, ()):
+        return f"{stage} knows nothing of {top}, not even inside a function"
     if top in WHEN_USED and not item.lazy:
         return f"{top} is optional: import it inside the function that uses it"
     return ""
 
 
-def _own_fault(module: str, home: str, other: str, lazy: bool) -> str:
+def _own_fault(home: str, name: str) -> str:
     if home in ("", "__main__"):  # the public names may come from anywhere
         return ""
+    other = next((known for known in _folders(name) if known in (*ORDER, "gallery")), "")
     if home == "gallery":  # written as users write: the public names and the description
-        allowed = other not in ORDER or other in ("errors", "argument_types", "mechanism")
-        return "" if allowed or lazy else f"gallery describes and does not import {other}"
+        allowed = ("", "gallery", "errors", "argument_types")
+        fits = other in allowed or other.startswith("mechanism")
+        return "" if fits else f"gallery describes and does not import {other}"
     if home not in ORDER:
         return f"{home} has no place in the pipeline: add it to ORDER in tests/house/arrows.py"
-    if other not in (*ORDER, "gallery"):
-        return f"{home} imports axode.{other}: name the module that holds it"
-    if other == home or (other == "gallery" and home in ("literature", "cli")):
+    if not other:
+        return f"{home} imports axode.{name}: name the module that holds it"
+    if other == "gallery":
+        return "" if home.startswith(("literature", "cli")) else f"{home} imports the gallery"
+    if ORDER.index(other) <= ORDER.index(home):
         return ""
-    if other != "gallery" and ORDER.index(other) < ORDER.index(home):
-        return ""
-    if (module, other) in STEPS_WHEN_CALLED:
-        return "" if lazy else f"{home} imports {other}: only inside the function that uses it"
-    return f"{home} imports {other}, against the pipeline {' <- '.join(ORDER)}"
+    return f"{home} imports {other}, which comes later; call it by axode.stages"
+
+
+def _folders(name: str) -> Iterator[str]:
+    """Folders that an imported name may stand in, innermost first."""
+    for path in _modules():
+        if name == path or name.startswith(f"{path}."):
+            yield folder(f"axode.{path}", is_package=_modules()[path])
+            return
+    parts = name.split(".")
+    yield "/".join(parts[:2])
+    yield parts[0]
+
+
+@cache
+def _modules() -> dict[str, bool]:
+    """Modules of the package, longest names first, and whether each is a folder."""
+    found = {}
+    for path in sources():
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        found[".".join(parts[:-1] if is_package else parts)] = is_package
+    found.pop("")
+    return dict(sorted(found.items(), key=lambda item: -len(item[0])))

@@ -46,7 +46,7 @@ def code_lines(path: Path) -> int:
 
 
 def mutual_folders() -> list[tuple[str, str]]:
-    """Pairs of second-level folders that import each other, lazily or not."""
+    """Pairs of second-level folders that import each other, lazily or not, but for types."""
     names = {_module(path) for path in sources()}
     arrows: set[tuple[str, str]] = set()
     for path in sources():
@@ -54,7 +54,7 @@ def mutual_folders() -> list[tuple[str, str]]:
         package = path.stem == "__init__"
         for item in imports(path.read_text(), module, is_package=package):
             target = item.module if item.module in names else item.module.rpartition(".")[0]
-            if target.startswith("axode") and target in names:
+            if target.startswith("axode") and target in names and not item.typed:
                 arrows.add((home, _folder(_path(target).parent)))
     root = PACKAGE.name  # the public names come from anywhere
     return sorted((a, b) for a, b in arrows if root != a < b and (b, a) in arrows)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.derivatives.branches import branches_of
+from axode.derivatives.derivative_names import TableName
+from axode.derivatives.derivative_tables import derivative_graph
 from axode.model.function_source import graph_tape
 from axode.symbolic import lifted_derivatives
-from axode.symbolic.derivative_names import TableName
-from axode.symbolic.derivative_tables import derivative_graph
 from axode.symbolic.functions import function_graph
-from axode.symbolic.tree.branches import branches_of
 
 TURNED = 1e-6  # [rad] between axes that are almost parallel
 DIGITS = 1e-12  # of the largest entry

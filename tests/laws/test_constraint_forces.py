@@ -4,8 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.symbolic.tree.energy import potential_energy
-from axode.symbolic.tree.frames import symbolic_scalar
+from axode.symbolic.algebra.frames import symbolic_scalar
+from axode.symbolic.formulations.energy import potential_energy
 from laws.cases import ROUNDING, SOLVED, agree, case_of
 from random_mechanisms import MECHANISMS
 

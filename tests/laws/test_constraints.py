@@ -7,7 +7,7 @@ import pytest
 from axode.mechanism.values.expressions import numeric
 from axode.symbolic.constraints import loops
 from axode.symbolic.constraints.redundant_rows import RANK_TOLERANCE
-from axode.symbolic.constraints.rows import column_of, matrix_of
+from axode.symbolic.tree.rows import column_of, matrix_of
 from axode.symbolic.wheels import contacts
 from kinematics_by_hand import (
     coordinates_by_hand,

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.symbolic.tree.energy import kinetic_energy, potential_energy
+from axode.symbolic.formulations.energy import kinetic_energy, potential_energy
 from laws.cases import ROUNDING, SOLVED, agree, case_of
 from random_mechanisms import MECHANISMS
 
@@ -81,7 +81,7 @@ def test_potential_energy_of_gravity_is_that_of_the_bodies(name):
     case = case_of(name)
     e = case.equations
     values = case.tree.values
-    from axode.symbolic.tree.frames import symbolic_scalar, symbolic_vector
+    from axode.symbolic.algebra.frames import symbolic_scalar, symbolic_vector
 
     weight = sum(
         -symbolic_scalar(body.mass, values)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.derivatives.derivative_names import DIFFERENTIATED, TableName
+from axode.derivatives.derivative_tables import derivative_graph
 from axode.model.function_source import graph_tape
-from axode.symbolic.derivative_names import DIFFERENTIATED, TableName
-from axode.symbolic.derivative_tables import derivative_graph
 from axode.symbolic.functions import function_graph
 from complex_step import derivatives_along
 from laws.cases import SOLVED, Case, case_of

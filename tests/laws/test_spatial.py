@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from axode.symbolic.algebra.frames import Pose, align
 from axode.symbolic.algebra.linear import Block, Factor, householder
 from axode.symbolic.algebra.spatial import (
     SX,
@@ -17,7 +18,6 @@ from axode.symbolic.algebra.spatial import (
     quaternion_rate,
     skew,
 )
-from axode.symbolic.tree.frames import Pose, align
 from kinematics_by_hand import quaternion_turn, shortest_turn, turn
 from laws.cases import agree
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.derivatives.rate_adjoint import RateAdjoint
+from axode.derivatives.step_adjoints import adjoint_graph
 from axode.errors import NotApplicable
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.functions import function_graph
-from axode.symbolic.rate_adjoint import RateAdjoint
-from axode.symbolic.step_adjoints import adjoint_graph
 from laws.cases import case_of
 from random_mechanisms import MECHANISMS
 from variants import some

@@ -9,7 +9,7 @@ import random_mechanisms
 from axode.codegen.tape.operations import MEANING
 from axode.codegen.tape.reversal import forward, reverse
 from axode.problems.gradients.steps_of_cost import TABLEAUS, StepOfCost
-from axode.problems.simulate.inputs import plan_input
+from axode.problems.inputs.inputs import plan_input
 from axode.problems.steps.compiled import dynamics_of
 from variants import some
 

@@ -7,8 +7,8 @@ import pytest
 import axode as ax
 from axode.oracle.machine import Machine
 from axode.oracle.numbers import numbers
+from axode.symbolic.analysis.twist_constraints import TwistConstraints
 from axode.symbolic.constraints.redundant_rows import rank_of
-from axode.symbolic.constraints.twist_constraints import TwistConstraints
 from laws.cases import ROUNDING, agree, case_of
 from random_mechanisms import MECHANISMS
 

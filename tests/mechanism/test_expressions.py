@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import axode as ax
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, formula_tape
+from axode.mechanism.parameter_values import _ON_ARRAYS
 from axode.mechanism.values.expressions import (
     Operation,
     Time,
@@ -21,7 +22,6 @@ from axode.mechanism.values.expressions import (
     shown,
 )
 from axode.mechanism.values.formula_functions import FUNCTIONS, NAMES, takes
-from axode.mechanism.values.parameter_values import _ON_ARRAYS
 from axode.oracle.numbers import JET_FUNCTIONS, motion_at
 from axode.symbolic.algebra.formula_symbols import SYMBOLIC, symbolic_value
 

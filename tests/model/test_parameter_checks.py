@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.mechanism.values.parameter_values import find_impossible
+from axode.mechanism.parameter_values import find_impossible
 from axode.model.parameter_checks import FAULTS, parameter_checks
 
 

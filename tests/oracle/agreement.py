@@ -12,7 +12,7 @@ import numpy as np
 import axode as ax
 from axode.oracle.body_laws import Oracle
 from axode.symbolic.equations import Equations
-from axode.symbolic.self_check import EXPLAINED, INSTANT, SelfCheck
+from axode.symbolic.formulations.self_check import EXPLAINED, INSTANT, SelfCheck
 
 # Everything but a defect: the description is wrong, does not close or does not move.
 REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)

@@ -15,12 +15,12 @@ from axode.problems.gradients.backward import Backward
 from axode.problems.gradients.ended_runs import begin_runs
 from axode.problems.gradients.reverse_program import SAMPLES, reverse_program, tangent_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
-from axode.problems.session import Session
-from axode.problems.simulate.inputs import plan_input
-from axode.problems.simulate.step_log import StepLog
+from axode.problems.inputs.inputs import plan_input
+from axode.problems.inputs.tracing import traced_tape
+from axode.problems.runs.session import Session
+from axode.problems.runs.step_log import StepLog
 from axode.problems.steps import compiled
 from axode.problems.steps.compiled import adjoints_of, dynamics_of
-from axode.problems.tracing import traced_tape
 from emulated_gpu import install
 from tests.problems import machines
 from tests.problems.gradient_robots import balance, balancer, four_bar

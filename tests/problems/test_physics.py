@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
 import axode as ax
-from axode.problems.simulate.settings import Settings
+from axode.problems.runs.settings import Settings
 from tests.problems import machines
 from tests.problems.machines import G
 

@@ -12,8 +12,8 @@ from axode.kinematics.polynomials import tracked_paths
 from axode.kinematics.polynomials.tape_algebra import evaluate_rational
 from axode.kinematics.postures.closure_family import closure_family
 from axode.kinematics.postures.direct_kinematics import direct_closure
+from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.tree.frames import Pose
 from posture_robots import (
     arm,
     free_platform,

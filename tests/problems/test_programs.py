@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.lowering.program import Evaluate, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.fusion import FusionLimits, fuse
+from axode.codegen.tape.program import Evaluate, Program, ReadRow, While, WriteRow
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.model.model_parts import function_tape
 from tests.problems import machines
@@ -164,7 +164,7 @@ def test_joined_tapes_give_the_same(runs: int):
 
 def test_long_tapes_are_left_alone():
     """A platform's rates are compiled once, not once a stage."""
-    from axode.problems.simulate.inputs import plan_input
+    from axode.problems.inputs.inputs import plan_input
     from axode.problems.steps.compiled import dynamics_of
     from axode.problems.steps.methods import METHODS
 

@@ -173,14 +173,14 @@ def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision, step
 
 def test_the_state_of_a_sweep_stays_on_the_gpu_between_slices(monkeypatch):
     gpu = install(monkeypatch)
-    monkeypatch.setattr("axode.problems.session._next_budget", lambda budget, seconds: 5)
+    monkeypatch.setattr("axode.problems.runs.session._next_budget", lambda budget, seconds: 5)
     options = {"start": {"theta1_dot": [0.5, 1.0, 1.5]}, "step": 1e-2, "outputs": OUTPUTS}
     moves = []
     for duration, slices in ((0.1, 2), (0.4, 8)):
         here = ax.sweep(model(), duration, **options)
         gpu.copies.clear()
         gpu.launches.clear()
-        monkeypatch.setattr("axode.problems.session.FIRST_SLICE", 1.0)  # one step
+        monkeypatch.setattr("axode.problems.runs.session.FIRST_SLICE", 1.0)  # one step
         there = ax.sweep(model(), duration, target="cuda", **options)
         assert len(gpu.launches) >= slices
         moves.append(sum(size != SUMMARY_BYTES for size in gpu.copies))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.mechanism.values.parameter_values import find_impossible
+from axode.mechanism.parameter_values import find_impossible
 from axode.problems.sweep import engines, remote
 from axode.problems.sweep.chunk import ChunkResult
 from axode.problems.sweep.worker_processes import WorkerProcesses

@@ -302,8 +302,8 @@ def test_runs_are_regrouped_and_keep_their_bits(monkeypatch):
     monkeypatch.setattr(
         Bound, "regroup", lambda self: real(self) or counts.append(len(self._order))
     )
-    monkeypatch.setattr("axode.problems.session.FIRST_SLICE", 1.0)
-    monkeypatch.setattr("axode.problems.session._next_budget", lambda budget, seconds: 16)
+    monkeypatch.setattr("axode.problems.runs.session.FIRST_SLICE", 1.0)
+    monkeypatch.setattr("axode.problems.runs.session._next_budget", lambda budget, seconds: 16)
     parts = ax.sweep(machines.slider(limit=1e9), 1.0, **options)
     for name in whole:
         np.testing.assert_array_equal(parts[name], whole[name])

@@ -26,7 +26,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 from axode.show.motion import RunPoses
-from axode.show.viewer.contact_arrows import force_arrows
+from axode.show.render.contact_arrows import force_arrows
 from axode.show.viewer.drive import RealTimeRun
 from axode.show.viewer.key_commands import KeyCommands
 from axode.show.viewer.playback_clock import Playback

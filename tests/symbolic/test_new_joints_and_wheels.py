@@ -11,7 +11,7 @@ import axode as ax
 from axode.errors import NotApplicable
 from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.elements.wheels import AbstractWheel
-from axode.symbolic.constraints.twist_constraints import TwistConstraints
+from axode.symbolic.analysis.twist_constraints import TwistConstraints
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.joints import SYMBOLIC_JOINTS, SymbolicJoint
 from axode.symbolic.joints.base import ZERO, X, Y

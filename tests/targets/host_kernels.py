@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from axode.codegen.lowering.program import ENTRY
+from axode.codegen.tape.program import ENTRY
 from axode.codegen.targets import jit, ptx
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

@@ -17,8 +17,8 @@ from axode.codegen.tape.rounding_bounds import evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c import c_code
 from axode.codegen.targets.c_numbers import NUMBERS
-from axode.model.exports.c_step import CStep
-from axode.model.exports.sample_states import sample_arguments
+from axode.exports.c_step import CStep
+from axode.exports.sample_states import sample_arguments
 from benchmarks.cortex_m.board import (
     AARCH64,
     ARM,

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.program import (
+from axode.codegen.tape.derivatives import forward_tape, reads
+from axode.codegen.tape.formulas import formula_tape
+from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+from axode.codegen.tape.products import jacobian_tape
+from axode.codegen.tape.program import (
     Combine,
     Evaluate,
     FactorMatrix,
@@ -15,11 +18,8 @@ from axode.codegen.lowering.program import (
     Program,
     Solve,
     slices,
+    stride,
 )
-from axode.codegen.tape.derivatives import forward_tape, reads
-from axode.codegen.tape.formulas import formula_tape
-from axode.codegen.tape.operations import ARITY, LEAVES, Kind
-from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.model.model_parts import function_tape

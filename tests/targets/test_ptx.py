@@ -15,7 +15,7 @@ from axode.codegen.targets import ptx
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.model.model_parts import function_tape
-from axode.problems.simulate.inputs import plan_input
+from axode.problems.inputs.inputs import plan_input
 from axode.problems.steps.compiled import dynamics_of, rollout_program
 from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.tableaus import RK4

@@ -15,7 +15,7 @@ from axode.codegen.tape.operations import ARITY, LEAVES, MEANING, Kind
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.wasm import SECTION, WasmModule
 from axode.model.model_parts import function_tape
-from axode.problems.simulate.inputs import plan_input
+from axode.problems.inputs.inputs import plan_input
 from axode.problems.steps.compiled import dynamics_of, program_of, rollout_program
 from tests.targets import accuracy
 from tests.targets.test_math import EXACT, KINDS, SPECIAL, domain, same

@@ -74,7 +74,7 @@ def test_a_viewer_that_is_busy_is_closed_all_the_same(tmp_path):
 
 def test_what_was_simulated_is_written(tmp_path):
     noisy = (
-        "from axode.problems.session import Session as S; f = S.advance; "
+        "from axode.problems.runs.session import Session as S; f = S.advance; "
         "S.advance = lambda *a, **k: (print('stepping', flush=True), f(*a, **k))[1]"
     )
     ending = press(LONG["simulate"].split(), 0.3, tmp_path, before=noisy, wait_for="stepping")

@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 import axode as ax
-from axode.mechanism.files import loading as files
+from axode.formats import loading as files
 from axode.mechanism.values.formula_functions import NAMES
 
 SOUND = """\
@@ -409,7 +409,7 @@ def test_long_files_are_refused_and_long_lists_cut(file, monkeypatch):
     monkeypatch.setattr("axode.mechanism.files.toml.toml_reader.MAX_LISTED", 3)
     message = told(file(many))
     assert "6 further problems are not listed" in message and message.count("unknown key") == 3
-    monkeypatch.setattr("axode.mechanism.files.loading.MAX_TOML", 20)
+    monkeypatch.setattr("axode.formats.loading.MAX_TOML", 20)
     with pytest.raises(ax.FileError, match="is larger than 0 MiB, as no mechanism in TOML is"):
         ax.load(file(many))
 
@@ -610,9 +610,9 @@ def test_writing_goes_through_a_link_and_keeps_the_mode(file, tmp_path):
 
 def test_a_file_that_describes_too_much_is_refused_before_it_is_checked(tmp_path, monkeypatch):
     """Nothing else of the file is looked at; bodies that are fixed or close loops do not count."""
+    from axode.formats import loading
     from axode.formats.urdf import urdf
     from axode.mechanism import size
-    from axode.mechanism.files import loading
 
     monkeypatch.setattr(size, "MAX_SPEEDS", 3)
     monkeypatch.setattr(loading, "key_lines", None)

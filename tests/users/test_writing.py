@@ -214,7 +214,7 @@ def test_there_is_one_writer():
     }
     encoder = "src/axode/show/render/movie_files.py"  # into a stream of the one writer
     cells = "src/axode/printing/derivation/pages.py"  # what a notebook does when it is run
-    tools = {"src/axode/codegen/targets/ptx.py", "src/axode/model/exports/fmu.py"}
+    tools = {"src/axode/codegen/targets/ptx.py", "src/axode/exports/fmu.py"}
     assert found == {*tools, encoder, cells}
 
 

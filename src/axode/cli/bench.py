@@ -177,8 +177,8 @@ def _simulation(model: Model, runs: int, steps: int) -> Callable[[], Any]:
 
 def _machine() -> dict[str, Any]:
     from axode.cli.installation import processor
+    from axode.codegen.host import host
     from axode.codegen.targets.cpu import cpu_count
-    from axode.codegen.targets.jit import host
 
     return {"processor": processor(), "lanes": host().lanes, "threads": cpu_count()}
 

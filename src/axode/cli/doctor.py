@@ -78,8 +78,8 @@ def _show_problems(problems: list[str]) -> None:
 
 def _facts() -> dict[str, Any]:
     from axode.cli import installation
+    from axode.codegen.host import host
     from axode.codegen.targets.cpu import cpu_count
-    from axode.codegen.targets.jit import host
 
     return {
         "system": installation.system(),

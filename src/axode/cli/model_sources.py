@@ -52,7 +52,7 @@ def _build(source: str, values: dict[str, Any]) -> Mechanism:
             f"'{source}' is a compiled model, and this needs the mechanism that it was made from"
         )
     if _is_file(source):
-        from axode.mechanism.files.loading import load
+        from axode.formats.loading import load
 
         return load(source, **_file_options(source, values))
     beside = [source + ending for ending in ENDINGS if Path(source + ending).is_file()]
@@ -66,7 +66,7 @@ def _build(source: str, values: dict[str, Any]) -> Mechanism:
 
 def additions_from(source: str, options: Iterable[str] | None = None) -> Additions | None:
     """Return what a file that extends another adds to it; None for any other source."""
-    from axode.mechanism.files.loading import read
+    from axode.formats.loading import read
 
     if not _is_file(source) or Path(source).suffix.lower() != ".toml":
         return None
@@ -81,7 +81,7 @@ def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
     A URDF file whose links look like wheels once its root is free gets a floating base, unless an
     option says otherwise.
     """
-    from axode.mechanism.files.loading import read
+    from axode.formats.loading import read
     from axode.mechanism.files.toml.additions_writer import additions_text
 
     if not _is_file(source) or is_compiled(source):

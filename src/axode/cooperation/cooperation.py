@@ -38,8 +38,9 @@ from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
 from axode.numerics.rank import least_norm, null_space
-from axode.problems.arguments import number, read_states, require_model
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.problems.arguments import number, require_model
+from axode.problems.assemble.assemble import read_states
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which a direction is not held

@@ -28,7 +28,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.rotations import to_quaternions
-from axode.problems.tracing import compile_expression
+from axode.problems.inputs.tracing import compile_expression
 
 Array = npt.NDArray[np.float64]
 ENDING = ".carrier"  # of the names of joints that let a cut body float
@@ -141,10 +141,10 @@ class CutLoad:
     def _build(self) -> None:
         import casadi as ca
 
-        from axode.symbolic.constraints.rows import matrix_of
-        from axode.symbolic.system import build_open_system
+        from axode.symbolic.constraints.system import build_open_system
         from axode.symbolic.tree.inertia import link_inertias
         from axode.symbolic.tree.recursions import newton_euler
+        from axode.symbolic.tree.rows import matrix_of
 
         system = build_open_system(self.mechanism)
         tree, forces = system.tree, system.forces
@@ -237,8 +237,8 @@ def _load_expression(tree: Any, load: str, grasps: Sequence[Connection], inertia
     """Centre, axes, grasp points, inertia and freedoms of the load side by side, six rows each."""
     import casadi as ca
 
+    from axode.symbolic.algebra.frames import symbolic_vector
     from axode.symbolic.algebra.spatial import SX
-    from axode.symbolic.tree.frames import symbolic_vector
 
     number = tree.body_link[load]
     link, pose, own = tree.links[number], tree.pose(number), inertias[number]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.kinematics.motion_graph import ElementaryJoint, MotionGraph, RigidJoint
 from axode.mechanism.elements.bodies import GROUND
+from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.tree.frames import Pose
 
 Array = npt.NDArray[np.float64]
 

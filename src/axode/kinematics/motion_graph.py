@@ -26,10 +26,10 @@ from axode.errors import NotApplicable
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
+from axode.symbolic.algebra.frames import Pose, Values, align, placement
 from axode.symbolic.algebra.spatial import SX, is_zero
 from axode.symbolic.joints import symbolic_joint
 from axode.symbolic.joints.base import Move
-from axode.symbolic.tree.frames import Pose, Values, align, placement
 
 JointKind = Literal["revolute", "prismatic", "screw", "spherical", "parallelogram"]
 HALF_TURN = SX([[1, 0, 0], [0, -1, 0], [0, 0, -1]])  # about x: reverses an axis

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from axode.kinematics.link_groups import frame_numbers
 from axode.kinematics.motion_graph import ElementaryJoint, MotionGraph
+from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX, cross
-from axode.symbolic.tree.frames import Pose
 
 Array = npt.NDArray[np.float64]
 Rod = tuple[ElementaryJoint, ElementaryJoint]  # from one link to the rod, and on to the other link

@@ -25,7 +25,8 @@ from axode.mechanism.topology import (
     quaternion_components,
     speed_meanings,
 )
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.stages import call_stage
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.kinematics.leg_paths import LegPath
@@ -151,9 +152,7 @@ class Kinematics(VelocityMethods):
                 do not determine the posture.
         """
         check_arguments(Kinematics.direct, locals())
-        from axode.kinematics.postures.direct_kinematics import direct
-
-        return direct(self, values, parameters, certify, threads, target)
+        return call_stage("direct", self, values, parameters, certify, threads, target)
 
     @stoppable
     def all_inverse(
@@ -173,9 +172,7 @@ class Kinematics(VelocityMethods):
             NotApplicable: for robots with loops, and with more or fewer joints than a pose needs.
         """
         check_arguments(Kinematics.all_inverse, locals())
-        from axode.kinematics.postures.inverse_postures import inverse_postures
-
-        return inverse_postures(self, pose, threads, target)
+        return call_stage("inverse_postures", self, pose, threads, target)
 
     @stoppable
     def inverse(self, pose: Any, branch: Literal["home", "all"] = "home") -> dict[str, Array]:
@@ -195,9 +192,7 @@ class Kinematics(VelocityMethods):
         Raises:
             NotApplicable: if a leg has no closed form.
         """
-        from axode.kinematics.workspaces.leg_inverse import inverse
-
-        return inverse(self, pose, branch)
+        return call_stage("inverse", self, pose, branch)
 
     @stoppable
     def workspace(
@@ -245,9 +240,8 @@ class Kinematics(VelocityMethods):
             InvalidArgument: for impossible numbers.
             Interrupted: at Ctrl-C.
         """
-        from axode.kinematics.workspaces.workspace import workspace
-
-        return workspace(
+        return call_stage(
+            "workspace",
             self,
             kind,
             at=at,

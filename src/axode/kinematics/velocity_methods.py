@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.kinematics.robot_kinematics import Kinematics

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, cast
 
 from axode.argument_types import check_arguments
+from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.formats.written.mechanism_text import MechanismText
@@ -42,9 +43,7 @@ class ExportMethods:
             OmissionWarning: listing everything that URDF cannot say.
         """
         check_arguments(ExportMethods.to_urdf, locals())
-        from axode.formats.urdf.urdf_writer import urdf_text
-
-        return urdf_text(cast("Mechanism", self), path, parameters, strict=strict)
+        return call_stage("urdf_text", cast("Mechanism", self), path, parameters, strict=strict)
 
     def to_mjcf(
         self,
@@ -73,9 +72,7 @@ class ExportMethods:
             OmissionWarning: listing everything that MJCF cannot say.
         """
         check_arguments(ExportMethods.to_mjcf, locals())
-        from axode.formats.mjcf.mjcf_writer import mjcf_text
-
-        return mjcf_text(cast("Mechanism", self), path, parameters, strict=strict)
+        return call_stage("mjcf_text", cast("Mechanism", self), path, parameters, strict=strict)
 
     def to_sdf(
         self,
@@ -104,6 +101,4 @@ class ExportMethods:
             OmissionWarning: listing everything that SDF cannot say.
         """
         check_arguments(ExportMethods.to_sdf, locals())
-        from axode.formats.sdf.sdf_writer import sdf_text
-
-        return sdf_text(cast("Mechanism", self), path, parameters, strict=strict)
+        return call_stage("sdf_text", cast("Mechanism", self), path, parameters, strict=strict)

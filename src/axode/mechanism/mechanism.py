@@ -39,6 +39,7 @@ from axode.mechanism.force_methods import ForceMethods
 from axode.mechanism.quasi_velocities import Definition, QuasiVelocity
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector
 from axode.mechanism.wheel_methods import WheelMethods
+from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -287,16 +288,13 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
         """
         check_arguments(Mechanism.derive, locals())
         from axode.mechanism.size import require_derivable
-        from axode.symbolic.equations import derive
 
         require_derivable(self)
-        return derive(self.copy(), formulation, independent, self_check)
+        return call_stage("derive", self.copy(), formulation, independent, self_check)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism to a TOML file that `axode.load` reads back exactly."""
-        from axode.mechanism.files.loading import save
-
-        save(self, path)
+        call_stage("save", self, path)
 
     def copy(self) -> Mechanism:
         """Return an independent copy; later `add_` calls on one leave the other alone."""
@@ -316,16 +314,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
         return f"Mechanism('{self.name}': {', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        from axode.printing.html import limited_table, notebook
-
-        kinds = (("joint", self.connections), ("loop", self.loops))
-        rows = [
-            (kind, str(joint.name), type(joint.joint).__name__, f"{joint.parent} - {joint.child}")
-            for kind, joints in kinds
-            for joint in joints
-        ]
-        rows += [("wheel", str(c.name), type(c.wheel).__name__, str(c.body)) for c in self.contacts]
-        return notebook(repr(self), limited_table(("", "name", "type", "between"), rows))
+        return call_stage("mechanism_html", self)
 
 
 __all__ = ["BodyLike", "Connection", "Mechanism"]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from axode.codegen.tape.tape import Tape
+from axode.derivatives.derivative_names import TableName, derivative_sizes
 from axode.errors import FileError, shortened
 from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND
 from axode.model.metadata import Facts
-from axode.symbolic.derivative_names import TableName, derivative_sizes
 
 if TYPE_CHECKING:
     from axode.mechanism.scene.scene import Scene

@@ -18,6 +18,7 @@ from axode.model.function_products import FunctionProducts
 from axode.model.function_source import Entry
 from axode.model.named_arguments import as_numbers
 from axode.runtime.arrays import is_on_device
+from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.model.model import Model, Values
@@ -164,9 +165,7 @@ class DerivativeProducts(Differentiation):
             function: Its name, such as "forward_dynamics".
         """
         check_arguments(DerivativeProducts.torch_function, locals())
-        from axode.model.wrappers.torch_function import TorchFunction
-
-        return TorchFunction(self._array_function(function))
+        return call_stage("TorchFunction", self._array_function(function))
 
     def jax_function(self, function: str) -> JaxFunction:
         """Function of arrays of JAX, which differentiates through it (extra `jax`).
@@ -175,14 +174,12 @@ class DerivativeProducts(Differentiation):
             function: Its name, such as "forward_dynamics".
         """
         check_arguments(DerivativeProducts.jax_function, locals())
-        from axode.model.wrappers.jax_function import JaxFunction
-
-        return JaxFunction(self._array_function(function))
+        return call_stage("JaxFunction", self._array_function(function))
 
     def _array_function(self, function: str) -> ArrayFunction:
-        from axode.model.wrappers.array_function import ArrayFunction
-
-        return ArrayFunction(cast("Model", self), self.products(function), self._arguments)
+        return call_stage(
+            "ArrayFunction", cast("Model", self), self.products(function), self._arguments
+        )
 
     def products(self, function: str) -> FunctionProducts:
         """Derivatives of a function as functions of arrays, for wrappers."""

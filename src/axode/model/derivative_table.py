@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.products import TANGENTS
+from axode.derivatives.derivative_names import DIFFERENTIATED, ROWS, TableName
 from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.model.consistency import table_sizes
 from axode.model.model_parts import facts_of
-from axode.symbolic.derivative_names import DIFFERENTIATED, ROWS, TableName
 
 if TYPE_CHECKING:
     from axode.model.conditions import Options

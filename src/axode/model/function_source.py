@@ -13,10 +13,10 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.tape.tape import Port, Tape
+from axode.derivatives.derivative_names import DIFFERENTIATED, SOME, TableName
 from axode.errors import NotApplicable, UnknownName
 from axode.model.parameter_checks import FAULTS, ParameterChecks
-from axode.symbolic.casadi_interrupts import stoppable
-from axode.symbolic.derivative_names import DIFFERENTIATED, SOME, TableName
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     import casadi
@@ -172,11 +172,11 @@ class SymbolicLibrary(AbstractLibrary):
 
         table = TableName.read(name)
         if table is not None:
-            from axode.symbolic.derivative_tables import derivative_graph
+            from axode.derivatives.derivative_tables import derivative_graph
 
             return derivative_graph(self.equations, table, fixed=self._fixed)
         if name in ("state_rate_adjoint", "projection_adjoint"):
-            from axode.symbolic.step_adjoints import adjoint_graph
+            from axode.derivatives.step_adjoints import adjoint_graph
 
             return adjoint_graph(self.equations, name, fixed=self._fixed)
         return function_graph(self.equations, name, fixed=self._fixed)

@@ -27,7 +27,8 @@ from axode.model.parameter_checks import FAULTS, parameter_checks
 from axode.model.signals import Signals
 from axode.model.state import State
 from axode.names import NamedValues
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.stages import call_stage
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
@@ -441,11 +442,9 @@ class Model(DerivativeProducts, ModelDisplay):
             step: Longest internal step of co-simulation [s]; 1 ms unless given.
         """
         check_arguments(Model.export, locals())
-        from axode.model.exports.export import export_model
-
         unit = {"fmi": fmi, "outputs": outputs, "start": start, "step": step}
         kernel = (rollout, input, capability, precision)
-        return export_model(self, path, functions, *kernel, prefix, unit)
+        return call_stage("export_model", self, path, functions, *kernel, prefix, unit)
 
     # arguments ---------------------------------------------------------------------------------
 

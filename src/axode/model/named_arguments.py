@@ -15,6 +15,7 @@ from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues, Names
 from axode.runtime.arrays import is_on_device
+from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -157,9 +158,6 @@ class NamedArguments:
         Raises:
             InvalidArgument: for a state that is not given by name, or speeds given twice.
         """
-        from axode.problems.assemble.assemble import assemble_many
-        from axode.problems.assemble.start_speeds import consistent_speeds
-
         model, q, nu = model_on_cpu(self.model), values.get("q"), values.get("nu")
         if isinstance(q, State):
             own_q, own_nu = q.vectors(model)
@@ -186,11 +184,12 @@ class NamedArguments:
         batch = _broadcast("q and nu", shapes)
         flat = {name: np.broadcast_to(array, batch).ravel() for name, array in named.items()}
         spread = conditions.spread(batch)
+        rates: Array
         if given is None:
-            q, rates = assemble_many(model, flat, len(spread.t), spread)
+            q, rates = call_stage("assemble_many", model, flat, len(spread.t), spread)
         else:
             q = np.broadcast_to(given, (*batch, given.shape[-1])).reshape(len(spread.t), -1)
-            rates = consistent_speeds(model, q, flat, spread)
+            rates = call_stage("consistent_speeds", model, q, flat, spread)
         made = {"q": q.reshape(*batch, -1), "nu": rates.reshape(*batch, -1)}
         return made if nu is None or speeds else {"q": made["q"]}
 

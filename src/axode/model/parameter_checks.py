@@ -11,10 +11,10 @@ from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula
 from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 from axode.mechanism.elements.bodies import POINT_SIZE, ROUNDING, TRIANGLE_TOLERANCE, Inertia
+from axode.mechanism.parameter_values import bounded_values, directions
 from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import TIME, Scalar, evaluate
 from axode.mechanism.values.geometry import UNIT_TOLERANCE
-from axode.mechanism.values.parameter_values import bounded_values, directions
 from axode.model.model_parts import facts_of, function_tape
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from axode.motions.time_optimum import TimeOptimum
 from axode.motions.waypoint_curves import WaypointCurve
 from axode.motions.waypoints import Channel, Waypoints
 from axode.problems.arguments import StateArgument
+from axode.problems.inverse.inverse import equal_times
 from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
 from axode.problems.inverse.motions import DesiredMotion, MotionSamples
 from axode.problems.inverse.time_signals import TimeSignal, check_times
@@ -159,6 +160,22 @@ class PlannedMotion:
         }
         return dict(sorted(found.items(), key=lambda item: item[1]))
 
+    def solve_for(
+        self,
+        model: Model,
+        times: Any,
+        start: StateArgument,
+        save_every: float | None,
+        conditions: Conditions,
+    ) -> MotionSamples:
+        """Solve for the motion of a model, at times of its own unless others are given."""
+        if times is None:
+            every = self.duration / SAMPLES if save_every is None else save_every
+            wanted = equal_times(np.array([0.0, self.duration]), every)
+        else:
+            wanted = check_times(times)
+        return desired_motion(model, self.waypoints, self.values, conditions).solve(wanted, start)
+
     def __repr__(self) -> str:
         moving = ", ".join(channel.name for channel in self.waypoints.channels)
         return f"PlannedMotion('{self.name}' of {moving}, {self.duration:g} s)"
@@ -201,26 +218,6 @@ def desired_motion(
             signals += _pose_signals(channel, columns)
     speeds = [model.speed_names[j] for j in own.speeds]
     return DesiredMotion(model, Rows(model, rows, speeds, keep=True), signals, conditions)
-
-
-def solve_planned(
-    model: Model,
-    motion: PlannedMotion,
-    times: Any,
-    start: StateArgument,
-    save_every: float | None,
-    conditions: Conditions,
-) -> MotionSamples:
-    """Solve for the motion of a model, at times of its own unless others are given."""
-    from axode.problems.inverse.inverse import equal_times
-
-    if times is None:
-        every = motion.duration / SAMPLES if save_every is None else save_every
-        wanted = equal_times(np.array([0.0, motion.duration]), every)
-    else:
-        wanted = check_times(times)
-    given = desired_motion(model, motion.waypoints, motion.values, conditions)
-    return given.solve(wanted, start)
 
 
 class _Shared:

@@ -24,7 +24,7 @@ from axode.motions.waypoint_curves import SplineCurve, WaypointCurve, regular_sp
 from axode.motions.waypoints import Waypoints, read_waypoints
 from axode.problems.arguments import StateArgument, read_state, require_model
 from axode.problems.parameter_arguments import check_parameters
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
 Limits = float | Mapping[str, Any]

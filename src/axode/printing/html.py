@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from axode.errors import AxodeError
 
 if TYPE_CHECKING:
+    from axode.mechanism.mechanism import Mechanism
     from axode.symbolic.equations import Equations
 
 MAX_ROWS = 40  # of a table in a notebook
@@ -70,3 +71,17 @@ def _short_equations(equations: Equations) -> str:
         return to_mathml(tex)
     except (AxodeError, ValueError):  # latex2mathml is not installed, or does not know a command
         return f"<pre>{html.escape(tex)}</pre>"
+
+
+def mechanism_html(mechanism: Mechanism) -> str:
+    """Make what a notebook shows of a mechanism: its joints, loops and wheels."""
+    kinds = (("joint", mechanism.connections), ("loop", mechanism.loops))
+    rows = [
+        (kind, str(joint.name), type(joint.joint).__name__, f"{joint.parent} - {joint.child}")
+        for kind, joints in kinds
+        for joint in joints
+    ]
+    rows += [
+        ("wheel", str(c.name), type(c.wheel).__name__, str(c.body)) for c in mechanism.contacts
+    ]
+    return notebook(repr(mechanism), limited_table(("", "name", "type", "between"), rows))

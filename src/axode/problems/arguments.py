@@ -11,7 +11,7 @@ begins, as `state` where something is evaluated:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.mechanism import Mechanism
-from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers, check_tracked, real_array
 from axode.model.state import State
 from axode.names import NamedValues
@@ -203,46 +203,16 @@ def _from_arrays(model: Model, given: tuple[Any, ...], argument: str) -> StateAr
     return StateArgument(arrays[0], arrays[1])
 
 
-def read_states(
-    model: Model, given: Any, options: Mapping[str, Any]
-) -> tuple[Array, Array, Array | None, Conditions]:
-    """Read states in any form, with batch axes: q, nu, inputs if known, time and parameters.
+def residual_units(model: Model) -> Array:
+    """One unit of each residual of a model: a radian, or the mechanism's length."""
+    return in_units(model, facts_of(model).residual_units)
 
-    States by name are assembled; those of a `Trajectory` are all of its samples, with its inputs.
 
-    Args:
-        model: What they are states of.
-        given: The states; home at rest if None.
-        options: Time `t` and `parameters`.
+def coordinate_units(model: Model) -> Array:
+    """One unit of each coordinate of a model: a radian, or the mechanism's length."""
+    return in_units(model, facts_of(model).coordinate_units)
 
-    Raises:
-        InvalidArgument: for options that there are not, and as `read_state`.
-    """
-    from axode.problems.assemble.assemble import assemble_many
-    from axode.results.trajectory import Trajectory
 
-    unknown = sorted(set(options) - {"t", "parameters"})
-    if unknown:
-        raise InvalidArgument(f"unknown keyword {unknown[0]!r}; expected t or parameters")
-    if isinstance(given, Trajectory):
-        t = np.broadcast_to(given.time, (*given.batch, len(given)))
-        names = (model.coordinates, model.independent, model.inputs)
-        q, nu, u = (
-            np.stack([given[n] for n in group], axis=-1) if group else np.zeros((*t.shape, 0))
-            for group in names
-        )
-        return q, nu, u, Conditions.of(model, t, options.get("parameters"))
-    state = read_state(model, given, "state")
-    t = options.get("t", 0.0 if state.time is None else state.time)
-    conditions = Conditions.of(model, t, options.get("parameters"))
-    if state.q is not None and state.nu is not None:
-        q, nu = state.q, state.nu
-        batch = np.broadcast_shapes(q.shape[:-1], nu.shape[:-1], conditions.shape)
-    else:
-        batch = np.broadcast_shapes(*state.shapes, conditions.shape)
-        flat = {name: np.broadcast_to(a, batch).ravel() for name, a in state.named.items()}
-        spread = conditions.spread(batch)
-        q, nu = assemble_many(model, flat, len(spread.t), spread)
-        q, nu = (a.reshape(*batch, a.shape[-1]) for a in (q, nu))
-    q, nu = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (q, nu))
-    return q, nu, None, conditions
+def in_units(model: Model, units: Sequence[str]) -> Array:
+    """One unit of quantities: the mechanism's length for those in metres, one for others."""
+    return np.array([facts_of(model).length if unit == "m" else 1.0 for unit in units])

@@ -16,7 +16,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.model.compile import compile_model
 from axode.model.model_parts import function_tape
 from axode.problems.arguments import require_mechanism
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations

@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from axode.codegen.targets.compiler_process import CHECKS
-from axode.symbolic.casadi_interrupts import CasadiInterrupt
+from axode.symbolic.algebra.casadi_interrupts import CasadiInterrupt
 
 
 class Interrupt:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.mechanism.values.parameter_values import faults_of_values, find_impossible
+from axode.mechanism.parameter_values import faults_of_values, find_impossible
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.parameter_checks import parameter_checks

@@ -31,6 +31,7 @@ from axode.results.sweep_arrays import (
 )
 from axode.results.sweep_manifest import SweepManifest
 from axode.results.sweep_store import SweepStore, rows_table, schema_names
+from axode.stages import call_stage
 
 Array = npt.NDArray[np.float64]
 FINISHED = "finished"
@@ -319,9 +320,7 @@ class Sweep(Mapping[str, Any]):
             FileError: if the file cannot be written.
             NotApplicable: if matplotlib, from the extra `plot`, is not installed.
         """
-        from axode.show.plot.sweep_plots import plot_sweep
-
-        return plot_sweep(self, *what, kind=kind, size=size, save=save, figure=figure)
+        return call_stage("plot_sweep", self, *what, kind=kind, size=size, save=save, figure=figure)
 
     def _naming(self) -> SweepManifest:
         """Description that names the columns of tables."""

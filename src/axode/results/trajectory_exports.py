@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from axode.argument_types import check_arguments
+from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -59,10 +60,10 @@ class TrajectoryExports:
             FileError: if the file cannot be written.
             NotApplicable: if matplotlib, from the extra `plot`, is not installed.
         """
-        from axode.show.plot.plots import plot
-
         options: dict[str, Any] = {"size": size, "save": save, "figure": figure, "x": x, "y": y}
-        return plot(self._trajectory, *what, **options, labels=labels, degrees=degrees)
+        return call_stage(
+            "plot", self._trajectory, *what, **options, labels=labels, degrees=degrees
+        )
 
     def view(self, *, model: Model | None = None, **options: Any) -> Any:
         """Play it in the browser; see `axode.view`, which takes the same options.
@@ -74,9 +75,7 @@ class TrajectoryExports:
         Returns:
             The viewer, with `url` and `close()`.
         """
-        from axode.show.viewer.opening import view
-
-        return view(self._trajectory, model=model, **options)
+        return call_stage("view", self._trajectory, model=model, **options)
 
     def player(self, *signals: str, height: int = 560, model: Model | None = None) -> CellPlayer:
         """Player of one run for a notebook: the mechanism in motion, and its signals.
@@ -95,15 +94,11 @@ class TrajectoryExports:
             InvalidArgument: for a batch, with the remedy.
             NotApplicable: if matplotlib, from the extra `plot`, is not installed.
         """
-        from axode.show.report.cell_player import cell_player
-
-        return cell_player(self._trajectory, model, signals, height)
+        return call_stage("cell_player", self._trajectory, model, signals, height)
 
     def report(self, path: str | PathLike[str], *, model: Model | None = None) -> Path:
         """Write one HTML page about it, with a playback; see `axode.show.report.report`."""
-        from axode.show.report import report
-
-        return report(model or self._trajectory, path, run=self._trajectory)
+        return call_stage("report", model or self._trajectory, path, run=self._trajectory)
 
     def animate(
         self, path: str | PathLike[str], *, model: Model | None = None, **options: Any
@@ -118,9 +113,7 @@ class TrajectoryExports:
         Returns:
             The path.
         """
-        from axode.show.render.animation import animate
-
-        return animate(self._trajectory, path, model=model, **options)
+        return call_stage("animate", self._trajectory, path, model=model, **options)
 
     def to_pandas(self) -> Any:
         """A DataFrame with the time as its index, below the run for a batch.
@@ -185,10 +178,9 @@ class TrajectoryExports:
             FileError: if it cannot be written.
             NotApplicable: if mcap, from the extra `mcap`, is not installed.
         """
-        from axode.show.logs.mcap_log import write_mcap
-
         check_arguments(TrajectoryExports.to_mcap, locals())
-        return write_mcap(
+        return call_stage(
+            "write_mcap",
             self._trajectory,
             path,
             model=model,
@@ -231,9 +223,13 @@ class TrajectoryExports:
             FileError: if it cannot be written.
             NotApplicable: if rerun-sdk, from the extra `rerun`, is not installed.
         """
-        from axode.show.logs.rerun_log import write_rerun
-
         check_arguments(TrajectoryExports.to_rerun, locals())
-        return write_rerun(
-            self._trajectory, path, model=model, rate=rate, signals=signals, forces=forces
+        return call_stage(
+            "write_rerun",
+            self._trajectory,
+            path,
+            model=model,
+            rate=rate,
+            signals=signals,
+            forces=forces,
         )

@@ -5,18 +5,23 @@ Matrices are derived when they are asked for and kept; asking for I never builds
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
 import numpy as np
 
 from axode.argument_types import check_arguments
-from axode.errors import MechanismError, UnknownName
+from axode.errors import MechanismError, PlausibilityWarning, UnknownName, level_outside
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.quasi_velocities import Definition, read_independent
 from axode.mechanism.topology import speed_meanings
+from axode.stages import call_stage
+from axode.symbolic.algebra.casadi_interrupts import derived_property, stoppable
+from axode.symbolic.algebra.frames import ROOT, Pose, symbolic_vector
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.analysis.actuation import (
     actuation_ranks,
@@ -24,25 +29,24 @@ from axode.symbolic.analysis.actuation import (
     independent_motors,
     solve_inputs,
 )
-from axode.symbolic.analysis.inertia_rank import check_inertia
-from axode.symbolic.casadi_interrupts import derived_property, stoppable
+from axode.symbolic.analysis.inertia_rank import find_missing_inertia
 from axode.symbolic.constraints.closing import beyond_tolerance
+from axode.symbolic.constraints.system import System, build_system
 from axode.symbolic.formulations import FORMULATIONS
+from axode.symbolic.formulations.energy import energies
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.legs import LegsFormulation
-from axode.symbolic.self_check import SelfCheck
-from axode.symbolic.system import System, build_system
-from axode.symbolic.tree.energy import energies
-from axode.symbolic.tree.frames import ROOT, Pose, symbolic_vector
+from axode.symbolic.formulations.self_check import SelfCheck
 
 if TYPE_CHECKING:
     from axode.model.model import Model
+    from axode.model.state import State
     from axode.printing.derivation.derivation import Derivation
+    from axode.symbolic.analysis.measure_symbols import SymbolicMeasure
     from axode.symbolic.analysis.mobility import Mobility
+    from axode.symbolic.analysis.twist_constraints import TwistConstraints
     from axode.symbolic.analysis.twist_redundancy import TwistRedundancy
-    from axode.symbolic.constraints.twist_constraints import TwistConstraints
     from axode.symbolic.formulations.platform_maps import PlatformMaps
-    from axode.symbolic.tree.measure_symbols import SymbolicMeasure
 
 
 @stoppable
@@ -61,12 +65,18 @@ def derive(
         independent, mechanism.quasi_velocities = names, quasi
     mechanism.check()
     system = build_system(mechanism, independent)
-    check_inertia(system)
-    if not self_check:
-        return Equations(system, formulation)
-    checked = SelfCheck(system)
-    checked.check_system()
-    return Equations(system, formulation, checked)
+    equations = Equations(system, formulation)
+    if equations.missing_inertia is not None:
+        what = "Forward dynamics is not defined; kinematics and inverse dynamics are computed."
+        warnings.warn(
+            f"{equations.missing_inertia}\n  {what}",
+            PlausibilityWarning,
+            stacklevel=level_outside(),
+        )
+    if self_check:
+        equations.self_check = SelfCheck(system)
+        equations.self_check.check_system()
+    return equations
 
 
 class Equations:
@@ -93,6 +103,11 @@ class Equations:
             if isinstance(self._by, ComplementFormulation)
             else ComplementFormulation(system)
         )
+
+    @cached_property
+    def missing_inertia(self) -> MechanismError | None:
+        """Why forward dynamics is not defined, motions that nothing resists; None if it is."""
+        return find_missing_inertia(self.system)
 
     # names -------------------------------------------------------------------------------------
 
@@ -216,7 +231,7 @@ class Equations:
     @derived_property
     def twist_constraints(self) -> TwistConstraints:
         """Constraints A t = 0 on the twists of all bodies, as Saha and Angeles write them."""
-        from axode.symbolic.constraints.twist_constraints import TwistConstraints
+        from axode.symbolic.analysis.twist_constraints import TwistConstraints
 
         return TwistConstraints(self)
 
@@ -288,7 +303,7 @@ class Equations:
 
     def require_inertia(self) -> None:
         """Refuse what divides by an inertia that is not there."""
-        missing = self.system.missing_inertia
+        missing = self.missing_inertia
         if missing is not None:
             raise MechanismError(missing.source, missing.faults)
 
@@ -344,7 +359,7 @@ class Equations:
             inputs: Inputs that are known (symbols in u); as many are left to find as
                 accelerations are known.
         """
-        from axode.symbolic.tree.hybrid_dynamics import hybrid_dynamics
+        from axode.symbolic.analysis.hybrid_dynamics import hybrid_dynamics
 
         self.require_inertia()
         return hybrid_dynamics(self, accelerations, inputs)
@@ -364,7 +379,7 @@ class Equations:
     @derived_property
     def measures(self) -> dict[str, SymbolicMeasure]:
         """Named quantities of the state: the user's, and the usual ones of bases and wheels."""
-        from axode.symbolic.tree.measure_symbols import measures_of
+        from axode.symbolic.analysis.measure_symbols import measures_of
 
         return measures_of(self)
 
@@ -437,9 +452,7 @@ class Equations:
 
         Their factors are constant: integrals of other forms are not among them (needs SymPy).
         """
-        from axode.printing.integrals import integrals_of
-
-        return integrals_of(self)
+        return call_stage("integrals_of", self)
 
     @derived_property
     def mobility(self) -> Mobility:
@@ -449,9 +462,7 @@ class Equations:
         found = mobility_of(self)
         if not (found.integrable and found.reachable_is_certain and self.integrals.numel()):
             return found
-        from axode.printing.text import readable
-
-        return replace(found, integrals=tuple(readable(self, ["integrals"])))
+        return replace(found, integrals=tuple(call_stage("readable", self, ["integrals"])))
 
     @stoppable
     def latex(self, parts: Sequence[str] | None = None) -> str:
@@ -462,9 +473,7 @@ class Equations:
                 given.
         """
         check_arguments(Equations.latex, locals())
-        from axode.printing.latex import latex
-
-        return latex(self, parts)
+        return call_stage("latex", self, parts)
 
     @stoppable
     def derivation(
@@ -486,24 +495,19 @@ class Equations:
             NotApplicable: for other formulations.
         """
         check_arguments(Equations.derivation, locals())
-        from axode.printing.derivation.derivation import derivation
-        from axode.problems.assemble.assemble import assemble
-
         for name in inputs or ():
             if name not in self.inputs:
                 raise UnknownName("the model", "input", name, self.inputs)
         u = None if inputs is None else np.array([inputs.get(n, 0.0) for n in self.inputs])
         if state is None:
-            return derivation(self, self.system.home, None, u)
-        found = assemble(self.compile("interpreter"), state)
-        return derivation(self, found.q, found.nu, u)
+            return call_stage("derivation", self, self.system.home, None, u)
+        found: State = call_stage("assemble", self.compile("interpreter"), state)
+        return call_stage("derivation", self, found.q, found.nu, u)
 
     @stoppable
     def to_sympy(self) -> Any:
         """The model as SymPy expressions, exact and short as printed (needs the `sym` extra)."""
-        from axode.printing.sympy_model import sympy_model
-
-        return sympy_model(self)
+        return call_stage("sympy_model", self)
 
     @stoppable
     def casadi_function(
@@ -546,14 +550,10 @@ class Equations:
             precision: Precision of arrays and arithmetic; "float32" on a GPU only.
         """
         check_arguments(Equations.compile, locals())
-        from axode.model.compile import compile_model
-
-        return compile_model(self, target, parameters, precision)
+        return call_stage("compile_model", self, target, parameters, precision)
 
     def __repr__(self) -> str:
         return str(self.mobility)
 
     def _repr_html_(self) -> str:
-        from axode.printing.html import equations_html
-
-        return equations_html(self)
+        return call_stage("equations_html", self)

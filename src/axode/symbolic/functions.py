@@ -16,13 +16,14 @@ import casadi as ca
 
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.mechanism.elements.wheels import Contact
+from axode.stages import call_stage
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.constraints.rows import column_of, matrix_of
+from axode.symbolic.constraints.system import System
 from axode.symbolic.equations import Equations
-from axode.symbolic.self_check import CHECKED
-from axode.symbolic.system import System
+from axode.symbolic.formulations.self_check import CHECKED
 from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.rows import column_of, matrix_of
 from axode.symbolic.wheels import symbolic_wheel
 from axode.symbolic.wheels.contacts import axis_in_ground
 
@@ -80,7 +81,7 @@ RECIPES: dict[str, FunctionRecipe] = {
     ),
     "state_rate_jacobian": FunctionRecipe(
         ("q", "nu", "u"),
-        lambda e: state_rate_jacobian(e),
+        lambda e: call_stage("state_rate_jacobian", e),
         lambda e: (
             len(e.coordinates) + len(e.independent) + 2,
             len(e.coordinates) + len(e.independent) + len(e.inputs) + 1,
@@ -298,22 +299,6 @@ def state_rate(equations: Equations) -> SX:
         supplied += ca.dot(equations.multipliers, system.b)
     lost = -ca.dot(system.forces.dissipative, system.tree.v)
     return ca.vertcat(equations.q_dot, equations.forward_dynamics, supplied, system.at_speeds(lost))
-
-
-def state_rate_jacobian(equations: Equations) -> SX:
-    """Derivatives of `state_rate` by q, nu, u and t, lengths of quaternions held.
-
-    Formulations agree where the constraints hold. Off them, where implicit steps look too, others
-    than the recursive one are functions of their own.
-    """
-    from axode.symbolic.state_derivatives import RateDerivatives, displacements
-
-    equations.require_inertia()
-    if equations.formulation == "recursive":
-        return RateDerivatives(equations).jacobian()
-    e, N = equations, ca.sparsify(equations.system.tree.N)
-    by_q, by_others = (ca.jacobian(state_rate(e), x) for x in (e.q, ca.vertcat(e.nu, e.u, e.t)))
-    return ca.densify(ca.horzcat(by_q @ N @ displacements(e.system), by_others))
 
 
 def momentum_speeds(equations: Equations) -> SX:

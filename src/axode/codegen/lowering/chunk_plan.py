@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.lowering.ir import Writer
+from axode.codegen.ir import Writer
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.equal_columns import ColumnSet, Group, last_columns

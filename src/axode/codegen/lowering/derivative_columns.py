@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
 from axode.codegen.lowering.elimination import Loops, elimination_functions
-from axode.codegen.lowering.ir import DOUBLE, MODEL_FLAGS, Format
 
 if TYPE_CHECKING:
-    from axode.codegen.lowering.program import Combine, JacobianColumns, Keep, Largest
     from axode.codegen.lowering.program_loop import ProgramWriter
+    from axode.codegen.tape.program import Combine, JacobianColumns, Keep, Largest
 
 
 def column_functions(lanes: int, width: int, number: Format = DOUBLE) -> tuple[list[str], set[str]]:

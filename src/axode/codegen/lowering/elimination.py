@@ -10,19 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from axode.codegen.lowering.ir import DOUBLE, MODEL_FLAGS, Format
-
-WIDEST = 8  # lanes of any processor: how far a vector may reach over the end of a row
-
-
-def stride(n: int) -> int:
-    """Places of a row of n numbers: the last one is its scale, vectors may reach over its end."""
-    return -(-(n + WIDEST + 1) // WIDEST) * WIDEST
-
-
-def workspace(n: int) -> int:
-    """Places of the order of rows and of two vectors that a solution passes through."""
-    return 3 * stride(n)
+from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
 
 
 class Loops:

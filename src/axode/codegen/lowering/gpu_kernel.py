@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from axode.codegen.ir import Format
 from axode.codegen.lowering.chunk_plan import UNCUT, Plan, plan
 from axode.codegen.lowering.derivative_columns import column_functions
 from axode.codegen.lowering.instructions import ChunkLowering
-from axode.codegen.lowering.ir import Format
-from axode.codegen.lowering.program import Operation, Program, ReadRow, WriteRow
 from axode.codegen.lowering.program_loop import ProgramWriter
+from axode.codegen.tape.program import Operation, Program, ReadRow, WriteRow
 
 GLOBAL = " addrspace(1)"
 STATUS, TIME = "status", "t"  # buffers of runs that are summed up

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 
+from axode.codegen.ir import DOUBLE, Format, Writer
 from axode.codegen.lowering.chunk_plan import PARTNER, Plan
-from axode.codegen.lowering.ir import DOUBLE, Format, Writer
 from axode.codegen.lowering.transposes import Transposes, blocks
 from axode.codegen.math.elementary import COMPARISONS, RECIPES
 from axode.codegen.math.trigonometry import sin_cos

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from axode.codegen.ir import Writer
 from axode.codegen.lowering.chunk_plan import LONGEST_FUNCTION, UNCUT, plan, plan_with_columns
 from axode.codegen.lowering.column_functions import ColumnLowering
 from axode.codegen.lowering.instructions import ChunkLowering
-from axode.codegen.lowering.ir import Writer
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LEAVES, Kind

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from axode.codegen.host import host
+from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
 from axode.codegen.lowering.chunk_plan import Plan, slots_needed
 from axode.codegen.lowering.derivative_columns import (
     column_functions,
@@ -12,11 +14,10 @@ from axode.codegen.lowering.derivative_columns import (
     write_keeping,
     write_largest,
 )
-from axode.codegen.lowering.elimination import stride
 from axode.codegen.lowering.instructions import attributes
-from axode.codegen.lowering.ir import DOUBLE, MODEL_FLAGS, Format
 from axode.codegen.lowering.packed_function import lower_tape
-from axode.codegen.lowering.program import (
+from axode.codegen.lowering.row_copies import row_copies
+from axode.codegen.tape.program import (
     ENTRY,
     Combine,
     Evaluate,
@@ -30,9 +31,8 @@ from axode.codegen.lowering.program import (
     Solve,
     While,
     WriteRow,
+    stride,
 )
-from axode.codegen.lowering.row_copies import row_copies
-from axode.codegen.targets import jit
 
 INLINE = 3  # numbers of a row that are copied without a call
 
@@ -49,7 +49,7 @@ def program_module(program: Program, lanes: int) -> str:
     declarations |= needed
     plans: dict[str, tuple[int, Plan]] = {}
     widest = lanes
-    side_by_side = jit.host().lanes if lanes == 1 else lanes
+    side_by_side = host().lanes if lanes == 1 else lanes
     if program.has_matrices:
         texts, needed = column_functions(lanes, side_by_side)
         functions += texts
@@ -79,7 +79,7 @@ class ProgramWriter:
         self.program, self.lanes, self.plans, self.format = program, lanes, plans, number
         self.number = number.real
         self.real = self.number if lanes == 1 else f"<{lanes} x {self.number}>"
-        self.width = jit.host().lanes if lanes == 1 else lanes
+        self.width = host().lanes if lanes == 1 else lanes
         self.columns = self.width if lanes == 1 else 1  # numbers of one run in a vector
         self.tape_prefix = "tape"
         self.lines: list[str] = []
@@ -426,3 +426,13 @@ class ProgramWriter:
         bits = self.emit(f"fcmp une {self.real} {value}, {zero}")
         packed = self.emit(f"bitcast <{self.lanes} x i1> {bits} to i{self.lanes}")
         return self.emit(f"icmp ne i{self.lanes} {packed}, 0")
+
+
+def program_work_size(program: Program, lanes: int) -> int:
+    """Bytes of the work array that one thread needs for a program."""
+    external = 0 if lanes == 1 else sum(program.external.values())
+    slots = max(map(slots_needed, program.tapes), default=0)
+    own = (sum(program.local.values()) + external + slots) * lanes * 8
+    if lanes > 1 or not program.columns:
+        return own
+    return own + (sum(program.wide.values()) + slots) * host().lanes * 8

@@ -7,8 +7,8 @@ covers the pixel.
 
 from __future__ import annotations
 
+from axode.codegen.ir import DOUBLE, SINGLE, Writer
 from axode.codegen.lowering.instructions import attributes
-from axode.codegen.lowering.ir import DOUBLE, SINGLE, Writer
 
 LANES = 8
 VERTEX = 6  # numbers of a vertex: x, y, nearness, red, green, blue

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from axode.codegen.lowering.ir import DOUBLE, Writer
+from axode.codegen.ir import DOUBLE, Writer
 
 F64, I64, I32 = 0x7C, 0x7E, 0x7F
 

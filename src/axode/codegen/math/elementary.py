@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from axode.codegen.lowering.ir import DOUBLE, SINGLE, Writer
+from axode.codegen.ir import DOUBLE, SINGLE, Writer
 from axode.codegen.math import exponentials as ex
 from axode.codegen.math import trigonometry as trig
 from axode.codegen.tape.operations import Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from axode.codegen.lowering.ir import DOUBLE, Writer
+from axode.codegen.ir import DOUBLE, Writer
 from axode.codegen.math import coefficients as poly
 from axode.codegen.math.reduction import minus_multiple, nearest, two_sum
 

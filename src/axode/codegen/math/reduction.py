@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axode.codegen.lowering.ir import Writer
+from axode.codegen.ir import Writer
 
 
 def nearest(w: Writer, x: str, scale: float) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from axode.codegen.lowering.ir import DOUBLE, SINGLE, Format, Writer
+from axode.codegen.ir import DOUBLE, SINGLE, Format, Writer
 from axode.codegen.math import coefficients as poly
 from axode.codegen.math.reduction import minus_multiple, nearest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from axode.codegen.lowering.ir import DOUBLE, Writer
+from axode.codegen.ir import DOUBLE, Writer
 from axode.codegen.math.reduction import two_sum
 from axode.codegen.math.trigonometry import half_pi_parts, quadrant_of, sin_cos_of_rest
 

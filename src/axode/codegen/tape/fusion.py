@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from axode.codegen.lowering.program import (
+from axode.codegen.tape.builder import TapeBuilder
+from axode.codegen.tape.operations import Kind
+from axode.codegen.tape.program import (
     Combine,
     Evaluate,
     FactorMatrix,
@@ -24,8 +26,6 @@ from axode.codegen.lowering.program import (
     While,
     WriteRow,
 )
-from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Port, Tape
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from axode.codegen.lowering.program import Evaluate, JacobianColumns, Operation, Program, While
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.fusion import replay
+from axode.codegen.tape.program import Evaluate, JacobianColumns, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 
 Constants = Mapping[str, Mapping[int, float]]

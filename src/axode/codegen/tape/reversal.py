@@ -10,11 +10,11 @@ import operator
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache, reduce
 
-from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.adjoints import gradients
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import changes_along, reads
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate
 from axode.codegen.tape.tape import Port, Tape
 
 Weights = Mapping[str, tuple[str | float, ...]]  # buffers or numbers that add up, by buffer

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.host import host
 from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Port, Shape, Tape
@@ -153,7 +154,7 @@ class CompiledFunction:
         if lanes not in (None, 1, 2, 4, 8):
             raise InvalidArgument(f"lanes is {lanes}, expected 1, 2, 4, 8 or None.")
         self.tape = tape
-        self.lanes = lanes or jit.host().lanes
+        self.lanes = lanes or host().lanes
         self._kernels: dict[int, _Kernel] = {}
         self._shapes = tuple(port.shape for port in tape.outputs)
         numbers = sum(port.size for port in (*tape.inputs, *tape.outputs))

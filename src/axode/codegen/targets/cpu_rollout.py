@@ -10,10 +10,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.host import host
 from axode.codegen.lowering.batch_loop import WORK_ALIGNMENT
-from axode.codegen.lowering.program import ENTRY, Program
-from axode.codegen.lowering.program_loop import program_module
+from axode.codegen.lowering.program_loop import program_module, program_work_size
 from axode.codegen.tape.fusion import FusionLimits, fuse
+from axode.codegen.tape.program import ENTRY, Program
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import cpu_count, pool
 from axode.runtime.launch import STATUSES, Summary
@@ -41,7 +42,7 @@ class Rollout:
         limits: FusionLimits | None = None,
     ) -> None:
         self.program, self.alike = fuse(program, limits or FusionLimits()), alike
-        self.lanes = lanes or jit.host().lanes
+        self.lanes = lanes or host().lanes
         self._native: dict[int, jit.Native] = {}
         self._work_sizes: dict[int, int] = {}
 
@@ -70,7 +71,7 @@ class Rollout:
     def work_size(self, lanes: int) -> int:
         """Bytes of the work array that one thread needs."""
         if lanes not in self._work_sizes:
-            self._work_sizes[lanes] = self.program.work_size(lanes)
+            self._work_sizes[lanes] = program_work_size(self.program, lanes)
         return self._work_sizes[lanes]
 
     def __call__(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.lowering.program import Program
+from axode.codegen.tape.program import Program
 from axode.codegen.targets.cpu_rollout import new_state
 from axode.runtime import device
 from axode.runtime.cuda import GpuKernel, KernelFile

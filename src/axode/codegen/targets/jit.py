@@ -17,6 +17,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from axode.codegen.host import host
 from axode.codegen.targets.compiler_process import LONG, compile_apart
 from axode.codegen.targets.object_cache import ObjectCache, cache_directory
 
@@ -38,37 +39,6 @@ EFFORT = 2
 # Beyond this many operations code is generated without optimization: a quarter of the time, for
 # code that takes twice as long for single samples and a third longer for batches.
 MOST_OPTIMISED = 100_000
-
-
-@dataclass(frozen=True)
-class Host:
-    """The processor that code is generated for.
-
-    Attributes:
-        triple: LLVM's name of the platform.
-        cpu: LLVM's name of the processor.
-        features: Its instruction sets, LLVM's notation.
-        lanes: Doubles in one vector register.
-    """
-
-    triple: str
-    cpu: str
-    features: str
-    lanes: int
-
-
-@functools.cache
-def host() -> Host:
-    """This computer's processor."""
-    features = llvm.get_host_cpu_features()
-    # Measured: eight lanes beat four on AVX-512, four beat eight on AVX2.
-    lanes = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
-    return Host(
-        triple=llvm.get_process_triple(),
-        cpu=llvm.get_host_cpu_name(),
-        features=features.flatten(),
-        lanes=lanes,
-    )
 
 
 @dataclass(frozen=True)

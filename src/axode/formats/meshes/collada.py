@@ -13,7 +13,7 @@ import numpy as np
 
 from axode.errors import FileError
 from axode.formats.meshes.mesh_arrays import Indices, Part, check_count, fans, used_points
-from axode.formats.xml_tree import decode
+from axode.formats.xml.xml_tree import decode
 from axode.mechanism.scene.scene import Array, Colour
 
 MAX_DEPTH = 64

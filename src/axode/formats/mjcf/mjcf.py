@@ -21,7 +21,7 @@ from axode.formats.mjcf.mjcf_findings import FLUID, KEYS, MjcfFindings
 from axode.formats.mjcf.mjcf_geoms import add_geoms
 from axode.formats.mjcf.mjcf_model import CompiledModel, compile_text
 from axode.formats.mjcf.mjcf_text import Folder, read_model_text
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.checks import faults as all_faults
 from axode.mechanism.files.wheel_proposals import Geometry
 from axode.mechanism.mechanism import Mechanism

@@ -11,7 +11,7 @@ from axode.formats.mjcf.mjcf_bodies import FREE, SPEEDS, BodyReader
 from axode.formats.mjcf.mjcf_constraints import ConstraintReader
 from axode.formats.mjcf.mjcf_findings import ACTUATORS, ARMATURE, DAMPERS, FORCE_LIMITS, LAWS
 from axode.formats.mjcf.mjcf_model import CompiledModel
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.mechanism import Mechanism
 
 

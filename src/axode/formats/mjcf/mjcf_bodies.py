@@ -24,7 +24,7 @@ from axode.formats.mjcf.mjcf_findings import (
 from axode.formats.mjcf.mjcf_model import CompiledModel
 from axode.formats.mjcf.mjcf_shapes import cleaned, shapes_of_geoms
 from axode.formats.urdf.urdf_values import AS_WRITTEN
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Floating, Prismatic, Revolute, Spherical

@@ -23,7 +23,7 @@ from axode.formats.mjcf.mjcf_findings import (
 )
 from axode.formats.mjcf.mjcf_model import CompiledModel
 from axode.formats.mjcf.mjcf_shapes import cleaned
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Prismatic, Spherical
 from axode.mechanism.mechanism import Mechanism

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from axode.errors import Fault, OmissionWarning, first_of
 from axode.formats.urdf.urdf_values import UrdfFindings
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 
 CONTACTS = "contacts of geoms (add_contact lets a body roll)"
 PICTURES = "only for pictures, and marks"

@@ -15,7 +15,7 @@ from axode.errors import FileError, MechanismError, NotApplicable
 from axode.formats.mjcf.mjcf_findings import CONTACTS, PICTURES, MjcfFindings
 from axode.formats.mjcf.mjcf_text import Folder, ModelText
 from axode.formats.urdf.urdf_values import AS_WRITTEN
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 
 UNREAD_SIZE = 1e-3  # [m]
 ALL_MESHES = 256 << 20  # bytes of the meshes that masses come from

@@ -24,7 +24,7 @@ from axode.formats.mjcf.mjcf_findings import (
     TERRAIN,
     MjcfFindings,
 )
-from axode.formats.xml_tree import MAX_BYTES, Element, decode, parse
+from axode.formats.xml.xml_tree import MAX_BYTES, Element, decode, parse
 from axode.mechanism.size import MAX_BODIES
 
 MAX_DEPTH = 150

@@ -29,7 +29,7 @@ from axode.formats.sdf.sdf_joints import SdfJoint, SdfJointReader
 from axode.formats.sdf.sdf_links import LinkReader, SdfLink
 from axode.formats.sdf.sdf_scopes import FrameResolver, ModelScope, SdfFrame
 from axode.formats.sdf.sdf_values import SdfOwner, SdfPose
-from axode.formats.xml_tree import Element, parse
+from axode.formats.xml.xml_tree import Element, parse
 from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.files.wheel_proposals import Geometry

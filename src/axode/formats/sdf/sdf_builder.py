@@ -13,7 +13,7 @@ from axode.formats.sdf.sdf_joints import BY_ITSELF, HINGES, SdfAxis, SdfJoint
 from axode.formats.sdf.sdf_links import SdfLink
 from axode.formats.sdf.sdf_scopes import FrameResolver, ModelScope, SdfFrame
 from axode.formats.sdf.sdf_values import SdfOwner, SdfPose
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import AbstractJoint, Fixed, Floating, Planar, Spherical

@@ -21,7 +21,7 @@ from axode.formats.sdf.sdf_findings import (
 )
 from axode.formats.sdf.sdf_scopes import WORLD, ModelScope, SdfFrame
 from axode.formats.sdf.sdf_values import SdfOwner
-from axode.formats.xml_tree import MAX_BYTES, MAX_ELEMENTS, Element, decode, parse
+from axode.formats.xml.xml_tree import MAX_BYTES, MAX_ELEMENTS, Element, decode, parse
 
 MAX_DEPTH = 150  # of elements
 MAX_NESTED = 30  # models in models, with includes

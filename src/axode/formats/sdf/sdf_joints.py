@@ -20,7 +20,7 @@ from axode.formats.sdf.sdf_findings import (
 from axode.formats.sdf.sdf_scopes import SELF, WORLD, FrameResolver, ModelScope, SdfFrame
 from axode.formats.sdf.sdf_values import UNLIMITED, SdfOwner, SdfPose, cleaned
 from axode.formats.urdf.urdf_values import Numbers
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.joints import (
     AbstractJoint,
     Fixed,

@@ -12,7 +12,7 @@ from axode.formats.sdf.sdf_findings import FLUID, LINK_PARTS, MOVED, UNKNOWN, Sd
 from axode.formats.sdf.sdf_scopes import FrameResolver, SdfFrame
 from axode.formats.sdf.sdf_values import SdfOwner, SdfPose, cleaned
 from axode.formats.urdf.urdf_values import AS_WRITTEN, Numbers
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND, Box, Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 

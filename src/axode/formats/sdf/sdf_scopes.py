@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from axode.formats.sdf.sdf_findings import SdfFindings
 from axode.formats.sdf.sdf_values import IDENTITY, SdfOwner, SdfPose
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 
 SELF = "__model__"
 WORLD = "world"

@@ -12,7 +12,7 @@ import numpy as np
 
 from axode.formats.sdf.sdf_findings import SWITCHES, UNKNOWN, SdfFindings
 from axode.formats.urdf.urdf_values import Numbers, Owner, exact_angle, matrix
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.values.geometry import NO_ROTATION, snap
 from axode.numerics.poses import RigidPose
 

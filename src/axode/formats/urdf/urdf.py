@@ -37,7 +37,7 @@ from axode.formats.urdf.urdf_loops import (
 )
 from axode.formats.urdf.urdf_tree import Joint, root_of
 from axode.formats.urdf.urdf_values import Owner, UrdfFindings
-from axode.formats.xml_tree import Element, parse
+from axode.formats.xml.xml_tree import Element, parse
 from axode.mechanism.checks import name_fault, relation_faults, value_faults
 from axode.mechanism.elements.bodies import GROUND, Shape
 from axode.mechanism.elements.joints import (

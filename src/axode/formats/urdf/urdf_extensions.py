@@ -6,7 +6,7 @@ None of it is read. A mechanism without it moves otherwise, so that it is noted.
 from __future__ import annotations
 
 from axode.formats.urdf.urdf_values import Owner, UrdfFindings, close_to
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 
 NOT_READ = "not read"
 ROTORS = ("drake:rotor_inertia", "motorInertia")

@@ -10,7 +10,7 @@ import numpy as np
 from axode.errors import suggest
 from axode.formats.urdf.urdf_tree import Joint, Mimic
 from axode.formats.urdf.urdf_values import Numbers, Owner, matrix
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 
 TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 DRIVEN = ("revolute", "continuous", "prismatic")  # what one motor can move

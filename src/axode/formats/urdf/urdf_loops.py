@@ -17,7 +17,7 @@ from axode.errors import suggest
 from axode.formats.urdf.urdf_joints import DRIVEN
 from axode.formats.urdf.urdf_tree import Joint
 from axode.formats.urdf.urdf_values import Numbers, Owner, UrdfFindings, close_to, matrix
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.joints import (
     AbstractJoint,

@@ -6,7 +6,7 @@ import heapq
 from dataclasses import dataclass
 
 from axode.formats.urdf.urdf_values import Numbers, Owner
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 
 
 @dataclass(frozen=True)

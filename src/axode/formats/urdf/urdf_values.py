@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from axode.errors import Fault, suggest
-from axode.formats.xml_tree import Element
+from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.files.wheel_proposals import LinkSolid
 from axode.mechanism.values.geometry import ORIGIN, rotation_matrix

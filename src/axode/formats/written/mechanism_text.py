@@ -17,9 +17,9 @@ from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, NotApplicable, OmissionWarning, UnknownName, shortened
 from axode.formats.written.written_tree import WrittenTree
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.parameter_values import at_values
 from axode.mechanism.topology import coordinate_names, parameters_of
 from axode.mechanism.values.expressions import Expression, depends_on_time, numeric
-from axode.mechanism.values.parameter_values import at_values
 
 XmlElement = ElementTree.Element
 

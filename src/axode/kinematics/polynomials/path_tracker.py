@@ -12,8 +12,8 @@ from enum import IntEnum
 from functools import reduce
 from operator import add
 
-from axode.codegen.lowering.program import Evaluate, Program, ReadRow, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Program, ReadRow, While
 from axode.kinematics.polynomials.complex_elimination import EliminatedMatrix, eliminate
 from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
 from axode.kinematics.polynomials.tape_algebra import (

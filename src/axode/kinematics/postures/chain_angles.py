@@ -33,8 +33,8 @@ from axode.kinematics.postures.turns import (
     two_angles,
 )
 from axode.numerics.rotations import from_quaternions, to_quaternions
+from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.tree.frames import Pose
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

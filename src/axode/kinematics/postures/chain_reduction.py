@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.kinematics.motion_graph import ElementaryJoint
+from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX, cross, dot
-from axode.symbolic.tree.frames import Pose
 
 Array = npt.NDArray[np.float64]
 Space = Literal["spatial", "planar", "spherical", "translational"]

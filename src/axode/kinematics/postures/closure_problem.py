@@ -37,8 +37,8 @@ from axode.kinematics.postures.chain_reduction import (
     reduce_chain,
 )
 from axode.mechanism.elements.bodies import GROUND
+from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.tree.frames import Pose
 
 Array = npt.NDArray[np.float64]
 CarrierKind = Literal["floating", "planar", "spherical", "translational"]

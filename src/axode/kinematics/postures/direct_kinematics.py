@@ -35,7 +35,8 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
-from axode.problems.assemble.closure import ClosureSystem, in_units
+from axode.problems.arguments import in_units
+from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.parameter_arguments import checked_parameters
 
 if TYPE_CHECKING:

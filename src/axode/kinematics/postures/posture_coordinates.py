@@ -26,8 +26,8 @@ from axode.kinematics.postures.closure_family import ClosureFamily
 from axode.kinematics.postures.turns import inverse_pose
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rotations import from_quaternions, to_quaternions
+from axode.symbolic.algebra.frames import Pose, placement
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.tree.frames import Pose, placement
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

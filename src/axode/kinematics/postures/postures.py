@@ -17,6 +17,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.state import State
 from axode.numerics.rotations import to_angles
+from axode.stages import call_stage
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -201,9 +202,7 @@ class Postures:
             FileError: if the file cannot be written.
             NotApplicable: if matplotlib, from the extra `plot`, is not installed.
         """
-        from axode.show.plot.posture_plot import plot_postures
-
-        return plot_postures(self, size=size, save=save)
+        return call_stage("plot_postures", self, size=size, save=save)
 
     def to_pandas(self) -> Any:
         """Return a table with a row per posture (needs the `pandas` extra)."""

@@ -19,10 +19,10 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import model_on_cpu
 from axode.model.state import State
-from axode.problems.arguments import number, read_states, require_model
-from axode.problems.assemble.closure import in_units
+from axode.problems.arguments import in_units, number, require_model
+from axode.problems.assemble.assemble import read_states
 from axode.problems.parameter_arguments import check_parameters
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

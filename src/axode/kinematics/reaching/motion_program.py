@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.kinematics.reaching.reach_program import STATE, ReachTapes, reach_program
 
 

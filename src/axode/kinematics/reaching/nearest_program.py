@@ -12,10 +12,9 @@ nearest to :math:`q_0`.
 
 from __future__ import annotations
 
-from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.program import Evaluate, JacobianColumns, Operation, Program, While
 from axode.codegen.tape.derivatives import forward_tape
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, JacobianColumns, Operation, Program, While, stride
 from axode.kinematics.reaching.reach_program import (
     LOOP_WEIGHT,
     ReachTapes,

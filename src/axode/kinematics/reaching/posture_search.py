@@ -20,7 +20,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
-from axode.problems.assemble.closure import coordinate_units, in_units
+from axode.problems.arguments import coordinate_units, in_units
 from axode.problems.assemble.closure_program import call_tape, read_elements
 from axode.problems.steps.compiled import Place, compiled, tape_of
 

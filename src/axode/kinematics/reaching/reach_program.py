@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from axode.codegen.lowering.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.derivatives import changes_along
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 from axode.kinematics.reaching.goals import SIZES
 from axode.problems.assemble.closure_program import (

@@ -24,12 +24,12 @@ from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.named_arguments import as_numbers
 from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
-from axode.problems.arguments import read_states, require_model
-from axode.problems.assemble.closure import in_units
+from axode.problems.arguments import in_units, require_model
+from axode.problems.assemble.assemble import read_states
 from axode.problems.inverse.time_signals import check_times
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.steps.compiled import Place, compiled, tape_of
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory

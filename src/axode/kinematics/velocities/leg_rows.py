@@ -68,7 +68,7 @@ class LegRows:
     """
 
     def __init__(self, model: Model, output: str, driven: Sequence[str]) -> None:
-        from axode.symbolic.system import build_open_system
+        from axode.symbolic.constraints.system import build_open_system
 
         mechanism, twin = cut_out(model.equations.system.mechanism, output)
         self._opened = opened = build_open_system(mechanism)
@@ -149,7 +149,7 @@ class LegRows:
 
     def _poses(self, model: Model, q: Array, conditions: Conditions) -> Array:
         """Pose of the output body at every state."""
-        from axode.problems.singular.other_models import interpret_few_states
+        from axode.problems.other_models import interpret_few_states
 
         place = model.bodies.index(self._output)
         model = interpret_few_states(model, len(q))
@@ -178,7 +178,7 @@ class LegRows:
     def _function(self) -> Any:
         import casadi as ca
 
-        from axode.symbolic.constraints.rows import matrix_of
+        from axode.symbolic.tree.rows import matrix_of
 
         tree = self._opened.tree
         A = ca.densify(matrix_of(self._rows, tree.v.shape[0]))
@@ -224,7 +224,7 @@ def cut_out(mechanism: Mechanism, output: str) -> tuple[Mechanism, Connection]:
 
 def _size(model: Model, output: str) -> float:
     """Root mean square distance of bodies' frames from the output body's at home [m]."""
-    from axode.problems.singular.other_models import interpret_few_states
+    from axode.problems.other_models import interpret_few_states
 
     extent = model.equations.system.assembly.extent
     origins = interpret_few_states(model, 1).poses(model.home)[:, :3, 3]

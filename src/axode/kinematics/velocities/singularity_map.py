@@ -23,8 +23,9 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import state_values
 from axode.numerics.newton import CLOSED, find_roots, quick_step
-from axode.problems.arguments import number
-from axode.problems.assemble.closure import ClosureSystem, coordinate_units
+from axode.problems.arguments import coordinate_units, number
+from axode.problems.assemble.closure import ClosureSystem
+from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.kinematics.robot_kinematics import Kinematics
@@ -91,11 +92,9 @@ class SingularityMap:
         Returns:
             The `matplotlib.figure.Figure`.
         """
-        from axode.show.plot.singularity_plot import plot_singularity_map
-
         if kind not in KINDS:
             raise InvalidArgument(f"kind: expected one of {', '.join(KINDS)}, got '{kind}'")
-        return plot_singularity_map(self, kind, size=size, save=save)
+        return call_stage("plot_singularity_map", self, kind, size=size, save=save)
 
 
 def map_singularities(

@@ -21,7 +21,7 @@ from axode.mechanism.elements.bodies import GROUND
 if TYPE_CHECKING:
     from axode.kinematics.motion_graph import ElementaryJoint
     from axode.kinematics.robot_kinematics import Kinematics
-    from axode.symbolic.tree.frames import Pose
+    from axode.symbolic.algebra.frames import Pose
 
 Array = npt.NDArray[np.float64]
 MAX_CHAINS = 1000  # from the ground to the output: more belong to nets of loops

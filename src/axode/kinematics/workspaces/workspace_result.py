@@ -18,6 +18,7 @@ import numpy.typing as npt
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
 from axode.kinematics.workspaces.level_sets import BoundaryMesh, level_set
+from axode.stages import call_stage
 
 Array = npt.NDArray[np.float64]
 MEASURES = {1: "length", 2: "area", 3: "volume"}
@@ -256,9 +257,7 @@ class Workspace:
             FileError: if the file cannot be written.
             NotApplicable: if matplotlib, from the extra `plot`, is not installed.
         """
-        from axode.show.plot.workspace_plot import plot_workspace
-
-        return plot_workspace(self, show, slices=slices, size=size, save=save)
+        return call_stage("plot_workspace", self, show, slices=slices, size=size, save=save)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Workspace:

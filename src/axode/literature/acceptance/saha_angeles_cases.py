@@ -26,8 +26,8 @@ from axode.problems.assemble.assemble import assemble
 from axode.problems.inverse.motion_rows import rows_by_name
 from axode.problems.inverse.motions import DesiredMotion, MotionSamples
 from axode.problems.inverse.time_signals import TimeSignal
+from axode.symbolic.analysis.twist_constraints import TwistConstraints
 from axode.symbolic.constraints.redundant_rows import rank_of
-from axode.symbolic.constraints.twist_constraints import TwistConstraints
 
 UP = np.array([0.0, 0.0, 1.0])
 LEAD = 0.1  # [s] that a path is followed beyond the last time asked about

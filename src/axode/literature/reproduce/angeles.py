@@ -18,8 +18,8 @@ from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.more_wheels import mecanum, two_casters
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
+from axode.problems.inputs.inputs import Sampled
 from axode.problems.inverse.inverse import inverse_dynamics
-from axode.problems.simulate.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 

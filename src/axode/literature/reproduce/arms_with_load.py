@@ -14,8 +14,8 @@ from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.mechanism import Mechanism
+from axode.problems.inputs.inputs import Sampled
 from axode.problems.inverse.inverse import inverse_dynamics
-from axode.problems.simulate.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 from axode.symbolic.algebra.spatial import SX

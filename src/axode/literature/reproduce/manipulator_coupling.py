@@ -18,7 +18,7 @@ from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Ite
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
-from axode.problems.simulate.inputs import Callback
+from axode.problems.inputs.inputs import Callback
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 

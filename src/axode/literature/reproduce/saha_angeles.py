@@ -16,7 +16,7 @@ from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
 from axode.motions.paths import Path, circle, follow, parallel_lines
 from axode.problems.feasible.feasible import feasible
-from axode.problems.simulate.inputs import Sampled
+from axode.problems.inputs.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 

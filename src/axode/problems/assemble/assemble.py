@@ -23,7 +23,7 @@ from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.assemble.start_speeds import consistent_speeds, find_speeds
 from axode.problems.parameter_arguments import check_parameters
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
 
@@ -245,3 +245,47 @@ def _untied(model: Model, places: Iterable[int]) -> list[int]:
     """Places that are not those of quaternions, whose four parts are tied to each other."""
     tied = {k for four in facts_of(model).quaternions for k in four}
     return [place for place in places if place not in tied]
+
+
+def read_states(
+    model: Model, given: Any, options: Mapping[str, Any]
+) -> tuple[Array, Array, Array | None, Conditions]:
+    """Read states in any form, with batch axes: q, nu, inputs if known, time and parameters.
+
+    States by name are assembled; those of a `Trajectory` are all of its samples, with its inputs.
+
+    Args:
+        model: What they are states of.
+        given: The states; home at rest if None.
+        options: Time `t` and `parameters`.
+
+    Raises:
+        InvalidArgument: for options that there are not, and as `read_state`.
+    """
+    from axode.results.trajectory import Trajectory
+
+    unknown = sorted(set(options) - {"t", "parameters"})
+    if unknown:
+        raise InvalidArgument(f"unknown keyword {unknown[0]!r}; expected t or parameters")
+    if isinstance(given, Trajectory):
+        t = np.broadcast_to(given.time, (*given.batch, len(given)))
+        names = (model.coordinates, model.independent, model.inputs)
+        q, nu, u = (
+            np.stack([given[n] for n in group], axis=-1) if group else np.zeros((*t.shape, 0))
+            for group in names
+        )
+        return q, nu, u, Conditions.of(model, t, options.get("parameters"))
+    state = read_state(model, given, "state")
+    t = options.get("t", 0.0 if state.time is None else state.time)
+    conditions = Conditions.of(model, t, options.get("parameters"))
+    if state.q is not None and state.nu is not None:
+        q, nu = state.q, state.nu
+        batch = np.broadcast_shapes(q.shape[:-1], nu.shape[:-1], conditions.shape)
+    else:
+        batch = np.broadcast_shapes(*state.shapes, conditions.shape)
+        flat = {name: np.broadcast_to(a, batch).ravel() for name, a in state.named.items()}
+        spread = conditions.spread(batch)
+        q, nu = assemble_many(model, flat, len(spread.t), spread)
+        q, nu = (a.reshape(*batch, a.shape[-1]) for a in (q, nu))
+    q, nu = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (q, nu))
+    return q, nu, None, conditions

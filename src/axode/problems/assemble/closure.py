@@ -15,6 +15,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import CLOSED, add_in_order, find_roots, quick_step
+from axode.problems.arguments import coordinate_units, in_units, residual_units
 from axode.problems.assemble.closure_program import (
     ClosureTapes,
     closure_program,
@@ -24,7 +25,7 @@ from axode.problems.assemble.closure_program import (
 )
 from axode.problems.assemble.failed_starts import FailedStarts, open_rows
 from axode.problems.assemble.overruled_coordinates import warn_of_overruled
-from axode.problems.singular.other_models import measure_disagreement
+from axode.problems.other_models import measure_disagreement
 from axode.problems.steps.compiled import Place, compiled, tape_of
 
 Array = npt.NDArray[np.float64]
@@ -37,24 +38,9 @@ MAX_INTERPRETED = 256  # runs that NumPy closes: for more of them it pays to com
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 
-def residual_units(model: Model) -> Array:
-    """One unit of each residual of a model: a radian, or the mechanism's length."""
-    return in_units(model, facts_of(model).residual_units)
-
-
 def allowed_residual(model: Model) -> Array:
     """Largest residual of each row [m or rad] at which a given configuration counts as closed."""
     return np.maximum(OPEN * residual_units(model), measure_disagreement(model))
-
-
-def coordinate_units(model: Model) -> Array:
-    """One unit of each coordinate of a model: a radian, or the mechanism's length."""
-    return in_units(model, facts_of(model).coordinate_units)
-
-
-def in_units(model: Model, units: Sequence[str]) -> Array:
-    """One unit of quantities: the mechanism's length for those in metres, one for others."""
-    return np.array([facts_of(model).length if unit == "m" else 1.0 for unit in units])
 
 
 def is_always_closed(model: Model) -> bool:

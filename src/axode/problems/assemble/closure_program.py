@@ -16,10 +16,10 @@ from operator import add
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.lowering.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.operations import Kind
+from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 from axode.numerics.newton import (
     CLOSED,

@@ -15,7 +15,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.arguments import require_model
 from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory

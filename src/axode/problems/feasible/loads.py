@@ -24,7 +24,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.rank import column_space, least_norm, null_space
 from axode.problems.arguments import number
-from axode.problems.tracing import compile_expression
+from axode.problems.inputs.tracing import compile_expression
 
 Array = npt.NDArray[np.float64]
 RANK = 1e-9  # relative singular value below which forces are indeterminate
@@ -228,10 +228,10 @@ class FreeVehicle:
     def _build(self) -> None:
         import casadi as ca
 
-        from axode.symbolic.constraints.rows import matrix_of
-        from axode.symbolic.system import build_open_system
+        from axode.symbolic.constraints.system import build_open_system
         from axode.symbolic.tree.inertia import link_inertias
         from axode.symbolic.tree.recursions import newton_euler
+        from axode.symbolic.tree.rows import matrix_of
 
         system = build_open_system(self.mechanism)
         tree, forces = system.tree, system.forces

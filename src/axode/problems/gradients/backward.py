@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.lowering.program import Program
 from axode.codegen.tape.fusion import FusionLimits
+from axode.codegen.tape.program import Program
 from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 from axode.model.model import Model
@@ -18,11 +18,11 @@ from axode.problems.gradients.end_costs import pull_back
 from axode.problems.gradients.ended_runs import EndedRuns
 from axode.problems.gradients.reverse_program import LENGTH, reverse_program, value_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
-from axode.problems.session import Session
-from axode.problems.simulate.batch import Batch
-from axode.problems.simulate.break_times import refuse_switching_times
-from axode.problems.simulate.step_log import BatchLog
-from axode.problems.singular.other_models import is_rounded
+from axode.problems.other_models import is_rounded
+from axode.problems.runs.batch import Batch
+from axode.problems.runs.session import Session
+from axode.problems.runs.step_log import BatchLog
+from axode.problems.steps.break_times import refuse_switching_times
 from axode.problems.steps.compiled import adjoints_of, compiled, tape_of
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
 

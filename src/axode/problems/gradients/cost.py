@@ -23,13 +23,13 @@ from axode.problems.gradients.backward import Ends
 from axode.problems.gradients.ended_runs import as_ends_only, check_input, check_method
 from axode.problems.gradients.steps_of_cost import CostTapes
 from axode.problems.gradients.variables import Variables
-from axode.problems.simulate.inputs import Sampled
+from axode.problems.inputs.inputs import Sampled
+from axode.problems.inputs.state_formulas import name_or_function
+from axode.problems.inputs.tracing import traced_tape
+from axode.problems.runs.settings import DEFAULT_STEP, ROUNDING
+from axode.problems.runs.step_log import Grid
 from axode.problems.simulate.scenario import RunOptions, Scenario
-from axode.problems.simulate.settings import DEFAULT_STEP, ROUNDING
-from axode.problems.simulate.step_log import Grid
-from axode.problems.state_formulas import name_or_function
 from axode.problems.steps.methods import EXPLICIT
-from axode.problems.tracing import traced_tape
 
 if TYPE_CHECKING:
     from axode.problems.gradients.wrapped_costs import JaxCost, TorchCost

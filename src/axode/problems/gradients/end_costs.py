@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from axode.codegen.tape.reversal import part_of_tape, weighted_adjoint
 from axode.codegen.tape.tape import Tape
-from axode.problems.tracing import compile_tape
+from axode.problems.inputs.tracing import compile_tape
 
 Array = npt.NDArray[np.float64]
 ARGUMENTS = ("q", "nu", "t", "p")

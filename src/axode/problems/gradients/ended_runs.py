@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.host import host
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import cpu_count
-from axode.codegen.targets.jit import host
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
 from axode.problems.gradients.steps_of_cost import TABLEAUS
-from axode.problems.session import Session, Task
-from axode.problems.simulate.inputs import InputPlan
+from axode.problems.inputs.inputs import InputPlan
+from axode.problems.runs.session import Session, Task
+from axode.problems.runs.settings import Settings
+from axode.problems.runs.step_log import StepLog
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.scenario import Scenario
-from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.simulate import raise_if_failed
 from axode.problems.simulate.starts import Starts
-from axode.problems.simulate.step_log import StepLog
 from axode.problems.steps.compiled import log_width
 from axode.problems.steps.step_acceptance import EVENT, FINISHED
 from axode.problems.steps.tableaus import EXPLICIT_METHODS

@@ -14,12 +14,12 @@ from axode.problems.gradients.backward import ALL_STEPS, LIMITS
 from axode.problems.gradients.ended_runs import EndedRuns
 from axode.problems.gradients.reverse_program import LENGTH, SAMPLES, tangent_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, StepOfCost
-from axode.problems.session import Session
-from axode.problems.simulate.batch import Batch
-from axode.problems.simulate.break_times import refuse_switching_times
+from axode.problems.inputs.tracing import compile_tape
+from axode.problems.runs.batch import Batch
+from axode.problems.runs.session import Session
+from axode.problems.steps.break_times import refuse_switching_times
 from axode.problems.steps.compiled import compiled, tape_of
 from axode.problems.steps.step_acceptance import EVENT
-from axode.problems.tracing import compile_tape
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]

@@ -18,10 +18,10 @@ from axode.problems.gradients.cost import Cost
 from axode.problems.gradients.ended_runs import LoggedRuns, begin_runs
 from axode.problems.gradients.start_derivatives import StartDerivatives
 from axode.problems.gradients.variables import Variable, read_variables
-from axode.problems.session import Session
-from axode.problems.simulate.inputs import is_cut
+from axode.problems.inputs.inputs import is_cut
+from axode.problems.runs.session import Session
+from axode.problems.runs.step_log import StepLog
 from axode.problems.simulate.starts import Starts
-from axode.problems.simulate.step_log import StepLog
 from axode.problems.steps.audit import warn_of_inaccuracy
 
 Array = npt.NDArray[np.float64]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.reversal import forward, needed_evaluations, reverse
 from axode.problems.gradients.steps_of_cost import SAME_TIME, StepOfCost, add_up
 

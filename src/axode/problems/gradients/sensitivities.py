@@ -15,12 +15,12 @@ from axode.problems.gradients.ended_runs import EndedRuns, check_input, check_me
 from axode.problems.gradients.forward import Forward, push_forward
 from axode.problems.gradients.start_derivatives import StartDerivatives
 from axode.problems.gradients.variables import Variable, Variables, read_variables
-from axode.problems.session import Session
-from axode.problems.simulate.inputs import InputPlan, is_cut
+from axode.problems.inputs.inputs import InputPlan, is_cut
+from axode.problems.runs.session import Session
+from axode.problems.runs.settings import Settings
+from axode.problems.runs.step_log import Grid, StepLog
 from axode.problems.simulate.runs import Runs
-from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.starts import Starts
-from axode.problems.simulate.step_log import Grid, StepLog
 from axode.problems.steps.compiled import tape_of
 from axode.results.trajectory import Trajectory
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
-from axode.codegen.lowering.program import Evaluate, Operation, ReadRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, ReadRow
 from axode.codegen.tape.reversal import needed_evaluations, part_of_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.explicit import increment

@@ -14,8 +14,8 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.names import Names
-from axode.problems.simulate.inputs import Callback, Sampled
-from axode.problems.simulate.laws import Law
+from axode.problems.inputs.inputs import Callback, Sampled
+from axode.problems.inputs.laws import Law
 
 Array = npt.NDArray[np.float64]
 Kind = Literal["parameter", "gain", "input", "start"]

@@ -20,7 +20,7 @@ from axode.model.wrappers.torch_function import (
 )
 from axode.problems.gradients.gradient import gradient
 from axode.problems.gradients.variables import read_variables
-from axode.problems.simulate.inputs import Sampled
+from axode.problems.inputs.inputs import Sampled
 
 if TYPE_CHECKING:
     from axode.problems.gradients.cost import Cost

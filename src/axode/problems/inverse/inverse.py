@@ -28,13 +28,13 @@ from axode.problems.inverse.motion_rows import full_names, rows_by_name
 from axode.problems.inverse.motions import DesiredMotion, MotionSamples
 from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
+from axode.problems.other_models import Described
 from axode.problems.parameter_arguments import check_parameters
-from axode.problems.simulate.settings import MAX_SAMPLES
+from axode.problems.runs.settings import MAX_SAMPLES
 from axode.problems.singular.approaches import warn_of_motors
-from axode.problems.singular.other_models import Described
 from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
@@ -88,7 +88,6 @@ def inverse_dynamics(
             constraints do not allow or that is not determined.
     """
     check_arguments(inverse_dynamics, locals())
-    from axode.motions.planned_motion import PlannedMotion, solve_planned
     from axode.results.interpolation import resample_exact
     from axode.results.trajectory import Trajectory
 
@@ -104,11 +103,13 @@ def inverse_dynamics(
         motion, wanted = (motion, wanted) if finer is None else (finer, None)
         samples, outside, _ = read_motion(model, motion, conditions, change=True)
         lengths = motion.lengths
-    elif isinstance(motion, Mapping | PlannedMotion):
+    elif isinstance(motion, Mapping) or hasattr(motion, "solve_for"):
         given = read_state(model, start, "start")
         given.require_one("start")
-        solve: Any = _solve_signals if isinstance(motion, Mapping) else solve_planned
-        samples = solve(model, motion, times, given, save_every, conditions)
+        if isinstance(motion, Mapping):
+            samples = _solve_signals(model, motion, times, given, save_every, conditions)
+        else:  # a PlannedMotion
+            samples = motion.solve_for(model, times, given, save_every, conditions)
         outside = np.zeros((samples.times.size, len(model.inputs)))
     else:
         raise InvalidArgument(
@@ -473,8 +474,8 @@ def drive_every_speed(model: Model) -> Model:
     Rows and speeds are the model's own; it is made once per model.
     """
     if model not in _DRIVEN:
+        from axode.symbolic.constraints.system import add_motors
         from axode.symbolic.equations import Equations
-        from axode.symbolic.system import add_motors
 
         equations = model.equations
         motors = {f"{speed}.missing": speed for speed in model.independent}

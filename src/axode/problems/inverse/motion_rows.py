@@ -17,7 +17,7 @@ from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
-from axode.problems.tracing import compile_tape
+from axode.problems.inputs.tracing import compile_tape
 
 Array = npt.NDArray[np.float64]
 _KEPT: WeakKeyDictionary[Model, dict[Any, dict[str, CompiledFunction]]] = WeakKeyDictionary()

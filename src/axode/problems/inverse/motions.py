@@ -21,13 +21,12 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import find_roots
 from axode.numerics.rank import least_norm, null_space, rank, singular_values
-from axode.problems.arguments import StateArgument
-from axode.problems.assemble.closure import coordinate_units, in_units, residual_units
+from axode.problems.arguments import StateArgument, coordinate_units, in_units, residual_units
 from axode.problems.inverse.motion_rows import Rows
 from axode.problems.inverse.quadrature import Rates, integrate
 from axode.problems.inverse.time_signals import TimeSignal
+from axode.problems.other_models import Described
 from axode.problems.singular.approaches import usual_margin, warn_of_signals
-from axode.problems.singular.other_models import Described
 from axode.problems.singular.switching import choose_models
 
 Array = npt.NDArray[np.float64]

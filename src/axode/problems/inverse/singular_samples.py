@@ -11,7 +11,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import update_balance
 from axode.numerics.rank import least_norm
-from axode.problems.singular.other_models import Described, values_elsewhere
+from axode.problems.other_models import Described, values_elsewhere
 
 Array = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from axode.mechanism.values.expressions import Expression, Parameter, Time, pars
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
-from axode.problems.tracing import TracedFunction
+from axode.problems.inputs.tracing import TracedFunction
 
 Array = npt.NDArray[np.float64]
 ORDER = 5  # of the splines that differentiate samples

@@ -43,7 +43,7 @@ class Reading:
     def deviation(self, s: Any) -> Any:
         """The state less its value, in numbers or in symbols."""
         if self.quaternion:
-            from axode.symbolic.analysis.small_motions import small_angle
+            from axode.derivatives.small_motions import small_angle
 
             now = [s[name] for name in self.quaternion]
             same = sum(a * b for a, b in zip(now, self.reference, strict=True))  # or -1: as well

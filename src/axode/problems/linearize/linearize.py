@@ -26,6 +26,7 @@ from axode.numerics.rank import smallest_singular_value, weakest_rows
 from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
+from axode.problems.linearize.observables import Observables
 from axode.problems.linearize.operating_point import (
     find_equilibrium,
     find_inputs,
@@ -39,14 +40,13 @@ from axode.problems.linearize.steady_motions import (
     later_states,
     nearby_states,
 )
-from axode.problems.observables import Observables
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
-    from axode.symbolic.analysis.small_motions import Chart, ChartValues
+    from axode.derivatives.small_motions import Chart, ChartValues
 
 Array = npt.NDArray[np.float64]
 ALONE = 1e-8  # of a rate's largest derivative: a smaller rest is rounding
@@ -132,7 +132,7 @@ def _chosen_inputs(model: Model, names: Sequence[str] | None) -> list[int]:
 
 def _tangents(observables: Observables, q: Array, conditions: Conditions) -> Array:
     """Changes of q and nu that keep the constraints, in columns."""
-    from axode.symbolic.analysis.small_motions import tangent_basis
+    from axode.derivatives.small_motions import tangent_basis
 
     R = observables.model.residual_jacobian(q, **conditions.options)
     tangents = tangent_basis(observables.equations, R, q)
@@ -199,7 +199,7 @@ class _Task:
     @property
     def all_states(self) -> tuple[str, ...]:
         """Coordinates that tell where the mechanism is, and its independent speeds."""
-        from axode.symbolic.analysis.small_motions import independent_rows, place_candidates
+        from axode.derivatives.small_motions import independent_rows, place_candidates
 
         e = self.observables.equations
         by_joint = place_candidates(e, self.point.q, self.t, self.p)
@@ -216,7 +216,7 @@ class _Task:
         return (*places, *e.independent)
 
     def _there(self, states: tuple[str, ...], outputs: tuple[str, ...]) -> ChartValues:
-        from axode.symbolic.analysis.small_motions import Chart
+        from axode.derivatives.small_motions import Chart
 
         key = (states, outputs, tuple(self.axes.weights.tolist()) if self.axes.rates else ())
         if key not in self._charts:
@@ -231,7 +231,7 @@ class _Task:
         self, states: tuple[str, ...], outputs: tuple[str, ...], inputs: list[int]
     ) -> Linearization:
         """The linear model on some states."""
-        from axode.symbolic.analysis.small_motions import on_states
+        from axode.derivatives.small_motions import on_states
 
         d = self._there(states, outputs)
         self._refuse_undefined(d, states, outputs)
@@ -295,7 +295,7 @@ class _Task:
 
     def _varying(self, A: Array, states: tuple[str, ...]) -> tuple[str, ...]:
         """States whose rates depend on the states in another way a little later."""
-        from axode.symbolic.analysis.small_motions import on_states
+        from axode.derivatives.small_motions import on_states
 
         if self.observables.equations.system.rheonomic:
             return ()
@@ -365,7 +365,7 @@ class _Task:
 
     def _missing(self, states: tuple[str, ...], outputs: Sequence[str]) -> list[str]:
         """States to add, one after the other, until the rates depend on no others."""
-        from axode.symbolic.analysis.small_motions import on_states
+        from axode.derivatives.small_motions import on_states
 
         everything = tuple(dict.fromkeys((*states, *self.all_states)))
         d = self._there(everything, tuple(outputs))

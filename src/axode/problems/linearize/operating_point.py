@@ -16,7 +16,7 @@ from axode.numerics.newton import find_roots
 from axode.problems.arguments import read_state
 from axode.problems.assemble.assemble import assemble
 from axode.problems.assemble.closure import OPEN, allowed_residual
-from axode.problems.simulate.inputs import InputPlan, plan_input
+from axode.problems.inputs.inputs import InputPlan, plan_input
 
 Array = npt.NDArray[np.float64]
 BALANCED = 1e-11  # of the forces or accelerations at work: what is left is rounding

@@ -15,10 +15,10 @@ from axode.model.model import Model
 from axode.model.state import State
 from axode.numerics.rank import least_norm
 from axode.problems.assemble.assemble import assemble
-from axode.problems.observables import Observables
+from axode.problems.linearize.observables import Observables
 
 if TYPE_CHECKING:
-    from axode.symbolic.analysis.symmetries import Symmetries
+    from axode.problems.linearize.symmetries import Symmetries
 
 Array = npt.NDArray[np.float64]
 AT_REST = 1e-6  # [unit/s]: what is slower is rounding, or a loop that is closed to rounding
@@ -50,7 +50,7 @@ class CoMoving:
 
 def symmetries_of(observables: Observables) -> Symmetries:
     """Candidates of a model, made once."""
-    from axode.symbolic.analysis.symmetries import Symmetries
+    from axode.problems.linearize.symmetries import Symmetries
 
     model = observables.model
     if model not in _SYMMETRIES:

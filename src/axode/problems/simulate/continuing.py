@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.problems.session import Session, Task
+from axode.problems.runs.session import Session, Task
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.saved_states import SavedStates
 from axode.problems.simulate.starts import Starts

@@ -13,8 +13,8 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
-from axode.problems.session import Numbers
-from axode.problems.simulate.batch import STATE, Batch
+from axode.problems.runs.batch import STATE, Batch
+from axode.problems.runs.session import Numbers
 from axode.problems.steps.step_acceptance import EVENT, PERHAPS, RUNNING
 
 if TYPE_CHECKING:

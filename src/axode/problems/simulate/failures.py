@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from axode.problems.session import Numbers
-from axode.problems.simulate.batch import Array, Batch
+from axode.problems.runs.batch import Array, Batch
+from axode.problems.runs.session import Numbers
 from axode.problems.steps.step_acceptance import CHATTERING, UNDERFLOW
 
 STAGES = (0.0, 0.5, 1.0)  # parts of the step at which inputs are evaluated

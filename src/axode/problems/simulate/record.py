@@ -15,18 +15,19 @@ from axode.errors import RunsFailedWarning
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
-from axode.problems.simulate.batch import Outcomes
-from axode.problems.simulate.inputs import plan_input
-from axode.problems.simulate.runs import LAST, Runs
-from axode.problems.simulate.saved_states import STATE, Places, RecordedColumns, SavedStates
-from axode.problems.singular.continuation import remove_constraints
-from axode.problems.singular.other_models import (
+from axode.problems.inputs.inputs import plan_input
+from axode.problems.inputs.tracing import TracedFunction, call_traced
+from axode.problems.other_models import (
     GOOD_PIVOT,
     interpret_few_states,
     is_rounded,
     translate_speeds,
     values_elsewhere,
 )
+from axode.problems.runs.batch import Outcomes
+from axode.problems.simulate.runs import LAST, Runs
+from axode.problems.simulate.saved_states import STATE, Places, RecordedColumns, SavedStates
+from axode.problems.singular.continuation import remove_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.steps.audit import warn_of_inaccuracy
 from axode.problems.steps.compiled import is_audited, tape_of
@@ -43,7 +44,6 @@ from axode.problems.steps.step_acceptance import (
     UNASSEMBLED,
     UNDERFLOW,
 )
-from axode.problems.tracing import TracedFunction, call_traced
 from axode.results.columns import Later
 from axode.results.inaccuracy import INACCURATE_TEXT, describe_inaccuracy
 

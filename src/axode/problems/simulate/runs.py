@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 from axode.model.model import Model
 from axode.problems.assemble.failed_starts import FailedStarts
-from axode.problems.session import Numbers, Session, Task
-from axode.problems.simulate.batch import Batch, Outcomes
+from axode.problems.inputs.inputs import InputPlan, plan_input
+from axode.problems.other_models import carry_speeds
+from axode.problems.runs.batch import Batch, Outcomes
+from axode.problems.runs.session import Numbers, Session, Task
+from axode.problems.runs.settings import Settings
 from axode.problems.simulate.crossings import Crossings, locate
 from axode.problems.simulate.failures import find_causes
-from axode.problems.simulate.inputs import InputPlan, plan_input
-from axode.problems.simulate.settings import Settings
 from axode.problems.simulate.switch_to_implicit import REVIEW, StiffRuns
 from axode.problems.singular.approaches import MAX_SAMPLES, Approach, warn_of_rows
 from axode.problems.singular.continuation import Candidates, Landing, find_events, land_beyond
-from axode.problems.singular.other_models import carry_speeds
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheels, find_smallest_pivots
 from axode.problems.singular.switching import (
     UNDETERMINED_PIVOT,

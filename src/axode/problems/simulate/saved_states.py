@@ -20,7 +20,7 @@ from axode.model.signal_values import (
     update_balance,
 )
 from axode.model.signals import KINDS
-from axode.problems.tracing import TracedFunction, call_traced
+from axode.problems.inputs.tracing import TracedFunction, call_traced
 from axode.results.columns import Rows, TrajectoryColumns, pick
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
 from axode.model.model_parts import model_on_cpu
 from axode.problems.arguments import StateArgument, number, read_state, require_model, start_time
+from axode.problems.inputs.events import check_events
+from axode.problems.inputs.inputs import InputPlan, plan_input
+from axode.problems.inputs.laws import Law
 from axode.problems.parameter_arguments import checked_parameters
-from axode.problems.simulate.events import check_events
-from axode.problems.simulate.inputs import InputPlan, plan_input
-from axode.problems.simulate.laws import Law
-from axode.problems.simulate.settings import Settings
+from axode.problems.runs.settings import Settings
 from axode.problems.simulate.starts import Starts, find_starts, require_runs, shared_batch
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC

@@ -12,9 +12,9 @@ from axode.errors import SimulationFailed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.assemble.dropped_rows import describe_missed_rows
-from axode.problems.session import Session, Task, check_on_interrupt
+from axode.problems.inputs.inputs import Callback
+from axode.problems.runs.session import Session, Task, check_on_interrupt
 from axode.problems.simulate.continuing import KnownMotion
-from axode.problems.simulate.inputs import Callback
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.scenario import RunOptions, Scenario
@@ -23,8 +23,10 @@ from axode.problems.simulate.switch_to_implicit import warn_of_stiffness
 from axode.problems.singular.pivots import FLAT_WHEEL
 from axode.problems.steps.methods import AUTOMATIC, EXPLICIT
 from axode.problems.steps.step_acceptance import CHATTERING, NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.stages import call_stage
 
 if TYPE_CHECKING:
+    from axode.problems.gradients.sensitivities import FollowedChanges
     from axode.results.trajectory import Trajectory
 
 REMEDIES = {
@@ -83,12 +85,12 @@ def simulate(
     if settings.method == AUTOMATIC and sensitivities:
         settings = replace(settings, method=EXPLICIT)
     model, plan, watches = scenario.model, scenario.plan, scenario.events
-    followed = None
+    followed: FollowedChanges | None = None
     if sensitivities:
-        from axode.problems.gradients.sensitivities import FollowedChanges
-
         state = scenario.state
-        followed = FollowedChanges(model, scenario.input, state, plan, settings, sensitivities)
+        followed = call_stage(
+            "FollowedChanges", model, scenario.input, state, plan, settings, sensitivities
+        )
     with Session(model.name, settings, 0, progress) as session:
         begun = scenario.starts
         q, p, batch = begun.q, begun.p, begun.batch

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import StiffSystemWarning
-from axode.problems.session import Numbers
-from axode.problems.simulate.batch import Batch
+from axode.problems.runs.batch import Batch
+from axode.problems.runs.session import Numbers
 from axode.problems.steps.compiled import can_take_over
 from axode.problems.steps.methods import IMPLICIT
 from axode.problems.steps.step_acceptance import RUNNING

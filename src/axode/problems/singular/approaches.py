@@ -21,7 +21,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import singular_values
-from axode.problems.singular.other_models import interpret_few_states
+from axode.problems.other_models import interpret_few_states
 
 Array = npt.NDArray[np.float64]
 NEAR = 0.05  # of the usual margin: forces or speeds are twenty times as large there

@@ -22,11 +22,11 @@ from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.signal_values import state_values
-from axode.problems.assemble.closure import residual_units
-from axode.problems.simulate.batch import Batch
-from axode.problems.simulate.events import event_tape
+from axode.problems.arguments import residual_units
+from axode.problems.inputs.events import event_tape
+from axode.problems.inputs.tracing import TracedFunction, call_traced
+from axode.problems.runs.batch import Batch
 from axode.problems.singular.pivots import find_smallest_pivots
-from axode.problems.tracing import TracedFunction, call_traced
 
 Array = npt.NDArray[np.float64]
 CONTINUATION_PIVOT = 0.1  # below which a motion may be continued across

@@ -16,10 +16,10 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import smallest_singular_value
-from axode.problems.session import CompiledRuns, Numbers
-from axode.problems.simulate.batch import SMALLEST_PIVOT, Batch
+from axode.problems.other_models import GOOD_PIVOT, Described, is_rounded, translate_speeds
+from axode.problems.runs.batch import SMALLEST_PIVOT, Batch
+from axode.problems.runs.session import CompiledRuns, Numbers
 from axode.problems.singular.continuation import CONTINUATION_PIVOT
-from axode.problems.singular.other_models import GOOD_PIVOT, Described, is_rounded, translate_speeds
 from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps.step_acceptance import RUNNING, SINGULAR
 from axode.runtime.resident_buffers import read_rows

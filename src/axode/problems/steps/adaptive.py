@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from axode.codegen.lowering.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
+from axode.codegen.tape.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.problems.steps.chattering import chattering_marks, watch_chattering
 from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import (

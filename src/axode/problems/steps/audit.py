@@ -16,8 +16,8 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.lowering.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 from axode.errors import RunsInaccurateWarning, level_outside
 from axode.problems.steps.rates import Dynamics

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-from axode.codegen.lowering.program import Evaluate, Operation, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, While
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import CHATTERING, RUNNING
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from axode.codegen.lowering.program import Program
 from axode.codegen.tape.extracted_numbers import extract_numbers
 from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.operations import Array
+from axode.codegen.tape.program import Program
 from axode.codegen.tape.switch_places import places_tape
 from axode.codegen.tape.switching import Switches, find_switches
 from axode.codegen.tape.tape import Tape
@@ -23,14 +23,14 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape, library_of
 from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
-from axode.problems.simulate.break_times import break_table
-from axode.problems.simulate.events import event_tape
-from axode.problems.simulate.inputs import InputPlan, plan_input
+from axode.problems.inputs.events import event_tape
+from axode.problems.inputs.inputs import InputPlan, plan_input
+from axode.problems.inputs.tracing import MAX_NUMBERS
 from axode.problems.steps.adaptive import Gathering
 from axode.problems.steps.audit import audited
+from axode.problems.steps.break_times import break_table
 from axode.problems.steps.methods import IMPLICIT, METHODS
 from axode.problems.steps.rates import INSIDE, INWARDS, Dynamics
-from axode.problems.tracing import MAX_NUMBERS
 
 if TYPE_CHECKING:
     from axode.results.event import Event

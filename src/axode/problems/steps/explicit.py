@@ -8,8 +8,8 @@ from functools import cache, reduce
 from itertools import groupby
 from operator import add
 
-from axode.codegen.lowering.program import Evaluate, Operation, Program, While, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
+from axode.codegen.tape.program import Evaluate, Operation, Program, While, WriteRow
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,

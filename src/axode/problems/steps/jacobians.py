@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from axode.codegen.lowering.elimination import stride
-from axode.codegen.lowering.program import Combine, Evaluate, JacobianColumns, Operation, Slice
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import forward_tape, reads
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.fusion import replay
+from axode.codegen.tape.program import Combine, Evaluate, JacobianColumns, Operation, Slice, stride
 from axode.codegen.tape.tape import Port, Tape
 from axode.problems.steps.rates import Dynamics
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from axode.codegen.lowering.program import Program
+from axode.codegen.tape.program import Program
 from axode.problems.steps.explicit import adaptive_explicit_program, fixed_step_program
 from axode.problems.steps.radau import radau9_program
 from axode.problems.steps.rosenbrock import rodas5p_program

@@ -17,7 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from axode.codegen.lowering.program import (
+from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import (
     Combine,
     Evaluate,
     FactorMatrix,
@@ -30,7 +31,6 @@ from axode.codegen.lowering.program import (
     While,
     slices,
 )
-from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,

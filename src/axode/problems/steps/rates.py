@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from axode.codegen.lowering.program import Evaluate, Keep, Operation, ReadRow, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.operations import Array
+from axode.codegen.tape.program import Evaluate, Keep, Operation, ReadRow, While
 from axode.codegen.tape.switching import Switches
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.switch_search import find_break

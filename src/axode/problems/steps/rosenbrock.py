@@ -14,7 +14,8 @@ E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II*, section I
 
 from __future__ import annotations
 
-from axode.codegen.lowering.program import (
+from axode.codegen.tape.formulas import Vector, formula_tape
+from axode.codegen.tape.program import (
     Combine,
     Evaluate,
     FactorMatrix,
@@ -23,7 +24,6 @@ from axode.codegen.lowering.program import (
     Solve,
     slices,
 )
-from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,

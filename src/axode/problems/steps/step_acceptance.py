@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from axode.codegen.lowering.program import Evaluate, Operation, WriteRow
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, WriteRow
 from axode.problems.steps.number_in_step import NODES, PARTS, NumberInStep
 from axode.problems.steps.rates import Dynamics
 

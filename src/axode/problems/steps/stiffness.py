@@ -8,8 +8,8 @@ Differential Equations II*, section IV.2.
 
 from __future__ import annotations
 
-from axode.codegen.lowering.program import Evaluate
 from axode.codegen.tape.formulas import Vector, formula_tape
+from axode.codegen.tape.program import Evaluate
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import RUNNING, STIFF
 

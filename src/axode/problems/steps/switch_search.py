@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import reduce
 
-from axode.codegen.lowering.program import Evaluate, Operation, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, While
 from axode.codegen.tape.tape import Tape
 
 NEVER = 1e300  # [s]

@@ -12,11 +12,11 @@ import numpy as np
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, RunsFailedWarning, UnknownName, level_outside, shortened
 from axode.model.model import Model
-from axode.problems.state_formulas import name_or_function
+from axode.problems.inputs.state_formulas import name_or_function
+from axode.problems.inputs.tracing import require_sign_changes, traced_tape
 from axode.problems.steps.step_acceptance import FINISHED, INACCURATE
 from axode.problems.sweep.ground_quantities import resolve_quantity
 from axode.problems.sweep.state_columns import BALANCE, RESIDUAL, Quantity
-from axode.problems.tracing import require_sign_changes, traced_tape
 
 if TYPE_CHECKING:
     from axode.problems.sweep.chunk import ChunkResult

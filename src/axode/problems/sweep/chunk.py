@@ -19,9 +19,9 @@ from axode.model.model_file import decode_model, encode_model
 from axode.model.model_parts import facts_of
 from axode.problems.assemble.closure import MAX_INTERPRETED
 from axode.problems.assemble.start_warnings import collect_warnings
-from axode.problems.session import Session
-from axode.problems.simulate.inputs import InputPlan, plan_input
-from axode.problems.simulate.settings import Settings
+from axode.problems.inputs.inputs import InputPlan, plan_input
+from axode.problems.runs.session import Session
+from axode.problems.runs.settings import Settings
 from axode.problems.simulate.starts import find_starts
 from axode.problems.steps.compiled import tape_of
 from axode.problems.steps.step_acceptance import (

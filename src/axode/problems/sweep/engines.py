@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from axode.errors import InvalidArgument, NotApplicable, PlausibilityWarning, SweepFailed, shortened
-from axode.problems.session import Session
+from axode.problems.runs.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob
 from axode.problems.sweep.gpu_engine import compute_on_gpus
 from axode.problems.sweep.remote import Failure, Payload, compute_chunk

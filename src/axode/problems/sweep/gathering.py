@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
-from axode.codegen.lowering.program import Evaluate, Operation, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, While
 from axode.codegen.tape.reversal import part_of_tape
 from axode.codegen.tape.switching import switches_with_state
 from axode.codegen.tape.tape import Tape

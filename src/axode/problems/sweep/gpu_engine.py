@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from queue import SimpleQueue
 
-from axode.problems.session import Session
+from axode.problems.runs.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob
 from axode.problems.sweep.gpu_rows import gpus_of
 from axode.problems.sweep.study import Study

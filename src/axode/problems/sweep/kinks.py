@@ -13,8 +13,8 @@ from operator import or_
 
 import numpy as np
 
-from axode.codegen.lowering.program import Evaluate, Operation, While
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, While
 from axode.problems.steps.number_in_step import NODES
 
 WEIGHTS = (1 / 20, 49 / 180, 16 / 45, 49 / 180, 1 / 20)  # of Lobatto's quadrature

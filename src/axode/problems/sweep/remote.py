@@ -8,7 +8,7 @@ import sys
 import threading
 from dataclasses import dataclass, replace
 
-from axode.problems.session import Session
+from axode.problems.runs.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob, process_name
 from axode.problems.sweep.sweep_rows import SweepRows
 

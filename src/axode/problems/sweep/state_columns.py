@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 
-from axode.codegen.lowering.program import Evaluate, Operation
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.fusion import replay
+from axode.codegen.tape.program import Evaluate, Operation
 from axode.codegen.tape.tape import Port, Tape
 from axode.model.model import Model
 from axode.model.signals import Signal

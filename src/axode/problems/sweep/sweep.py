@@ -11,7 +11,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, RequestNotMetWarning, SweepFailed
 from axode.model.model import Model
 from axode.problems.arguments import start_time
-from axode.problems.session import Session, check_on_interrupt
+from axode.problems.runs.session import Session, check_on_interrupt
 from axode.problems.simulate.scenario import RunOptions, Scenario
 from axode.problems.steps.audit import warn_of_inaccurate
 from axode.problems.steps.methods import AUTOMATIC

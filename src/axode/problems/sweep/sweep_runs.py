@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.lowering.program import Program
 from axode.codegen.tape.extracted_numbers import ExtractedNumbers, extract_numbers
+from axode.codegen.tape.program import Program
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
-from axode.problems.session import CompiledRuns, Session, Task
-from axode.problems.simulate.batch import FIRST_STIFF_LIMIT, first_least_pivot
-from axode.problems.simulate.settings import Settings
+from axode.problems.other_models import carry_speeds
+from axode.problems.runs.batch import FIRST_STIFF_LIMIT, first_least_pivot
+from axode.problems.runs.session import CompiledRuns, Session, Task
+from axode.problems.runs.settings import Settings
 from axode.problems.simulate.switch_to_implicit import MIN_STEPS_LEFT, RETRY_FACTOR
-from axode.problems.singular.other_models import carry_speeds
 from axode.problems.singular.switching import SHORTEST_STEP, find_changes, find_start_elsewhere
 from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import can_take_over, compiled, program_of

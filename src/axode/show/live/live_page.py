@@ -21,21 +21,21 @@ import numpy as np
 from axode.argument_types import check_arguments, renamed_keywords
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
+from axode.exports.web_module import script, web_module
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import floor_normal
-from axode.model.exports.web_module import script, web_module
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, model_on_cpu
 from axode.problems.arguments import number
 from axode.problems.assemble.assemble import assemble
-from axode.problems.simulate.inputs import plan_input
+from axode.problems.inputs.inputs import plan_input
 from axode.problems.simulate.scenario import Scenario
 from axode.problems.steps.compiled import rollout_program
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordinates
 from axode.show.motion import scene_with
 from axode.show.viewer.servo import Motors
 from axode.show.web.scene_data import body_index, scene_data
-from axode.symbolic.casadi_interrupts import stoppable
+from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations

@@ -12,9 +12,9 @@ import numpy as np
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, NotApplicable
 from axode.show.logs.logged_run import LoggedRun
+from axode.show.render.contact_arrows import FORCES, force_vectors
 from axode.show.render.meshes import meshes
-from axode.show.viewer.contact_arrows import force_vectors
-from axode.show.viewer.drawing import FORCES, SPRING
+from axode.show.viewer.drawing import SPRING
 
 if TYPE_CHECKING:
     from axode.model.model import Model

@@ -220,7 +220,7 @@ class _ForceArrows:
     """Contact forces of all frames."""
 
     def __init__(self, motion: RunPoses, frames: RunFrames) -> None:
-        from axode.show.viewer.contact_arrows import force_vectors
+        from axode.show.render.contact_arrows import force_vectors
 
         usual = motion.usual_force()
         forces = motion.forces(frames.instants)
@@ -229,7 +229,7 @@ class _ForceArrows:
 
     def at(self, k: int) -> list[TriangleMesh]:
         from axode.show.render.arrows import arrows
-        from axode.show.viewer.drawing import FORCES
+        from axode.show.render.contact_arrows import FORCES
 
         found = []
         for j, colour in enumerate(FORCES):

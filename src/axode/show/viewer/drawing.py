@@ -20,7 +20,6 @@ PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
 SPRING, PULL = (120, 80, 50), (208, 60, 40)
 TRAILS = ((26, 71, 186), (208, 95, 22), (19, 143, 97), (170, 75, 150), (102, 77, 31))
 TRAIL: dict[str, Any] = {"thickness": 2.5, "thickness_units": "screen"}
-FORCES = ((26, 71, 186), (208, 95, 22), (19, 143, 97))  # longitudinal, lateral, normal
 SURFACE = (134, 174, 255)
 COILS = 7
 FADE = 100.0  # extents of the mechanism from the camera: there, floors have faded

@@ -14,7 +14,7 @@ from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.problems.assemble.assemble import assemble
-from axode.problems.simulate.inputs import limit_inputs
+from axode.problems.inputs.inputs import limit_inputs
 from axode.problems.simulate.simulate import simulate
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 from axode.show.viewer.pulling import Pull, pulled_speeds

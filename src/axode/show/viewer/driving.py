@@ -10,7 +10,7 @@ import numpy as np
 
 from axode.errors import AxodeError
 from axode.show.motion import scene_with
-from axode.show.viewer.contact_arrows import force_arrows
+from axode.show.render.contact_arrows import force_arrows
 from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.drive import MODES, RealTimeRun

@@ -9,7 +9,7 @@ import numpy as np
 
 from axode.mechanism.scene.scene import Array
 from axode.show.motion import RunPoses, scene_with
-from axode.show.viewer.contact_arrows import force_arrows
+from axode.show.render.contact_arrows import force_arrows
 from axode.show.viewer.curve_panel import Curves
 from axode.show.viewer.drawing import Drawing
 from axode.show.viewer.looks import Looks

@@ -12,7 +12,7 @@ from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import least_norm
-from axode.problems.simulate.inputs import limit_inputs
+from axode.problems.inputs.inputs import limit_inputs
 
 SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
 TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel

@@ -9,6 +9,7 @@ from typing import Any
 
 import casadi as ca
 
+from axode.errors import InvalidArgument
 from axode.mechanism.values.expressions import Scalar, evaluate
 
 SYMBOLIC: dict[str, Callable[..., Any]] = {
@@ -122,3 +123,42 @@ def _add_operators() -> None:
 
 
 _add_operators()
+
+
+def trace(owner: str, function: Callable[[Any], Any], state: Any) -> Any:
+    """A function's value on symbols; NumPy's functions may be used in it, without CasADi's notice
+    of how it takes them.
+
+    Raises:
+        InvalidArgument: for a function that asks which value a symbol has, or takes other arguments
+            than the state.
+    """
+    try:
+        with numpy_on_symbols():
+            return function(state)
+    except RuntimeError as error:
+        if "not defined for" in str(error):
+            raise InvalidArgument(
+                f"{owner}: the function is called once, with symbols, which int() cannot take for "
+                "numbers; write numpy.floor, numpy.ceil or numpy.where(condition, a, b)"
+            ) from None
+        if "truth value" not in str(error):
+            raise
+        raise InvalidArgument(
+            f"{owner}: the function is called once, with symbols, which `if`, `and`, `max` and "
+            "`while` cannot decide on; write numpy.where(condition, a, b), numpy.maximum or "
+            "numpy.clip"
+        ) from None
+    except TypeError as error:
+        if "no implementation found for" in str(error):
+            used = str(error).split("'")[1]
+            raise InvalidArgument(
+                f"{owner}: the function is called once, with symbols, on which {used} cannot act; "
+                "write numpy.where(condition, a, b), numpy.select or numpy.clip"
+            ) from None
+        if "positional argument" not in str(error):
+            raise
+        raise InvalidArgument(
+            f"{owner}: a function of the state takes one argument, the state s (time is s.t): "
+            f"{error}"
+        ) from None

@@ -13,8 +13,8 @@ from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 from axode.numerics.rank import choose_columns
+from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.recursive import RecursiveFormulation
-from axode.symbolic.system import System
 
 SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that still is one
 DOUBTFUL = 1e-9  # below it, forward dynamics keeps fewer than seven digits
@@ -22,30 +22,19 @@ LIGHT = 1e-7  # of the heaviest body: what is lighter may as well be massless
 MOST_NAMES = 8  # of bodies in one message
 
 
-def check_inertia(system: System) -> None:
-    """Warn of motions that nothing resists: without them forward dynamics is not defined.
-
-    Kinematics, mass matrix and inverse dynamics are, so the mechanism is not refused; whatever
-    needs accelerations raises `system.missing_inertia`.
-
-    Warns:
-        PlausibilityWarning: naming every speed without inertia and bodies to check; or if direct
-            dynamics loses most of its digits, or if the kinetic energy can be negative.
-    """
-    missing = system.missing_inertia
-    if missing is not None:
-        what = "Forward dynamics is not defined; kinematics and inverse dynamics are computed."
-        warnings.warn(f"{missing}\n  {what}", PlausibilityWarning, stacklevel=level_outside())
-
-
 def find_missing_inertia(system: System) -> MechanismError | None:
-    """Find the motions of a mechanism that nothing resists.
+    """Find the motions of a mechanism that nothing resists: forward dynamics is not defined.
 
     Only idealised bodies (point masses, thin rods, massless brackets), nearly massless ones and
-    unphysical ones can cause that.
+    unphysical ones can cause that. Kinematics, mass matrix and inverse dynamics are defined all the
+    same, so the mechanism is not refused.
 
     Returns:
         An error that names every speed without inertia and the bodies to look at, or None.
+
+    Warns:
+        Doubtful: if forward dynamics loses most of its digits, or if the kinetic energy can be
+            negative.
     """
     suspects = suspicious_bodies(system.mechanism)
     if not suspects:

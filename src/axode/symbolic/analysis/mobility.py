@@ -16,7 +16,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.symbolic.analysis.reachable import reachable_dimension
 from axode.symbolic.analysis.wheel_conflicts import turning_conflicts
 from axode.symbolic.constraints.redundant_rows import rank_of
-from axode.symbolic.system import System
+from axode.symbolic.constraints.system import System
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations

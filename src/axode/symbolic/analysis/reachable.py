@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from axode.mechanism.topology import speed_units
 from axode.numerics.rank import singular_values
-from axode.symbolic.system import System
+from axode.symbolic.constraints.system import System
 
 Array = npt.NDArray[np.float64]
 SOLID = 1e-11  # of the largest singular value: larger ones are directions, rounding leaves 1e-12

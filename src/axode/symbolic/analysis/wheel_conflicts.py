@@ -9,9 +9,9 @@ import numpy as np
 
 from axode.mechanism.elements.wheels import Contact
 from axode.numerics.rank import null_space
+from axode.symbolic.algebra.frames import ROOT, symbolic_vector
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.system import System
-from axode.symbolic.tree.frames import ROOT, symbolic_vector
+from axode.symbolic.constraints.system import System
 
 TURNS = 1e-7  # yaw rate of a unit motion below which nothing turns
 FREE = 1e-9  # singular value, relative to the largest, below which a row says nothing new

@@ -25,8 +25,8 @@ from axode.numerics.rank import has_singular_values_between, singular_vectors
 from axode.symbolic.algebra.least_norm import LeastNorm
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.open_loops import NEARLY, not_closed
-from axode.symbolic.constraints.rows import Row, column_of
 from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.rows import Row, column_of
 
 ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
 LOST = (

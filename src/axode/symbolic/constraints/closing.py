@@ -33,8 +33,8 @@ from axode.symbolic.constraints.redundant_rows import (
     Units,
     analyse,
 )
-from axode.symbolic.constraints.rows import Row
 from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.rows import Row
 
 ENTRIES = 1e-13  # of a row's terms: what rounding leaves of its entries
 SAMPLES = 5  # closed configurations at which rank is found

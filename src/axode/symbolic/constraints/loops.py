@@ -14,8 +14,11 @@ from typing import Any
 import casadi as ca
 
 from axode.mechanism.mechanism import Connection
+from axode.symbolic.algebra.frames import Pose, placement
 from axode.symbolic.algebra.spatial import SX, cross
-from axode.symbolic.constraints.rows import (
+from axode.symbolic.joints import symbolic_joint
+from axode.symbolic.tree.kinematics import Motion, Tree
+from axode.symbolic.tree.rows import (
     LinkState,
     Row,
     UnitWrench,
@@ -26,9 +29,6 @@ from axode.symbolic.constraints.rows import (
     side_entries,
     state_at,
 )
-from axode.symbolic.joints import symbolic_joint
-from axode.symbolic.tree.frames import Pose, placement
-from axode.symbolic.tree.kinematics import Motion, Tree
 
 
 class Closure:

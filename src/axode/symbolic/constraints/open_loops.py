@@ -13,7 +13,7 @@ from axode.errors import LoopNotClosed, RequestNotMetWarning, level_outside
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.parts import Connection
 from axode.numerics.rank import rank
-from axode.symbolic.constraints.rows import Row
+from axode.symbolic.tree.rows import Row
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.assembly import Assembly

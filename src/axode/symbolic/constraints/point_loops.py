@@ -9,8 +9,8 @@ from functools import cached_property
 import casadi as ca
 
 from axode.symbolic.algebra.spatial import SX, skew
-from axode.symbolic.constraints.rows import LinkPoint, Row, link_twist
 from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.rows import LinkPoint, Row, link_twist
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,12 @@ import numpy as np
 
 from axode.errors import InvalidIndependent
 from axode.mechanism.quasi_velocities import NamedState, QuasiVelocity
-from axode.symbolic.algebra.formula_symbols import SYMBOLIC
+from axode.symbolic.algebra.formula_symbols import SYMBOLIC, trace
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.closing import ENTRIES
 from axode.symbolic.constraints.redundant_rows import RankReport, Units, null_basis
-from axode.symbolic.constraints.rows import DEFINITION, Row
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.tree.measure_symbols import trace
+from axode.symbolic.tree.rows import DEFINITION, Row
 
 AT_REST = 1e-12  # of the largest weight: what a combination may leave of speeds that vanish
 

@@ -20,7 +20,7 @@ from axode.numerics.rank import (
     singular_values,
     smallest_singular_value,
 )
-from axode.symbolic.constraints.rows import Row
+from axode.symbolic.tree.rows import Row
 
 RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
 NEARLY_FOLLOWS = 1e-4  # of a row: less of its own is reported

@@ -34,7 +34,7 @@ from axode.numerics.rank import (
 )
 from axode.symbolic.constraints.complement import cheapest_partition, is_worth_a_detour, partition
 from axode.symbolic.constraints.redundant_rows import RankReport, Units, describe_dropped
-from axode.symbolic.system import System
+from axode.symbolic.constraints.system import System
 
 LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice helps
 AS_GOOD = 0.5  # of what the best choice keeps: rows that keep this stay, small blocks are worth it

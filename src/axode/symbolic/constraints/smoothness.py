@@ -18,8 +18,8 @@ from axode.errors import Fault, MechanismError
 from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.topology import coordinate_of
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.constraints.rows import coupling_function, unit_of
 from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.rows import coupling_function, unit_of
 
 Array = npt.NDArray[np.float64]
 _BENT = "LT LE EQ NE NOT AND OR SIGN FLOOR CEIL FABS FMIN FMAX IF_ELSE_ZERO SQRT ASIN ACOS ATAN2"

@@ -18,17 +18,17 @@ import numpy as np
 
 from axode.symbolic.constraints.complement import Complement
 from axode.symbolic.constraints.redundant_rows import RankReport, analyse, choose_speeds
-from axode.symbolic.constraints.rows import Row, column_of, matrix_of
+from axode.symbolic.tree.rows import Row, column_of, matrix_of
 
 if TYPE_CHECKING:
-    from axode.symbolic.system import System
+    from axode.symbolic.constraints.system import System
 
 
 def find_tangents(system: System) -> Complement:
     """Complement of the rows that come from positions; of all rows if none is a rolling one."""
     if all(row.places for row in system.kept):
         return system.complement
-    from axode.symbolic.system import preference
+    from axode.symbolic.constraints.system import preference
 
     rows, report = _on_positions(system)
     kept = [rows[r] for r in report.kept]

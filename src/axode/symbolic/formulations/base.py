@@ -9,8 +9,8 @@ import casadi as ca
 
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, symmetric
-from axode.symbolic.constraints.rows import column_of, matrix_of
-from axode.symbolic.system import System
+from axode.symbolic.constraints.system import System
+from axode.symbolic.tree.rows import column_of, matrix_of
 
 
 class AbstractFormulation(ABC):

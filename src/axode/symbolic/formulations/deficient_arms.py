@@ -16,13 +16,13 @@ import numpy as np
 
 from axode.errors import NotApplicable
 from axode.numerics.rank import EQUALLY_FAR, null_space, rank
+from axode.symbolic.algebra.frames import symbolic_scalar
 from axode.symbolic.algebra.linear import Factor, orthonormal_columns
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.redundant_rows import RANK_TOLERANCE
-from axode.symbolic.constraints.rows import Row
+from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
-from axode.symbolic.system import System
-from axode.symbolic.tree.frames import symbolic_scalar
+from axode.symbolic.tree.rows import Row
 
 
 class DeficientArmsFormulation(SpatialOperatorFormulation):

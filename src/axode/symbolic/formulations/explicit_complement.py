@@ -9,9 +9,9 @@ import casadi as ca
 
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.values.geometry import Vector
+from axode.symbolic.algebra.frames import ROOT, symbolic_scalar, symbolic_vector
 from axode.symbolic.algebra.spatial import SX, cross, skew, symmetric
 from axode.symbolic.formulations.base import AbstractFormulation, projected
-from axode.symbolic.tree.frames import ROOT, symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.inertia import body_tensor
 
 

@@ -9,7 +9,7 @@ import casadi as ca
 
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.formulations.base import AbstractFormulation, projected
-from axode.symbolic.tree.energy import kinetic_energy, potential_energy
+from axode.symbolic.formulations.energy import kinetic_energy, potential_energy
 from axode.symbolic.tree.kinematics import Tree
 
 

@@ -8,10 +8,10 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import NotApplicable
+from axode.symbolic.algebra.frames import symbolic_scalar, symbolic_vector
 from axode.symbolic.algebra.spatial import SX, cross
 from axode.symbolic.constraints.loops import Closure
-from axode.symbolic.system import System
-from axode.symbolic.tree.frames import symbolic_scalar, symbolic_vector
+from axode.symbolic.constraints.system import System
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.leg_topology import LegEdge, LegTopology, platform_topology
 

@@ -10,8 +10,10 @@ import casadi as ca
 
 from axode.errors import NotApplicable
 from axode.mechanism.elements.bodies import Body
+from axode.symbolic.algebra.frames import symbolic_scalar, symbolic_vector
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.algebra.spatial import SX, cross, dot, skew, symmetric
+from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.leg_chains import (
@@ -22,8 +24,6 @@ from axode.symbolic.formulations.leg_chains import (
     require_six_freedoms,
     spherical_joints,
 )
-from axode.symbolic.system import System
-from axode.symbolic.tree.frames import symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.generalized_forces import BodyLoad, body_loads, joint_forces
 from axode.symbolic.tree.inertia import body_tensor
 from axode.symbolic.tree.kinematics import Tree

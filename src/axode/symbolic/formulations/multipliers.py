@@ -11,10 +11,10 @@ import numpy as np
 from axode.errors import NotApplicable
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.base import projected, with_definitions
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
-from axode.symbolic.system import System
 
 SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that still is one
 

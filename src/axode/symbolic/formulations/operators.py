@@ -12,8 +12,8 @@ from functools import cached_property
 
 import casadi as ca
 
+from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew
-from axode.symbolic.tree.frames import ROOT
 
 
 def propagation(reach: SX) -> SX:

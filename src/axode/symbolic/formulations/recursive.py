@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import casadi as ca
 
+from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.tree.articulated_bodies import ClusterSolve, find_clusters
 from axode.symbolic.tree.coriolis import CommonAxes
-from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.recursions import composite_inertia, coriolis_matrix, newton_euler
 

@@ -10,16 +10,16 @@ import casadi as ca
 
 from axode.errors import NotApplicable
 from axode.mechanism.elements.wheels import Contact
+from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, Rotation, cross, dot
 from axode.symbolic.constraints.loops import Closure
-from axode.symbolic.constraints.rows import Row
+from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.base import AbstractFormulation, projected, with_definitions
 from axode.symbolic.formulations.multipliers import regular_inertia
 from axode.symbolic.formulations.operators import Base, OperatorLink, Operators, Tip
-from axode.symbolic.system import System
-from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.rows import Row
 from axode.symbolic.wheels.contacts import contact_geometry
 
 

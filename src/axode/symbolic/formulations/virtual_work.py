@@ -10,9 +10,9 @@ from typing import ClassVar
 import casadi as ca
 
 from axode.mechanism.elements.bodies import Body
+from axode.symbolic.algebra.frames import ROOT, symbolic_scalar, symbolic_vector
 from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, symmetric
 from axode.symbolic.formulations.base import AbstractFormulation
-from axode.symbolic.tree.frames import ROOT, symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.inertia import body_tensor
 
 

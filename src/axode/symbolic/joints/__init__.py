@@ -5,6 +5,7 @@ from __future__ import annotations
 from axode.errors import NotApplicable
 from axode.mechanism.elements import joints as descriptions
 from axode.mechanism.elements.joints import AbstractJoint
+from axode.symbolic.algebra.frames import Values
 from axode.symbolic.joints.base import SymbolicJoint
 from axode.symbolic.joints.cylindrical import SymbolicCylindrical
 from axode.symbolic.joints.fixed import SymbolicFixed
@@ -15,7 +16,6 @@ from axode.symbolic.joints.revolute import SymbolicRevolute
 from axode.symbolic.joints.screw import SymbolicScrew
 from axode.symbolic.joints.spherical import SymbolicSpherical
 from axode.symbolic.joints.universal import SymbolicUniversal
-from axode.symbolic.tree.frames import Values
 
 SYMBOLIC_JOINTS: dict[type[AbstractJoint], type[SymbolicJoint]] = {
     descriptions.Revolute: SymbolicRevolute,

@@ -17,8 +17,14 @@ import numpy as np
 
 from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.mechanism import Connection
+from axode.symbolic.algebra.frames import (
+    Values,
+    align,
+    constant_turns,
+    principal_angle,
+    unit_vector,
+)
 from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, Turn, dot, turned_by
-from axode.symbolic.tree.frames import Values, align, constant_turns, principal_angle, unit_vector
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.loops import Closure, RelativeMotion

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 
+from axode.symbolic.algebra.frames import symbolic_scalar
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.joints.base import SymbolicJoint, Twist, Z, along_z
-from axode.symbolic.tree.frames import symbolic_scalar
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.loops import Closure

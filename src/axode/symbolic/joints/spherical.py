@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import casadi as ca
 import numpy as np
 
+from axode.symbolic.algebra.frames import constant_turns
 from axode.symbolic.algebra.spatial import SX, Rotation, Turn, quaternion_matrix, quaternion_rate
 from axode.symbolic.joints.base import ZERO, SymbolicJoint, Twist, X, Y, Z
-from axode.symbolic.tree.frames import constant_turns
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.loops import Closure

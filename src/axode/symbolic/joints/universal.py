@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from axode.mechanism.elements.joints import Revolute
+from axode.symbolic.algebra.frames import align, unit_vector
 from axode.symbolic.algebra.spatial import SX, cross, dot
 from axode.symbolic.joints.base import ZERO, Move, SymbolicJoint, Twist
 from axode.symbolic.joints.revolute import SymbolicRevolute
-from axode.symbolic.tree.frames import align, unit_vector
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.loops import Closure, RelativeMotion

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, is_zero, skew, symmetric
-from axode.symbolic.constraints.rows import Row
-from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.recursions import carried_inward, momentum, without_axis
+from axode.symbolic.tree.rows import Row
 
 _Felt = tuple[SX, SX, SX, SX, SX]  # angular, mixed and linear inertia, moment and force
 Cluster = tuple[int, ...]  # links, parents first; all that hang on links outside hang on one

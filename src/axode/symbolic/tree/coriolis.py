@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, cross, skew
-from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.recursions import momentum_of
 

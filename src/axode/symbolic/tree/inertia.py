@@ -13,9 +13,9 @@ from dataclasses import replace
 import casadi as ca
 
 from axode.mechanism.elements.bodies import Body
+from axode.symbolic.algebra.frames import ROOT, Values, symbolic_scalar, symbolic_vector
 from axode.symbolic.algebra.rounding import add_up, turn_tensor
 from axode.symbolic.algebra.spatial import SX, RigidInertia
-from axode.symbolic.tree.frames import ROOT, Values, symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.kinematics import Tree
 
 

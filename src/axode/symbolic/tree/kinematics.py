@@ -13,9 +13,9 @@ import casadi as ca
 
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
+from axode.symbolic.algebra.frames import ROOT, Pose, Values, symbolic_scalar
 from axode.symbolic.algebra.spatial import SX, Rotation, cross, skew
 from axode.symbolic.joints.base import SymbolicJoint
-from axode.symbolic.tree.frames import ROOT, Pose, Values, symbolic_scalar
 from axode.symbolic.tree.link_frames import build_frames
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from axode.errors import NotApplicable
 from axode.mechanism.elements.parts import Connection
-from axode.symbolic.tree.frames import ROOT
+from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.tree.kinematics import Tree
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import tree_order
+from axode.symbolic.algebra.frames import ROOT, Pose, Values, placement
 from axode.symbolic.algebra.rounding import snap_rotation
 from axode.symbolic.algebra.spatial import SX, constant_values, is_constant
 from axode.symbolic.joints import symbolic_joint
 from axode.symbolic.joints.base import SymbolicJoint
-from axode.symbolic.tree.frames import ROOT, Pose, Values, placement
 
 REACH = 10.0  # distances between two joints that a link's frame may stand away from them
 

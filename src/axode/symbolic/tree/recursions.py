@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import casadi as ca
 
+from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, symmetric
-from axode.symbolic.tree.frames import ROOT
 from axode.symbolic.tree.kinematics import Link, Motion, Tree
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from axode.errors import NotApplicable
 from axode.mechanism.elements import wheels as descriptions
 from axode.mechanism.elements.wheels import AbstractWheel
-from axode.symbolic.tree.frames import Values
+from axode.symbolic.algebra.frames import Values
 from axode.symbolic.wheels.ball import SymbolicBall
 from axode.symbolic.wheels.base import SymbolicWheel
 from axode.symbolic.wheels.disk import SymbolicDisk

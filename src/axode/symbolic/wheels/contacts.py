@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import casadi as ca
 
 from axode.mechanism.elements.wheels import Contact
+from axode.symbolic.algebra.frames import ROOT, align, symbolic_scalar, symbolic_vector, unit_vector
 from axode.symbolic.algebra.rounding import snap_rotation
 from axode.symbolic.algebra.spatial import SX, cross, dot, is_constant
-from axode.symbolic.constraints.rows import Row, UnitWrench, cheaper_bias, row_entries
-from axode.symbolic.tree.frames import ROOT, align, symbolic_scalar, symbolic_vector, unit_vector
 from axode.symbolic.tree.kinematics import Link, Motion, Tree
+from axode.symbolic.tree.rows import Row, UnitWrench, cheaper_bias, row_entries
 from axode.symbolic.wheels import symbolic_wheel
 from axode.symbolic.wheels.base import SymbolicWheel
 

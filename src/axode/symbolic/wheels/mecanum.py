@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import casadi as ca
 
+from axode.symbolic.algebra.frames import symbolic_scalar
 from axode.symbolic.algebra.spatial import SX, is_constant
-from axode.symbolic.tree.frames import symbolic_scalar
 from axode.symbolic.wheels.disk import SymbolicDisk
 
 

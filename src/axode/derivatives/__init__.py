@@ -1,0 +1,1 @@
+"""Derivatives of a mechanism's functions: lifted equations, their tables, adjoints of steps."""

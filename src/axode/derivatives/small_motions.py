@@ -1,0 +1,236 @@
+r"""Small changes of a state that keep the constraints (D).
+
+Coordinates that a loop or the ground ties together change together; rolling forbids rates, not
+places. A state is any set of functions x(q, nu), and its rate follows by the chain rule,
+
+.. math:: \dot x = \frac{\partial x}{\partial q}\,\dot q
+          + \frac{\partial x}{\partial\nu}\,\dot\nu + \frac{\partial x}{\partial t}.   \tag{D12}
+
+Of a motion that is steady in axes which move along with it, by a field X of the states z, the same
+states are counted in these axes:
+
+.. math:: \dot x = \frac{\partial x}{\partial z}\,(f - X).                       \tag{D16}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import numpy.typing as npt
+
+from axode.derivatives.local_dynamics import local_dynamics
+from axode.mechanism.topology import tree_order
+from axode.numerics.rank import null_space, smallest_singular_value
+from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.analysis.mobility import configuration_dof
+from axode.symbolic.constraints.system import preference
+from axode.symbolic.equations import Equations
+
+Array = npt.NDArray[np.float64]
+THRESHOLDS = (0.05, 1e-3, 1e-6)  # smallest singular value of a choice, the best that can be had
+LEVEL = 0.99  # |sine of the pitch| above which roll and yaw are not used: they become one angle
+RANK = 1e-7  # of the largest singular value: smaller ones are zero
+
+
+@dataclass(frozen=True)
+class SmallAngle:
+    """One of three small angles that turn a body from a reference, about the body's axes."""
+
+    name: str
+    four: tuple[int, int, int, int]  # its quaternion's places in q
+    axis: int
+
+    def expression(self, q: SX, reference: SX) -> SX:
+        """Twice the vector part of the quaternion from the reference to q."""
+        r, x = (ca.vertsplit(vector[list(self.four)]) for vector in (reference, q))
+        return small_angle(r, x, self.axis)
+
+
+def small_angle(r: Sequence[Any], x: Sequence[Any], axis: int) -> Any:
+    """Small angle by which the quaternion x turns further than r about one of its own axes."""
+    i, j, k = (1 + (axis + n) % 3 for n in range(3))
+    return 2 * (r[0] * x[i] - r[i] * x[0] - r[j] * x[k] + r[k] * x[j])
+
+
+def small_angles(e: Equations) -> dict[str, SmallAngle]:
+    """The angles of every joint that has a quaternion: `ball.rx`, `ball.ry`, `ball.rz`."""
+    joints = [c for c in tree_order(e.system.mechanism) if c.joint.has_quaternion]
+    taken = {*e.coordinates, *e.speeds, *e.measures}
+    angles = [
+        SmallAngle(f"{c.name}.r{axis}", four, k)
+        for c, four in zip(joints, e.system.tree.quaternions, strict=True)
+        for k, axis in enumerate("xyz")
+    ]
+    return {angle.name: angle for angle in angles if angle.name not in taken}
+
+
+def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, list[str]]:
+    """Names that can tell where a mechanism is, by joint, the ones worth choosing first.
+
+    The joints whose speeds are independent come first, then bases, then the rest. A floating body's
+    attitude is given by roll, pitch and yaw where these are regular, else by small angles; its
+    height comes last, because what rolls may lean and is then as high as it leans.
+    """
+    system = e.system
+    order = [*system.independent, *preference(system.mechanism, system.tree)]
+    joint_of = {e.speeds.index(s): c for c in tree_order(system.mechanism) for s in c.speeds}
+    names: dict[str, list[str]] = {}
+    for connection in (joint_of[j] for j in order if j in joint_of):
+        joint = connection.name
+        if joint in names:
+            continue
+        if not connection.joint.has_quaternion:
+            names[joint] = list(connection.coordinates)
+            continue
+        angles = [f"{joint}.{a}" for a in ("roll", "pitch", "yaw")]
+        if not all(a in e.measures for a in angles) or _upended(e, angles[1], q, t, p):
+            angles = [f"{joint}.r{axis}" for axis in "xyz"]
+        place = connection.coordinates[4:]
+        names[joint] = [*place[:2], *angles, *place[2:]]
+    return names
+
+
+def _upended(e: Equations, pitch: str, q: Array, t: float, p: Array) -> bool:
+    value = ca.Function("pitch", [e.q, e.t, e.p], [e.measures[pitch].expression])(q, t, p)
+    return abs(np.sin(float(value))) > LEVEL
+
+
+@dataclass(frozen=True)
+class ChartValues:
+    """A state's functions x, their rates and outputs y at one point, with all derivatives.
+
+    `by_z` means by q and nu, one after the other, along changes that keep the constraints.
+    """
+
+    x: Array
+    x_dot: Array
+    y: Array
+    x_by_z: Array
+    x_dot_by_z: Array
+    y_by_z: Array
+    x_dot_by_u: Array
+    y_by_u: Array
+    carried_by_z: Array  # of the rates that the axes' own motion gives the states
+
+
+class Chart:
+    """Functions of the state whose values and derivatives are asked for at many points.
+
+    Rates are those in axes that move: without the motion of the axes, a field of q and nu.
+    Accelerations and constraint forces are symbols here, whose derivatives `LocalDynamics` has.
+
+    Args:
+        e: Equations of the mechanism.
+        x, y: States and outputs.
+        lifted: Symbols that small angles are counted from, and those of constraint forces in y.
+        axes: Motion of the axes.
+    """
+
+    def __init__(
+        self,
+        e: Equations,
+        x: Sequence[SX],
+        y: Sequence[SX],
+        lifted: tuple[SX, SX],
+        axes: SX | None = None,
+    ) -> None:
+        reference, forces = lifted
+        state, shown = (ca.vertcat(SX(0, 1), *items) for items in (x, y))
+        self._dynamics = local_dynamics(e, forces=bool(ca.depends_on(shown, forces)))
+        z = ca.vertcat(e.q, e.nu)
+        by_z = ca.jacobian(state, z)
+        rate = by_z @ ca.vertcat(e.q_dot, e.nu_dot) + ca.jacobian(state, e.t)  # (D12)
+        carried = SX.zeros(state.shape[0]) if axes is None else by_z @ axes
+        rate -= carried  # (D16)
+        values = {
+            "x": state,
+            "x_dot": rate,
+            "y": shown,
+            "x_by_z": by_z,
+            "x_dot_by_z": ca.jacobian(rate, z),
+            "y_by_z": ca.jacobian(shown, z),
+            "x_dot_by_nu_dot": ca.jacobian(rate, e.nu_dot),
+            "y_by_u": ca.jacobian(shown, e.u),
+            "y_by_forces": ca.jacobian(shown, forces),
+            "carried_by_z": ca.jacobian(carried, z),
+        }
+        arguments = [e.q, e.nu, e.u, e.t, e.p, reference, e.nu_dot, forces]
+        self._names = list(values)
+        self._function = ca.Function("chart", arguments, [ca.densify(v) for v in values.values()])
+        self._no_forces = np.zeros(forces.shape[0])
+
+    def at(
+        self, q: Array, nu: Array, u: Array, t: float, p: Array, reference: Array | None = None
+    ) -> ChartValues:
+        """Evaluate everything at one state, small angles counted from there or from a reference."""
+        origin = q if reference is None else reference
+        moving = self._dynamics.at(q, nu, u, t, p)
+        forces = moving.forces if moving.forces.size else self._no_forces
+        values = self._function(q, nu, u, t, p, origin, moving.nu_dot, forces)
+        found = dict(
+            zip(self._names, (np.array(v.full()) for v in map(ca.DM, values)), strict=True)
+        )
+        by_nu_dot, by_forces = found.pop("x_dot_by_nu_dot"), found.pop("y_by_forces")
+        found["x_dot_by_z"] += by_nu_dot @ moving.by_z
+        found["x_dot_by_u"] = by_nu_dot @ moving.by_u
+        if moving.forces.size:
+            found["y_by_z"] += by_forces @ moving.forces_by_z
+            found["y_by_u"] += by_forces @ moving.forces_by_u
+        parts = {n: v.ravel() if n in ("x", "x_dot", "y") else v for n, v in found.items()}
+        return ChartValues(**parts)
+
+
+def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | None:
+    """Changes of q and nu that keep loops closed, wheels on the ground and quaternions of length
+    one: orthonormal columns; None where these constraints lose rank."""
+    n = len(e.independent)
+    unit = np.zeros((len(e.system.tree.quaternions), q.size))
+    for row, four in zip(unit, map(list, e.system.tree.quaternions), strict=True):
+        row[four] = q[four]
+    rows = np.vstack([residual_jacobian, unit])
+    if not np.isfinite(rows).all():
+        return None
+    free = null_space(rows, RANK, floor=1.0)
+    dimension = free.shape[1]
+    if dimension != configuration_dof(e.system):
+        return None
+    basis = np.zeros((q.size + n, dimension + n))
+    basis[: q.size, :dimension] = free
+    basis[q.size :, dimension:] = np.eye(n)
+    return basis
+
+
+def independent_rows(gradients: Array, count: int) -> list[int] | None:
+    """The first rows that are far enough from each other's span; None if there are not so many."""
+    lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+    unit = np.where(lengths > RANK, gradients / lengths.clip(1e-300), 0.0)
+    for threshold in THRESHOLDS:
+        chosen: list[int] = []
+        for row in range(len(unit)):
+            trial = [*chosen, row]
+            if len(chosen) < count and smallest_singular_value(unit[trial]) > threshold:
+                chosen = trial
+        if len(chosen) == count:
+            return chosen
+    return None
+
+
+def on_states(derivatives: Array, gradients: Array) -> tuple[Array, Array]:
+    r"""Changes of some quantities for unit changes of the states, and what is left.
+
+    With the tangents Z in columns, X the states' derivatives and F those of the quantities,
+
+    .. math:: A = (F Z)(X Z)^+, \qquad F Z - A\, X Z \to 0.                          \tag{D13}
+
+    The rest vanishes if the quantities change with nothing but these states.
+
+    Args:
+        derivatives: F Z.
+        gradients: X Z, of full row rank.
+    """
+    A = np.asarray(np.linalg.lstsq(gradients.T, derivatives.T, rcond=None)[0].T, float)  # (D13)
+    return A, derivatives - A @ gradients

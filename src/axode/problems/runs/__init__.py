@@ -1,0 +1,1 @@
+"""Runs that are advanced together: their settings, buffers and logs of steps."""

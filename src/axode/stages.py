@@ -1,0 +1,64 @@
+"""Functions of later stages that methods of earlier ones call, by name.
+
+A description derives, equations compile and print, a run plots: such methods lead forward in the
+pipeline, against its imports. What they call stands in this one table, and is imported when it is
+called; nothing is loaded for what nobody uses.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+MODULES = {
+    # of a mechanism
+    "derive": "symbolic.equations",
+    "mechanism_html": "printing.html",
+    "mjcf_text": "formats.mjcf.mjcf_writer",
+    "save": "formats.loading",
+    "sdf_text": "formats.sdf.sdf_writer",
+    "urdf_text": "formats.urdf.urdf_writer",
+    # of equations
+    "compile_model": "model.compile",
+    "derivation": "printing.derivation.derivation",
+    "equations_html": "printing.html",
+    "integrals_of": "printing.integrals",
+    "latex": "printing.latex",
+    "readable": "printing.text",
+    "state_rate_jacobian": "derivatives.state_derivatives",
+    "sympy_model": "printing.sympy_model",
+    # of a model
+    "ArrayFunction": "model.wrappers.array_function",
+    "JaxFunction": "model.wrappers.jax_function",
+    "TorchFunction": "model.wrappers.torch_function",
+    "assemble": "problems.assemble.assemble",
+    "assemble_many": "problems.assemble.assemble",
+    "consistent_speeds": "problems.assemble.start_speeds",
+    "export_model": "exports.export",
+    # of robots and their postures
+    "direct": "kinematics.postures.direct_kinematics",
+    "inverse": "kinematics.workspaces.leg_inverse",
+    "inverse_postures": "kinematics.postures.inverse_postures",
+    "workspace": "kinematics.workspaces.workspace",
+    "plot_postures": "show.plot.posture_plot",
+    "plot_singularity_map": "show.plot.singularity_plot",
+    "plot_workspace": "show.plot.workspace_plot",
+    # of runs
+    "FollowedChanges": "problems.gradients.sensitivities",
+    "animate": "show.render.animation",
+    "cell_player": "show.report.cell_player",
+    "plot": "show.plot.plots",
+    "plot_sweep": "show.plot.sweep_plots",
+    "report": "show.report",
+    "view": "show.viewer.opening",
+    "write_mcap": "show.logs.mcap_log",
+    "write_rerun": "show.logs.rerun_log",
+}
+
+
+def call_stage(name: str, /, *arguments: Any, **options: Any) -> T:  # type: ignore[type-var]
+    """Call a function of `MODULES` and return its result."""
+    function = getattr(import_module(f"axode.{MODULES[name]}"), name)
+    return function(*arguments, **options)  # type: ignore[no-any-return]
