@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
     from durations import Durations
 
     config.addinivalue_line("markers", "soak: a further variant of a test, run by `make soak`")

@@ -12,7 +12,7 @@ import axode as ax
 from axode.codegen.tape.extracted_numbers import extract_numbers
 from axode.codegen.tape.formulas import formula_tape
 from axode.codegen.targets import jit
-from axode.problems import tracing
+from axode.problems.inputs import tracing
 from axode.problems.steps import compiled
 from emulated_gpu import install
 from tests.problems import machines

@@ -475,7 +475,7 @@ def test_memory_grows_with_the_square_root_of_the_steps():
     def peak(steps):
         cost = ax.Cost(model, 1.0, start=CRANK, final="theta1", step=1.0 / steps)
         run_of(cost, first=16, kept_bytes=0)[1].compute()  # compiled, and memory kept
-        from axode.problems.simulate import step_log
+        from axode.problems.runs import step_log
 
         step_log._MEMORY._free.clear()
         tracemalloc.start()

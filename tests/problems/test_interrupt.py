@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems import interrupt, progress, session
-from axode.problems.simulate import batch, simulate
+from axode.problems import interrupt, progress
+from axode.problems.runs import batch, session
+from axode.problems.simulate import scenario
 from axode.problems.sweep import chunk
 from tests.problems import machines
 
@@ -167,7 +168,7 @@ def press_while(monkeypatch: pytest.MonkeyPatch, module, name: str, presses: int
     monkeypatch.setattr(module, name, pressed)
 
 
-@pytest.mark.parametrize("phase", [(simulate, "find_starts"), (batch, "rollout_of")])
+@pytest.mark.parametrize("phase", [(scenario, "find_starts"), (batch, "rollout_of")])
 @pytest.mark.parametrize("angle", [0.3, np.array([0.1, 0.2])])
 def test_a_press_before_the_first_step(monkeypatch: pytest.MonkeyPatch, phase, angle):
     """Starts that are being assembled are the result; the steps are not compiled."""
@@ -184,7 +185,7 @@ def test_a_press_before_the_first_step(monkeypatch: pytest.MonkeyPatch, phase, a
 
 @pytest.mark.parametrize("answer", [{}, RETURN])
 def test_a_press_that_does_not_wait_for_the_starts(monkeypatch: pytest.MonkeyPatch, answer):
-    press_while(monkeypatch, simulate, "find_starts", presses=2)
+    press_while(monkeypatch, scenario, "find_starts", presses=2)
     with pytest.raises(ax.Interrupted, match="before there was a result") as caught:
         ax.simulate(machines.slider(), 1.0, **answer)
     assert caught.value.result is None
@@ -305,5 +306,5 @@ def test_a_bar_only_for_those_who_wait(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_short_runs_write_nothing(capfd: pytest.CaptureFixture[str]):
-    simulate.simulate(machines.slider(), 1.0)
+    ax.simulate(machines.slider(), 1.0)
     assert capfd.readouterr() == ("", "")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems import session
+from axode.problems.runs import session
 from tests.problems import machines
 
 RK4 = {"method": "rk4", "step": 0.01, "save_every": 0.02, "progress": False}

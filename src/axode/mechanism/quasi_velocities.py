@@ -139,6 +139,9 @@ def _entries(asked: Any) -> list[tuple[str, str, Definition | None]]:
     for text, definition in items:
         head, sign, formula = text.partition("=") if definition is None else (text, "", "")
         match = HEAD.fullmatch(head)
+        if definition is None and not sign and match is None:  # a name may have blanks in it
+            found.append((text, "", None))
+            continue
         if match is None or (sign and not formula.strip()):
             raise InvalidArgument(
                 f"independent: '{text}' is neither a name nor NAME = FORMULA, as in "

@@ -24,7 +24,8 @@ from axode.numerics.rank import singular_values
 from axode.symbolic.constraints.system import System
 
 Array = npt.NDArray[np.float64]
-SOLID = 1e-11  # of the largest singular value: larger ones are directions, rounding leaves 1e-12
+SOLID = 1e-11  # of the largest singular value: larger ones are directions, rounding leaves 1e-12,
+LEAP = 1e6  # ... or more, far below a last direction that one bracket fewer would give
 GAP = 1e4  # between the last direction and the largest rounding error
 PRECISION = 1e-13  # of the integration
 GROWTH = 1e3  # of fields, and of what carries them back: farther on a pole is near
@@ -68,7 +69,7 @@ def reachable_dimension(system: System, most: int) -> tuple[int, bool]:
         for some in _carried_back(flow, start, pace, generator):
             directions = np.hstack([directions, some])
             s = _spectrum(directions)
-            found = int((s > SOLID * s[0]).sum())
+            found = int(((s > SOLID * s[0]) & (LEAP * s > np.append(s[0], s[:-1]))).cumprod().sum())
             if found >= most:
                 return most, True
         if found < len(s) and count >= AT_LEAST and s[found - 1] > GAP * s[found]:
