@@ -1,6 +1,7 @@
 """Terms of printed equations of the sources' mechanisms: `python -m benchmarks.printed_terms`.
 
-Each entry, definition and common factor is a term, and so is each sign between two others. Entries
+Each entry, definition and common factor is a term, and so is each sign between two others, but for
+those in angles. Entries
 that are zero, and those that are printed as equal to others, are none. Columns: I, C, C nu, gamma,
 and I with C nu, whose definitions they share. `--markdown` prints rows for docs/sources/printed.md.
 """
@@ -28,6 +29,7 @@ MECHANISMS = (
 )
 PARTS = (("I",), ("C",), ("bias",), ("gamma",), ("I", "bias"))
 MATRIX = re.compile(r"(.*?)(?:\\, )?\\begin\{bmatrix\}(.*?)\\end\{bmatrix\}", re.DOTALL)
+ANGLE = re.compile(r"\\(?:sin|cos)(?:\^\{\d\})?\\left\([^()]*\\right\)")
 SIGN = re.compile(r" [+-] ")
 
 
@@ -38,7 +40,7 @@ def lines_of(latex: str) -> list[str]:
 
 def count_terms(line: str) -> int:
     """Count the terms on the right-hand side of a line."""
-    right = line.partition("&=")[2].replace(r"\end{aligned}", "").strip()
+    right = ANGLE.sub("a", line.partition("&=")[2].replace(r"\end{aligned}", "")).strip()
     if not right or right in ("0", r"\mathbf{0}"):
         return 0
     if found := MATRIX.fullmatch(right):

@@ -6,8 +6,6 @@ import math
 
 import axode as ax
 
-SLENDER = 1e-4  # a bar's moment about its axis over that across it; acts on nothing in the plane
-
 
 def four_bar(
     a1: float = 0.4,
@@ -40,12 +38,11 @@ def four_bar(
     parent, at = linkage.ground, (0.0, 0.0, 0.0)
     for k, name in ((1, "crank"), (2, "coupler"), (3, "rocker")):
         mass, length = p[f"m{k + 1}"], p[f"a{k + 1}"]
-        across = mass * length**2 / 12.0
         bar = linkage.add_body(
             name,
             mass=mass,
             com=(length / 2.0, 0, 0),
-            inertia=(SLENDER * across, across, across),
+            inertia=ax.Inertia.rod(mass, length),
             shape=ax.Box((length, 0.02, 0.01), at=(length / 2.0, 0, 0.012 * (k - 2))),
         )
         linkage.add_joint(

@@ -114,6 +114,7 @@ class ExactTape:
         from sympy.polys.rings import ring
 
         self.exact = True  # no number had to be taken as its digits
+        self.untwists = True
         self.ring = ring([f"g{k}" for k in range(_count_atoms(tape))], QQ)[0]
         self.atoms: list[Generator] = []
         self._numbers: dict[Any, int] = {}
@@ -287,7 +288,7 @@ class ExactTape:
             _, above, below = self.cofactors(above, below)
             lead = below.LC
             above, below = above.quo_ground(lead), below.quo_ground(lead)
-        if 1 < len(above) <= MOST_TWISTED:
+        if self.untwists and 1 < len(above) <= MOST_TWISTED:
             above = self._untwist(above)
         return Ratio(above, below)
 
@@ -522,6 +523,67 @@ class ExactTape:
                     waiting += [poly for pair in self.atoms[k].arguments for poly in pair]
         return found
 
+    # derivatives -------------------------------------------------------------------------------
+
+    def coriolis_forces(
+        self, inertia: Sequence[Ratio], speeds: Sequence[Ratio], maps: Sequence[Ratio]
+    ) -> list[Ratio]:
+        """Rate of I nu less half the gradient of nu^T I nu, for speeds that are rates of some q.
+
+        Args:
+            inertia: I, row by row.
+            speeds: nu.
+            maps: Rates of all coordinates for unit nu, row by row.
+
+        Raises:
+            TooLong: also for functions of coordinates other than sines and cosines.
+        """
+        self.untwists = False  # products of sines have factors in common that sums have not
+        n = len(speeds)
+        slopes = [[self._along(value, maps[k::n]) for value in inertia] for k in range(n)]
+        half = Ratio(self._number(Fraction(1, 2)), self.one)
+        forces = []
+        for i in range(n):
+            total = Ratio(self.ring.zero, self.one)
+            for j in range(n):
+                for k in range(n):
+                    slope = self.add(
+                        slopes[k][i * n + j], self.multiply(half, slopes[i][j * n + k]), -1
+                    )
+                    if not slope.is_zero:
+                        pair = self.multiply(speeds[j], speeds[k])
+                        total = self.add(total, self.multiply(slope, pair))
+            forces.append(total)
+        return forces
+
+    def _along(self, value: Ratio, direction: Sequence[Ratio]) -> Ratio:
+        """Derivative of a fraction by all coordinates along a direction."""
+        total = Ratio(self.ring.zero, self.one)
+        for k, speed in enumerate(direction):
+            if not speed.is_zero:
+                above, below = self._slope(value.above, k), self._slope(value.below, k)
+                over = self.reduce(above * value.below - value.above * below)
+                part = self._tidy(over, self.reduce(value.below**2))
+                total = self.add(total, self.multiply(part, speed))
+        return total
+
+    def _slope(self, poly: Poly, k: int) -> Poly:
+        """Derivative of a polynomial by a coordinate."""
+        total = self.ring.zero
+        for g, degree in enumerate(_degrees(poly)):
+            if not degree:
+                continue
+            atom, outer = self.atoms[g], poly.diff(self.ring.gens[g])
+            if atom.label in ("sin", "cos"):
+                inner = sum(x for key, x in atom.angle if self.atoms[key].place == (0, k))
+                sine = self.sine("cos" if atom.label == "sin" else "sin", atom.angle)
+                total += self._number(inner if atom.label == "sin" else -inner) * outer * sine
+            elif atom.label == "input":
+                total += outer * int(atom.place == (0, k))
+            elif atom.label not in ("root", "pi"):
+                raise TooLong
+        return self.reduce(total)
+
     # numbers -----------------------------------------------------------------------------------
 
     def evaluate(self, inputs: Sequence[Sequence[float]]) -> Callable[[Poly], float]:
@@ -562,6 +624,10 @@ class ExactTape:
             return own[0]
         label = atom.label.removesuffix(" of").upper()
         return float(MEANING[Kind[label]](*own))
+
+
+def _degrees(poly: Poly) -> tuple[int, ...]:
+    return tuple(max(column) for column in zip(*poly.itermonoms(), strict=True))
 
 
 def _factor(poly: Poly) -> tuple[Any, list[tuple[Poly, int]]]:

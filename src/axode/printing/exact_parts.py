@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 MOST_OPERATIONS = 4000  # of a part whose exact form is sought
-MOST_WRITTEN = 40  # terms of an entry that can be read
+MOST_WRITTEN = 80  # terms of an entry that can be read
 AGREED = 1e-9  # relative, of exact fractions and what was computed
 Verticals = list[tuple[str, tuple[int, int, int, int]]]
 
@@ -49,6 +49,11 @@ class ExactPart:
     shape: tuple[int, int]
 
     @property
+    def terms(self) -> int:
+        """Terms of all entries, multiplied out."""
+        return sum(len(value.above) + len(value.below) for value in self.exact.results)
+
+    @property
     def places(self) -> list[tuple[int, int]]:
         """Rows and columns of the entries."""
         return [(i, j) for i in range(self.shape[0]) for j in range(self.shape[1])]
@@ -59,9 +64,52 @@ def exact_part(equations: Equations, part: str, *, all_speeds: bool = False) -> 
 
     They are compared with the part as it is computed, at a random state.
     """
-    return exact_fractions(
-        tape_of(equations, [part], all_speeds=all_speeds), unit_quaternions(equations)
-    )
+    tape = tape_of(equations, [part], all_speeds=all_speeds)
+    found = [
+        exact_fractions(tape, unit_quaternions(equations)),
+        world_fractions(equations, part, tape, all_speeds=all_speeds),
+    ]
+    return min((x for x in found if x is not None), key=lambda x: x.terms, default=None)
+
+
+def world_fractions(
+    equations: Equations, part: str, tape: Tape, *, all_speeds: bool = False
+) -> ExactPart | None:
+    """Find exact fractions for inertia as T^T M T in world axes, and for C nu from these.
+
+    There, angles about parallel axes add up. C nu is the rate of I nu less half the gradient of
+    nu^T I nu, where speeds are rates of coordinates; None elsewhere, and for other parts.
+
+    Args:
+        equations: The model.
+        part: Which part of it.
+        tape: How it is computed otherwise.
+        all_speeds: Whether the tape is of all speeds.
+    """
+    tree, rates = part.endswith("_tree"), part.startswith("bias")
+    if part not in ("I", "I_tree", "bias", "bias_tree") or (rates and tree and not all_speeds):
+        return None
+    arguments = arguments_of(equations, all_speeds=all_speeds)
+    twists = equations.U if tree else equations.T
+    inertia = ca.densify(ca.mtimes([twists.T, equations.M, twists]))
+    outputs = [inertia]
+    if rates:
+        q_dot, v = equations.system.tree.q_dot, equations.system.tree.v
+        if q_dot.shape != v.shape or not ca.is_equal(q_dot, v, 1):
+            return None
+        outputs += [arguments[1], SX.eye(v.shape[0]) if tree else equations.Theta]
+    world = type(tape).from_casadi(ca.Function("inertia", arguments, [*map(ca.densify, outputs)]))
+    if world.n_operations > MOST_OPERATIONS:
+        return None
+    try:
+        exact = ExactTape(world, unit_quaternions(equations))
+        if rates:
+            ends = np.cumsum([x.numel() for x in outputs])[:-1]
+            pieces = np.split(np.array(exact.results, dtype=object), ends)
+            exact.results = exact.coriolis_forces(*map(list, pieces))
+    except (TooLong, ModuleNotFoundError):
+        return None
+    return _readable(tape, exact)
 
 
 def exact_fractions(tape: Tape, verticals: Verticals) -> ExactPart | None:
@@ -72,6 +120,11 @@ def exact_fractions(tape: Tape, verticals: Verticals) -> ExactPart | None:
         exact = ExactTape(tape, verticals)
     except (TooLong, ModuleNotFoundError):
         return None
+    return _readable(tape, exact)
+
+
+def _readable(tape: Tape, exact: ExactTape) -> ExactPart | None:
+    """Return exact fractions that are short and agree with a tape's first output."""
     if any(len(value.above) + len(value.below) > MOST_WRITTEN for value in exact.results):
         return None
     rows, columns = (*tape.outputs[0].shape, 1, 1)[:2]

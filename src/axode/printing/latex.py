@@ -7,6 +7,7 @@ be computed; the rest is written out in place.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from axode.printing.exact_parts import ExactPart, Verticals, exact_fractions, tape_of
+from axode.printing.exact_parts import (
+    ExactPart,
+    Verticals,
+    exact_fractions,
+    tape_of,
+    world_fractions,
+)
 from axode.printing.exact_parts import unit_quaternions as unit_quaternions
 from axode.printing.latex_names import Typeset, typeset_names
 from axode.printing.layout import ZERO, Product, Sum, positive_first, rank
@@ -42,8 +49,14 @@ UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
 
 SYMMETRIC = ("I", "I_tree")
 ONE = Product(Fraction(1), ())
-EXACT_WORTH = 1.1  # times the characters of what is computed, for what has no terms that cancel
+EXACT_WORTH = 1.3  # times the symbols of what is computed, for what has no terms that cancel
 LONG = 1000  # characters of a projection, above which what it is projected from may be shorter
+UNREAD = re.compile(
+    r"_\{[^{}]*\}|\\,|"
+    r"\\(?:left|right|dot|ddot|tilde|mathbf|boldsymbol|mathrm|[td]?frac)"
+)
+ANGLE = re.compile(r"(\\(?:sin|cos)(?:\^\{\d\})?)\\left\([^()]*\\right\)")
+SYMBOL = re.compile(r"\\?[A-Za-z]+|\d+(?:\.\d+)?|[-+=()|^]")
 _THETA = r"\boldsymbol{\Theta}"
 _PROJECTED = rf"{_THETA}^{{\mathsf{{T}}}}"
 _RATE = r"\tilde{\mathbf{I}} \, \dot{\boldsymbol{\Theta}}"
@@ -93,7 +106,7 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
     needed = [name for part in bulky for name in PROJECTIONS[part][1]]
     others = [part for part in parts if part not in PROJECTIONS]
     projected = _aligned(equations, list(dict.fromkeys([*others, *needed])), bulky)
-    return min((plain, projected), key=len) if bulky else plain
+    return min((plain, projected), key=count_symbols) if bulky else plain
 
 
 def _aligned(equations: Equations, parts: Sequence[str], projected: Sequence[str] = ()) -> str:
@@ -105,7 +118,14 @@ def _aligned(equations: Equations, parts: Sequence[str], projected: Sequence[str
     for part in parts:
         tape = tape_of(equations, [part], all_speeds=all_speeds)
         symbol, symmetric = PRINTED[part].symbol, part in SYMMETRIC
-        made = write_matrix(symbol, tape, unit_quaternions(equations), names, symmetric=symmetric)
+        made = write_matrix(
+            symbol,
+            tape,
+            unit_quaternions(equations),
+            names,
+            symmetric=symmetric,
+            other=world_fractions(equations, part, tape, all_speeds=all_speeds),
+        )
         if made.exact is not None:
             lines[part] = made.lines
             verticals += made.definitions
@@ -212,8 +232,8 @@ class WrittenMatrix:
     exact: ExactPart | None
 
     def __len__(self) -> int:
-        """Characters of LaTeX."""
-        return sum(map(len, self.lines)) + sum(map(len, self.definitions))
+        """Symbols that are read."""
+        return sum(map(count_symbols, (*self.lines, *self.definitions)))
 
 
 def write_matrix(
@@ -224,6 +244,7 @@ def write_matrix(
     *,
     symmetric: bool = False,
     width: int = MATRIX_WIDTH,
+    other: ExactPart | None = None,
 ) -> WrittenMatrix:
     """Write the first output of a tape by exact fractions or as it is computed: the shorter.
 
@@ -234,16 +255,23 @@ def write_matrix(
         names: How the inputs of the tape are written.
         symmetric: Whether it is symmetric.
         width: Characters of LaTeX in a row, up to which it is written as a matrix.
+        other: Exact fractions that were found in another way.
     """
     writer = ComputedWriter.of(tape, names)
     lines = writer.part(0, symbol, symmetric=symmetric, width=width)
     computed = WrittenMatrix(tuple(lines), tuple(writer.definitions()), None)
-    found = exact_fractions(tape, verticals)
-    if found is None:
+    known = [x for x in (exact_fractions(tape, verticals), other) if x is not None]
+    if not known:
         return computed
+    found = min(known, key=lambda x: x.terms)
     lines = _fraction_lines(symbol, found, names, symmetric=symmetric, width=width)
     exact = WrittenMatrix(tuple(lines), tuple(_vertical_lines(found, names)), found)
     return exact if len(exact) <= EXACT_WORTH * len(computed) else computed
+
+
+def count_symbols(text: str) -> int:
+    """Count what a reader reads: letters with subscripts, angles, numbers, signs and brackets."""
+    return len(SYMBOL.findall(UNREAD.sub("", ANGLE.sub(r"\1 x", text))))
 
 
 def _heading(equations: Equations, names: Typeset, *, all_speeds: bool) -> list[str]:

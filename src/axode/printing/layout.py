@@ -16,11 +16,13 @@ from typing import Any
 
 from axode.printing.exact import ExactTape, Generator, Poly, Ratio
 
-EFFORT = 10_000  # squares of terms of sums that are tried; then they are written as they are
+PARAMETERS = 4  # number of the argument that they are
+EFFORT = 6_000  # terms of sums that are tried; then they are written as they are
 EXCHANGED = 40  # terms of a sum up to which squares of sines and cosines are exchanged
-FACTORED = 40  # terms of a sum up to which its factors are sought
+FACTORED = 60  # terms of a sum up to which its factors are sought
 LARGEST = 60_000  # terms that a sum of its degrees could have, up to which factors are sought
-SPLIT = 40  # terms of a sum up to which shared factors are sought
+EFFORT_OF_ONE = 2_000  # the same, of one entry
+SPLIT = 60  # terms of a sum up to which shared factors are sought
 TRIED = 4  # generators by which a sum may be split, those of most terms
 
 
@@ -59,14 +61,17 @@ class FractionLayout:
     def __init__(self, exact: ExactTape) -> None:
         self.exact, self.ring = exact, exact.ring
         self._sums: dict[Any, Product] = {}
-        self._left = EFFORT
+        self._left = self._total = EFFORT
 
     def ratio(self, value: Ratio) -> Product:
         """The shortest of the ways to write a fraction."""
         if value.is_zero:
             return ZERO
         above, below = self._roots_below(value.above, value.below)
-        return _quotient(self._shortest(above), self._shortest(below))
+        self._left = given = min(self._total, EFFORT_OF_ONE)
+        written = _quotient(self._shortest(above), self._shortest(below))
+        self._total -= given - self._left
+        return written
 
     def _shortest(self, poly: Poly) -> Product:
         return min(map(self._factored, self._forms(poly)), key=cost)
@@ -171,7 +176,7 @@ class FractionLayout:
         """A polynomial as a product of its factors."""
         key = frozenset(poly.items())
         if key not in self._sums:
-            self._left -= len(poly) ** 2
+            self._left -= len(poly)
             if len(poly) == 1:
                 self._sums[key] = self._term(*poly.terms()[0])
             elif len(poly) > FACTORED or _size(poly) > LARGEST or self._left < 0:
@@ -231,11 +236,47 @@ class FractionLayout:
         """Terms of a polynomial, written out or collected, whichever is shorter."""
         terms = sorted((self._term(*term) for term in poly.terms()), key=self._order)
         plain = Sum(positive_first(terms))
-        if len(poly) < 3 or len(poly) > SPLIT or self._left < 0:
+        if len(poly) < 3:
             return plain
         count = Counter(k for monomial, _ in poly.terms() for k, e in enumerate(monomial) if e)
         tried = [k for k, n in count.most_common(TRIED) if n > 1]
-        return min([plain, *(self._split(poly, k) for k in tried)], key=cost)
+        groups = self._groups(poly)
+        if len(poly) > SPLIT or self._left < 0:
+            groups, tried = groups[:1], [] if groups else tried[:1]
+        made = [self._collected(poly, group) for group in groups]
+        made += [self._split(poly, k) for k in tried]
+        return min([plain, *made], key=cost)
+
+    def _groups(self, poly: Poly) -> list[list[int]]:
+        """Sets of parameters in which a sum is linear, as it is in masses and moments."""
+        parameters = [
+            k
+            for k, degree in enumerate(_degrees(poly))
+            if degree == 1 and self.exact.atoms[k].place[0] == PARAMETERS
+        ]
+        monomials = list(poly.itermonoms())
+        together = {
+            (a, b) for m in monomials for a in parameters if m[a] for b in parameters if m[b]
+        }
+        groups = []
+        for first in parameters:
+            group = [first]
+            group += [k for k in parameters if all((k, g) not in together for g in group)]
+            if len(group) > 1 and sorted(group) not in groups:
+                groups.append(sorted(group))
+        return sorted(groups, key=len, reverse=True)[:2]
+
+    def _collected(self, poly: Poly, group: Sequence[int]) -> Sum:
+        """Terms with each of some generators, that generator taken out, and the rest."""
+        parts: dict[int, Poly] = {}
+        for monomial, number in poly.terms():
+            own = next((k for k in group if monomial[k]), -1)
+            parts.setdefault(own, self.ring.zero)[monomial] = number
+        rest = parts.pop(-1, None)
+        write = self._shortest if len(poly) <= EXCHANGED else self._factored
+        terms = [write(part) for part in parts.values()]
+        terms += self._sum(rest).terms if rest else ()
+        return Sum(positive_first(sorted(terms, key=self._order)))
 
     def _split(self, poly: Poly, k: int) -> Sum:
         """Terms with a generator, the generator taken out, and the rest."""
