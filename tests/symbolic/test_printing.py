@@ -3,6 +3,7 @@
 import builtins
 import math
 import re
+from fractions import Fraction
 
 import casadi as ca
 import numpy as np
@@ -10,13 +11,16 @@ import pytest
 
 import axode as ax
 from axode.codegen.tape.tape import Tape
+from axode.printing.exact import Generator
 from axode.printing.exact_parts import arguments_of, exact_part, tape_of
 from axode.printing.latex import ComputedWriter, latex
 from axode.printing.latex_names import typeset_names
+from axode.printing.layout import Product
 from axode.printing.parts import PRINTED, default_parts
 from axode.printing.polynomials import Polynomials
 from axode.printing.sympy_model import sympy_model
 from axode.printing.text import readable
+from axode.printing.writers import LatexWriter
 from benchmarks.printed_terms import count_terms
 
 TOLERANCE = 1e-11  # relative: both sides are rounded arithmetic on the same graph
@@ -378,6 +382,18 @@ def test_numbers_are_short():
         tape = Tape.from_casadi(ca.Function("number", [ca.SX.sym("q", 0)], [ca.SX(x)]))
         (line,) = ComputedWriter.of(tape, names).part(0, "x", symmetric=False)
         assert line == f"x &= {text}"
+
+
+def test_numbers_of_long_equations_stay_within_their_range():
+    """Common denominators of doubles, taken out of sum after sum, overflowed."""
+    equations = ax.gallery.build("flight_simulator").derive(self_check=False)
+    assert latex(equations, ["C"]).count("&=") > 1000
+
+
+def test_fractions_of_huge_numbers_are_rounded():
+    writer = LatexWriter([Generator("input")], None, (("x",),))
+    third = Product(Fraction(10**320 + 1, 3 * 10**320 + 1), ((0, -1),))
+    assert writer.product(third) == r"\frac{0.333333}{x}"
 
 
 # exact fractions ---------------------------------------------------------------------------------

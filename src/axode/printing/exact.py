@@ -575,7 +575,8 @@ class ExactTape:
                 continue
             atom, outer = self.atoms[g], poly.diff(self.ring.gens[g])
             if atom.label in ("sin", "cos"):
-                inner = sum(x for key, x in atom.angle if self.atoms[key].place == (0, k))
+                own = (x for key, x in atom.angle if self.atoms[key].place == (0, k))
+                inner = sum(own, Fraction(0))
                 sine = self.sine("cos" if atom.label == "sin" else "sin", atom.angle)
                 total += self._number(inner if atom.label == "sin" else -inner) * outer * sine
             elif atom.label == "input":

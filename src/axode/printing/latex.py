@@ -232,6 +232,11 @@ class WrittenMatrix:
     exact: ExactPart | None
 
     def __len__(self) -> int:
+        """Characters of LaTeX."""
+        return sum(map(len, self.lines)) + sum(map(len, self.definitions))
+
+    @property
+    def symbols(self) -> int:
         """Symbols that are read."""
         return sum(map(count_symbols, (*self.lines, *self.definitions)))
 
@@ -266,7 +271,7 @@ def write_matrix(
     found = min(known, key=lambda x: x.terms)
     lines = _fraction_lines(symbol, found, names, symmetric=symmetric, width=width)
     exact = WrittenMatrix(tuple(lines), tuple(_vertical_lines(found, names)), found)
-    return exact if len(exact) <= EXACT_WORTH * len(computed) else computed
+    return exact if exact.symbols <= EXACT_WORTH * computed.symbols else computed
 
 
 def count_symbols(text: str) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MULTIPLIED_OUT = 4  # terms up to which a product of sums is expanded
 LONGEST_SUM = 8  # terms of a sum before a part of it becomes an atom
 SHARED_WEIGHT = 4  # symbols in a value used twice before it becomes an atom
+LARGEST = 10**30  # common denominator that is taken out of a sum
 ROUNDING = 1e-12  # of the terms that cancel: what is left of them is nothing
 
 Monomial = tuple[tuple[int, int], ...]  # atoms and their exponents; () is one
@@ -245,8 +246,10 @@ def content(poly: Frozen) -> tuple[Fraction, Monomial]:
     sizes = {abs(x) for _, x in poly}
     above, below = zip(*(x.as_integer_ratio() for x in sizes), strict=True)
     number = ONE
-    if len(sizes) == 1 or (len({n == 1 for n in below}) == 1 and all(n % 5 for n in below)):
-        number = Fraction(math.gcd(*above), math.lcm(*below))
+    common = math.lcm(*below)
+    short = common < LARGEST and all(n % 5 for n in below)
+    if len(sizes) == 1 or (short and len({n == 1 for n in below}) == 1):
+        number = Fraction(math.gcd(*above), common)
     return -number if all(x < 0 for _, x in poly) else number, tuple(shared)
 
 

@@ -14,6 +14,7 @@ from axode.printing.layout import FractionLayout, Product, Sum, positive_first
 DIGITS = 6  # of numbers that are no short fractions
 DENOMINATORS = (2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 27, 32, 36, 48, 64)
 LARGEST = 1000  # numerator of a fraction
+LONGEST = 10**6  # numerator or denominator that is written in full
 LATEX_FUNCTIONS = {
     "sin": r"\sin",
     "cos": r"\cos",
@@ -83,7 +84,8 @@ class FractionWriter:
             if number != 1 or not above:
                 written = [self.number(number), *written]
             return sign + self.times.join(written)
-        top = number if number.denominator % 5 == 0 else Fraction(number.numerator)
+        rounded = number.denominator % 5 == 0 or max(number.as_integer_ratio()) > LONGEST
+        top = number if rounded else Fraction(number.numerator)
         bottom = top / number
         return sign + self.quotient(Product(top, tuple(above)), Product(bottom, tuple(below)))
 

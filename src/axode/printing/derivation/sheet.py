@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
 from axode.printing.exact import ExactTape, TooLong
-from axode.printing.exact_parts import unit_quaternions
+from axode.printing.exact_parts import unit_quaternions, world_fractions
 from axode.printing.latex import WrittenMatrix, write_matrix
 from axode.printing.latex_names import distinct_names, typeset_names
+from axode.printing.parts import PARTS
 from axode.printing.writers import TextWriter
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
@@ -131,13 +132,17 @@ class Sheet:
         tape, wide = self._tape(expression)
         if tape.n_operations > self._most:
             return None, wide
-        names, quaternions = (
-            self.names if wide else self.reduced_names,
+        part = next((name for name in ("I", "bias") if PARTS[name].symbol == symbol), None)
+        found = write_matrix(
+            symbol,
+            tape,
             unit_quaternions(self.equations),
+            self.names if wide else self.reduced_names,
+            symmetric=symmetric,
+            width=WIDTH,
+            other=world_fractions(self.equations, part, tape) if part and not wide else None,
         )
-        return write_matrix(
-            symbol, tape, quaternions, names, symmetric=symmetric, width=WIDTH
-        ), wide
+        return found, wide
 
     def block(
         self,
