@@ -336,7 +336,7 @@ _LAZY_MODULES = {
 _RENAMED = {"inverse": "inverse_dynamics"}  # former names; removed in the next version
 
 
-if not TYPE_CHECKING:  # a checker would take every name for one that is there
+if not TYPE_CHECKING:  # a checker would accept every name
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module

@@ -67,7 +67,7 @@ class Names:
         """Full name of what `name` means.
 
         Raises:
-            UnknownName: listing what it may mean if it is ambiguous, else what there is.
+            UnknownName: listing what it may mean if it is ambiguous, else the known names.
         """
         full = self._resolved.get(name) if isinstance(name, str) else None
         if full is None:

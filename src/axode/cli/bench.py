@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 USUAL = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "energy")
 LEAST = 5e-3  # [s] that a sample of the clock lasts
 SIMULATED = {"one run": 1, "1024 runs": 1024}
-RUN, FEWEST, MOST = 0.1, 20, 20_000  # a simulation's length: about so many seconds; steps
+RUN, FEWEST, MOST = 0.1, 20, 20_000  # seconds of a simulation, about; limits of its steps
 STEP = 1e-5  # [s], so short that nothing falls over
 
 

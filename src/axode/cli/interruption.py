@@ -22,7 +22,7 @@ from typing import Any
 
 from axode.cli import INTERRUPTED
 
-GRACE = 0.6  # [s] to end by itself after Ctrl-C
+GRACE = 0.6  # [s] to exit on its own after Ctrl-C
 STOPPING = 2.0  # [s] for runs to reach a consistent state, so that results can be kept
 POLL = 0.05  # [s]
 YIELD = 1e-3  # [s] in which the other thread learns of a signal that this one knows of
@@ -32,9 +32,9 @@ class _Watch:
     """When Ctrl-C was pressed, and how long the command has left.
 
     Attributes:
-        allowance: Time to end by itself after Ctrl-C [s].
+        allowance: Time to exit on its own after Ctrl-C [s].
         pressed_at: When Ctrl-C was pressed, on the monotonic clock; None if it was not.
-        code: Exit code of a command that did not end by itself.
+        code: Exit code of a command that did not exit on its own.
         receiver, sender: Ends of a pipe into which the signal is written.
     """
 

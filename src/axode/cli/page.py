@@ -1,4 +1,4 @@
-"""`axode page`: a page that simulates a mechanism by itself."""
+"""`axode page`: a self-contained page that simulates a mechanism."""
 
 from pathlib import Path
 from typing import Annotated

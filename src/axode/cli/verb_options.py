@@ -1,4 +1,4 @@
-"""Options of the current verb: which there are, which were given, which mean nothing here."""
+"""Options of the current verb: known ones, those given, and those that have no effect."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def find_grasps(mechanism: Mechanism, load: str) -> tuple[Connection, ...]:
     A joint between the load and the ground itself is a support, not an arm.
 
     Raises:
-        UnknownName: for a body that there is not.
+        UnknownName: for an unknown body.
         NotApplicable: if fewer than two arms hold it.
     """
     names = [body.name for body in mechanism.bodies]

@@ -59,7 +59,7 @@ class TableName:
         """Columns of every argument; the value is in column 0.
 
         Args:
-            sizes: Number of derivatives by each argument that there is.
+            sizes: Number of derivatives by each argument.
 
         Raises:
             UnknownName: for a function that has no table, or an argument that it does not have.

@@ -13,7 +13,7 @@ def derivative_graph(equations: Equations, name: TableName, *, fixed: bool) -> F
     """Table of the value and the derivatives of a function.
 
     Raises:
-        UnknownName: for a function or an argument that there is not.
+        UnknownName: for an unknown function or argument.
     """
     tangents, inputs = len(equations.system.tangents.asked), len(equations.inputs)
     n, motors = len(equations.independent), equations.system.forces.motors

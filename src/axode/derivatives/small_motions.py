@@ -205,7 +205,7 @@ def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | N
 
 
 def independent_rows(gradients: Array, count: int) -> list[int] | None:
-    """The first rows that are far enough from each other's span; None if there are not so many."""
+    """The first rows that are far enough from each other's span; None if there are too few."""
     lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
     unit = np.where(lengths > RANK, gradients / lengths.clip(1e-300), 0.0)
     for threshold in THRESHOLDS:

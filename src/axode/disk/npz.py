@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from axode.errors import FileError
 
-# Beyond this many bytes, a file may hold at most so many times its own size.
+# Beyond this size in bytes, content may be at most this many times as large as the file.
 MAX_BYTES = 256 << 20
 MAX_EXPANSION = 50
 # What NumPy and zipfile raise at a file that is not whole.

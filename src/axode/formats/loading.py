@@ -370,7 +370,7 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
 
 
 def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
-    """The text of a file, or an error that says why there is none.
+    """Read the text of a file, or raise an error with the reason.
 
     XML may have another encoding than UTF-8; `remarks` gets what was done about bytes that no
     encoding explains.

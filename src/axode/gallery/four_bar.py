@@ -71,7 +71,7 @@ def four_bar(
 
 
 def closed(a1: float, a2: float, a3: float, a4: float, theta1: float) -> tuple[float, ...]:
-    """Angles at home for a crank angle: where two circles meet, as near as they come."""
+    """Angles at home for a crank angle: where two circles meet, or are closest."""
     x, y = a2 * math.cos(theta1), a2 * math.sin(theta1)
     far = math.hypot(a1 - x, y)
     direction = math.atan2(-y, a1 - x)

@@ -58,7 +58,7 @@ class Kinematics(VelocityMethods):
 
     Raises:
         MechanismError: if the description is wrong.
-        UnknownName: for an output or a driven coordinate that there is not.
+        UnknownName: for an unknown output or driven coordinate.
         InvalidArgument: if the output or the driven coordinates must be named.
     """
 

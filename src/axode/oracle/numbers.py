@@ -19,7 +19,7 @@ from axode.mechanism.values.expressions import Expression, evaluate
 Array = npt.NDArray[Any]
 ROUNDING = 1e-14  # of a direction's entries
 FROM_BELOW = -0.5  # z of a parameter's direction that is turned to from -z
-STEP = 1e-40  # of complex steps: its square is nothing beside one
+STEP = 1e-40  # of complex steps: its square vanishes in rounding
 
 
 def numbers(values: Any, parameters: Mapping[str, Any]) -> Array:

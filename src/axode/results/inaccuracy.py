@@ -1,4 +1,4 @@
-"""Runs whose energy is not what it must be: their status, and how far it is off, as text."""
+"""Runs with an error in the balance of energy: their status, and the error as text."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _pieces_at(
     follow: Mapping[str, str],
     times: npt.NDArray[np.float64],
 ) -> TrajectoryColumns | None:
-    """Columns at other times, of the piece in which each is; None where one does not know them."""
+    """Columns at other times, of the part in which each lies; None where one has no such column."""
     forward = np.sign(second.time[-1] - first.time[0])
     early = forward * times <= forward * first.time[-1]
     if not shared and (forward * times[~early] < forward * second.time[0]).any():

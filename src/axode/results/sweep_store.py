@@ -33,7 +33,7 @@ KEY, DIGEST, STUDY = b"axode.sweep", b"axode.sha256", b"axode.study"
 FREE_ROWS = 1 << 25  # of which arrays may be made, however few are in the folder
 _PART = re.compile(r"part-(\d{8,})\.parquet", re.ASCII)
 _DRAFT = re.compile(r"\.(?:part-\d+|_manifest)\.parquet\.(?:axode-)?[0-9a-f]+\.part")
-_RECOMPUTE = "\n  Remedy: remove it and run the same sweep again, which computes its rows anew"
+_RECOMPUTE = "\n  Remedy: remove it and run the same sweep again, which recomputes its rows"
 
 Array = npt.NDArray[np.float64]
 
@@ -139,7 +139,7 @@ class SweepStore:
         return sum(last - first for first, last in spans)
 
     def require_rows(self) -> None:
-        """Check that arrays of all rows are in proportion to what is there.
+        """Check that arrays of all rows are in proportion to the data present.
 
         Raises:
             FileError: if a description claims many rows, and hardly any are in the folder.
@@ -178,7 +178,7 @@ class SweepStore:
             reasons: Why runs failed, by place in the chunk.
 
         Raises:
-            FileError: if the disk or the folder refuses; chunks that are there stay.
+            FileError: if the disk or the folder refuses; existing chunks stay.
         """
         first, last = self.manifest.span(chunk)
         table = rows_table(

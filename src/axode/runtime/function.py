@@ -30,7 +30,7 @@ class GpuFunction:
     """Evaluates a map kernel.
 
     NumPy arrays are carried to the GPU and back, through page-locked memory and in pieces that
-    overlap. Arrays that are there already stay there in whatever layout, and so does the result; a
+    overlap. Arrays on the device are used in place in any layout, and the result stays there; a
     call on them costs a launch on the caller's stream.
 
     Args:

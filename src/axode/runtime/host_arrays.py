@@ -60,7 +60,7 @@ class BoundKernel:
         ]
 
     def _bytes_per_run(self) -> int:
-        """Bytes that one run needs, beyond what is there already."""
+        """Compute the bytes per run that are still to be allocated."""
         header = self.kernel.header
         arrays = [(self.buffers[n], 2) for n in (*header["state"], *header["given"])]
         arrays += [(self.tables[n], 3) for n in header["tables"]]
@@ -129,7 +129,7 @@ class _Piece:
         self._words: Any = None
 
     def on_its_device(self, work: Callable[[_Piece], None]) -> None:
-        """Do something on the GPU of the piece."""
+        """Run `work` on the device that holds the piece."""
         cp = self.kernel.cupy
         with cp.cuda.Device(self.device):
             use_device(cp)
@@ -189,7 +189,7 @@ class _Piece:
         self._launch = self.kernel.prepare(buffers, tables, summary=address)
 
     def _keeps(self, name: str) -> bool:
-        """Return whether an array that is there need not be carried again."""
+        """Return whether an array on the device is still valid and need not be copied again."""
         if self.resident or name in self.header["tables"]:
             return True
         array = self.whole.buffers[name]

@@ -11,7 +11,7 @@ import numpy as np
 
 STATUSES = 16  # that a kernel counts
 SUMMARY_BYTES = 8 * (STATUSES + 1)
-WARP = 32  # of so many runs, the time of the first is added up
+WARP = 32  # runs per group whose first time is added up
 _THREAD = threading.local()
 
 

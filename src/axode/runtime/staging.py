@@ -217,7 +217,7 @@ def receive(cp: Any, there: Any, array: Array) -> None:
 
 def _by_rows(cp: Any, array: Array, there: Any, move: Callable[[Lane, Array, int], None]) -> None:
     """Move some rows of an array at a time, given with their address on the GPU."""
-    cp.cuda.get_current_stream().synchronize()  # what is there may still be in use
+    cp.cuda.get_current_stream().synchronize()  # the previous content may still be in use
     if not array.size:
         return
     if array.flags.c_contiguous:

@@ -36,7 +36,7 @@ CHUNK = 1000
 LINES_PER_OPERATION = 3
 UNCUT = 1_000_000_000  # for what has to be one function, however long
 
-# Columns that are computed alike get functions of their own if they are one operation in so many.
+# Columns computed alike get functions of their own from this fraction of the operations on (1/n).
 FEWEST_IN_COLUMNS = 5
 
 # More results than this are not stored by the last function.
@@ -101,7 +101,7 @@ class Plan:
 def _prepare(tape: Tape) -> tuple[Tape, list[ColumnSet]]:
     """A tape that several functions compute, and its columns that are computed alike.
 
-    Reciprocals are values of it; otherwise each function would divide anew.
+    Reciprocals are values of it; otherwise each function would divide again.
     """
     tape = share_reciprocals(tape)
     return tape, last_columns(tape)

@@ -21,13 +21,13 @@ from axode.codegen.tape.reciprocals import SHARED_DIVISIONS
 # Lines after which a value is read from its slot again: LLVM would keep a copy on the stack.
 READ_AGAIN = 150
 
-# Instructions on vectors of so many bytes reach so many slots from an address with one byte for the
-# distance; with four, code is a seventh longer.
+# Bytes of a vector, and slots that an address with a displacement of one byte reaches; with four
+# bytes, code is a seventh longer.
 LONGEST_VECTOR, PAGE = 64, 256
 
 
 def attributes(widest: int) -> str:
-    """Attributes of functions on vectors of so many numbers."""
+    """Return the attributes of functions on vectors of this many numbers."""
     width = min(512, max(128, 64 << (widest - 1).bit_length()))
     # A target that prefers narrow vectors would split ours; a stack that is found through a frame
     # pointer is aligned, so that no vector on it straddles two cache lines.

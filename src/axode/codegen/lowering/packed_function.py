@@ -102,7 +102,7 @@ def _total(w: Writer, terms: Sequence[tuple[int, str]]) -> str:
 
 def lower_tape(tape: Tape, lanes: int) -> list[ChunkLowering]:
     """The functions of a tape, limbs in vectors where samples are not."""
-    # a vector does at most so many operations at once: nothing longer becomes short enough
+    # a vector does at most this many operations at once: longer tapes do not become short enough
     short = tape.n_operations <= LANES_PER_INSTRUCTION * LONGEST_FUNCTION
     packing = best_packing(tape) if lanes == 1 and short else None
     if packing is not None and packing.cost <= LONGEST_PACKED:

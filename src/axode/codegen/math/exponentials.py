@@ -181,7 +181,7 @@ def power(w: Writer, x: str, y: str) -> str:
     value = w.select(edge, limit, value)
     value = w.select(w.compare("oeq", size, one), w.select(w.compare("ord", y, y), one, y), value)
     value = _with_sign_of_power(w, x, y, value)
-    # Taking the bits of x apart would hide that it is not a number.
+    # Splitting the bits of x would hide a NaN.
     value = w.select(w.compare("uno", x, y), w.add(x, y), value)
     trivial = w.combine("or", w.compare("oeq", y, zero), w.compare("oeq", x, one))
     return w.select(trivial, one, value)

@@ -7,7 +7,7 @@ import numpy as np
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
 
-# From so many divisions by one value on, they are multiplications by its reciprocal.
+# From this many divisions by one value on, they become multiplications by its reciprocal.
 SHARED_DIVISIONS = 3
 
 

@@ -389,7 +389,7 @@ class _Search:
         self.found: list[tuple[Numbers, Array]] = []
 
     def require(self, evaluations: float, t: Array) -> None:
-        """Check that so many evaluations are left, and that Ctrl-C was not pressed.
+        """Check that enough evaluations are left, and that Ctrl-C was not pressed.
 
         Raises:
             InvalidArgument: if there are fewer; it names the last of the times.

@@ -52,7 +52,7 @@ class Rollout:
         return {lanes: native.seconds for lanes, native in self._native.items()}
 
     def function(self, lanes: int) -> jit.Native:
-        """Machine code for vectors of so many runs."""
+        """Return machine code for vectors of this many runs."""
         known = self._native.get(lanes)
         if known is not None:
             return known

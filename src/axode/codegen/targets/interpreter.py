@@ -60,7 +60,7 @@ class InterpretedFunction:
         count, size = math.prod(batch), math.prod(graph.shape)
         result = np.zeros((count, size))
         if result.size:
-            # one column per sample: CasADi maps over columns by itself
+            # one column per sample: CasADi maps over columns
             columns = [
                 np.broadcast_to(v, batch + v.shape[-1:]).reshape(count, v.shape[-1]).T
                 for v in vectors

@@ -34,7 +34,7 @@ _ROOM: dict[Path, int] = {}  # bytes that may be written to a folder before it i
 
 
 class CacheWarning(UserWarning):
-    """The cache of compiled objects cannot be used; code is compiled afresh."""
+    """The cache of compiled objects cannot be used; code is compiled again."""
 
 
 def cache_directory() -> Path | None:

@@ -71,7 +71,7 @@ def _is_lost(scheme: str, homes: list[Path], rest: str) -> bool:
 
 
 def _first(candidates: list[tuple[Path, list[Path]]]) -> Path | None:
-    """The first file that is there and may be opened."""
+    """Return the first file that exists and may be opened."""
     outside: Path | None = None
     for path, allowed in candidates:
         real = path.resolve()

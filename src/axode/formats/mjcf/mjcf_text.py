@@ -173,7 +173,7 @@ def read_model_text(text: str, source: str, folder: Folder, findings: MjcfFindin
 
 
 class _Expansion:
-    """Puts includes in and takes out what is not needed, and counts what is there."""
+    """Puts includes in and takes out what is not needed, and counts the rest."""
 
     def __init__(self, source: str, folder: Folder, findings: MjcfFindings) -> None:
         self.source = source

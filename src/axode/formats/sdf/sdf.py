@@ -148,7 +148,7 @@ class WorldReader:
         return mechanism
 
     def _report_empty(self) -> None:
-        """Report that there is nothing to read, with the models that could not be included."""
+        """Report that nothing can be read, with the models that could not be included."""
         if not self.findings.faults:
             owner = SdfOwner("sdf", "", self.findings)
             owner.report(self.world.element, "", "has no <model> with a <link>")

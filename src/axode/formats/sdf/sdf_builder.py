@@ -245,7 +245,7 @@ class SdfBuilder:
     # couplings -----------------------------------------------------------------------------------
 
     def _lead(self, joints: dict[SdfFrame, SdfJoint]) -> None:
-        """Mark the axes that others follow; what has no such axis moves by itself."""
+        """Mark the axes that others follow; a joint without such an axis moves independently."""
         for joint in self.joints:
             for axis in joint.axes:
                 mimic = axis.mimic

@@ -1,6 +1,6 @@
-"""What other programs added to the links, joints and motors of URDF that changes a motion.
+"""Extensions of URDF by other programs that affect the motion.
 
-None of it is read. A mechanism without it moves otherwise, so that it is noted.
+They are not read, but reported, since the mechanism moves differently without them.
 """
 
 from __future__ import annotations

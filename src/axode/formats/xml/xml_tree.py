@@ -1,7 +1,7 @@
 """XML as a tree of elements that know their lines.
 
-The standard library's tree forgets lines, and an error without one is hard to mend. Declarations of
-entities are refused: robots need none, and a few lines of them can fill any memory.
+The standard library's tree drops line numbers, without which errors are hard to fix. Declarations
+of entities are refused: robots need none, and a few lines of them can fill any memory.
 """
 
 from __future__ import annotations

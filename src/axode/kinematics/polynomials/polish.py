@@ -51,7 +51,7 @@ def polish_roots(
 
 
 def inverse_jacobians(family: PolynomialFamily, x: NumberArray, p: NumberArray) -> NumberArray:
-    """Return inverse Jacobians at points, as good as they come; NaN where there is none."""
+    """Return approximate inverse Jacobians at points; NaN where they are singular."""
     n = x.shape[1]
     matrices = evaluate_at(family.jacobian_tape, x, p).reshape(-1, n, n)
     usable = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))

@@ -245,7 +245,7 @@ def _choices(geometry: ChainGeometry, space: Space) -> Iterator[_Choice]:
 
 
 def _kind(space: Space, one: int, other: int, sine: float) -> ReductionKind | None:
-    """Equations of a link between two elements with so many freedoms."""
+    """Return the equations of a link between two elements with the given numbers of freedoms."""
     if space == "planar":
         return "points" if one == other == 1 else None
     if one == other == 1:
@@ -259,7 +259,7 @@ def _kind(space: Space, one: int, other: int, sine: float) -> ReductionKind | No
 
 
 def chain_end(chain: Sequence[ElementaryJoint], tree: int, element: int) -> ChainEnd:
-    """Place the joints of one side: so many of a chain's first, then those of the element."""
+    """Place the joints of one side: the chain's first ones, then those of the element."""
     at, placed = Pose.identity(), []
     for joint in chain[: tree + element]:
         placed.append(PlacedJoint.after(joint, at))

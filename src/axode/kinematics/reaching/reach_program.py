@@ -34,7 +34,7 @@ MAX_STEPS = 70.0
 MAX_STEP = 1.0  # of the coordinates' units
 EXACT = 1e-13  # error that is not worth reducing
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-1, 1e-7, 1e9
-REGULAR = 1e-13  # of the trace of J^T J: damping that is there in any case
+REGULAR = 1e-13  # of the trace of J^T J: least damping
 STATIONARY = 1e-5  # of rows and their slopes: a gradient below is left to polishing
 
 

@@ -1,4 +1,4 @@
-r"""Constraint rows of a robot with its output body cut out, so that every leg stands by itself.
+r"""Constraint rows of a robot with its output body cut out, so that every leg is separate.
 
 The output body hangs on one leg of the spanning tree, and rows of the other legs reach the ground
 through that one. Here a twin, free in space, takes over everything that is attached to the output

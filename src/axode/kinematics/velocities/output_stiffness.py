@@ -76,7 +76,7 @@ def read_springs(robot: Kinematics, springs: Any) -> dict[str, float]:
     """Read stiffnesses by the names of speeds; a number holds for every driven joint.
 
     Raises:
-        UnknownName: for a joint or coordinate that there is not.
+        UnknownName: for an unknown joint or coordinate.
         InvalidArgument: for numbers that are not positive.
     """
     meanings = speed_meanings(robot.mechanism)

@@ -50,7 +50,7 @@ class PoseFunctions:
         limits: Limits of the same structure as those of all calls.
 
     Attributes:
-        names: Names of the limits; of completed poses, the last one says that there is none.
+        names: Names of the limits; of completed poses, the last one stands for no solution.
         measures: Tape of margin, active limit, determinant, dexterity and error.
         margin: Tape of margin and error.
     """

@@ -114,7 +114,7 @@ class Adapter:
 
     independent: ClassVar[tuple[str, ...] | None] = None
     target: ClassVar[str] = "interpreter"  # of models for single states; runs are compiled
-    # inputs that hold a coordinate or measure on which no motor acts by itself
+    # inputs that hold a coordinate or measure on which no motor acts directly
     holders: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, case: Case) -> None:

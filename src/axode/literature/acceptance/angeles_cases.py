@@ -31,7 +31,7 @@ def numbered(given: Mapping[str, Any], name: str, count: int) -> dict[str, Any]:
 
 
 def first_of(given: Mapping[str, Any], *names: str, default: Any = None) -> Any:
-    """The entry of the first name that is there."""
+    """Return the entry of the first name present."""
     return next((given[name] for name in names if name in given), default)
 
 

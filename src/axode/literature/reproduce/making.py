@@ -80,7 +80,7 @@ def reproduce(
         tell: Called with each one as soon as it is made.
 
     Raises:
-        UnknownName: for an id that there is not, listing those that there are.
+        UnknownName: for an unknown id, listing the known ones.
         FileError: if the folder cannot be written to.
         NotApplicable: if matplotlib is not installed.
     """

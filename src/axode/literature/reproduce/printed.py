@@ -49,7 +49,7 @@ def integrate(
     times: Array,
     kinks: Sequence[float] = (),
 ) -> Array:
-    """States at some times, (states, times), by SciPy's integrator, begun anew at every kink."""
+    """States at some times, (states, times), by SciPy's integrator, restarted at every kink."""
     x = np.asarray(start, dtype=float)
     found = [x[:, np.newaxis]]
     for begin, end in pairwise([times[0], *kinks, times[-1]]):

@@ -83,7 +83,7 @@ def as_name(kind: str, name: Any) -> str:
 
 
 def body_name(owner: str, field: str, body: Any) -> str:
-    """The name of a body given by itself or by its name."""
+    """Return the name of a body that is given as an object or by name."""
     if isinstance(body, Body):
         return body.name
     if isinstance(body, str):
@@ -263,7 +263,7 @@ def make_wheel(
 
 
 def make_motor(owner: str, motor: Any, limit: Any, gear: Any, rotor_inertia: Any) -> Motor:
-    """A motor given by itself, by `True`, or by its numbers."""
+    """Return a motor that is given as an object, as `True`, or by its numbers."""
     if motor is None or motor is True:
         return Motor(
             None if limit is None else convert(owner, "limit", as_scalar, limit),

@@ -31,7 +31,7 @@ def with_mesh_folders(mechanism: Mechanism, home: Path, further: Path | None = N
 def with_mesh_addresses(mechanism: Mechanism, folder: Path | None) -> Mechanism:
     """Return a mechanism whose meshes have addresses for a file in a folder.
 
-    Only relative paths of files that are there change; without a folder, none does.
+    Only relative paths of existing files change; without a folder, none does.
     """
     if folder is None:
         return mechanism

@@ -259,7 +259,7 @@ def _axle(solid: LinkSolid, holding: dict[str, Connection], poses: HomePoses) ->
     joint, carriers = chain[0], chain[1:]
     floats = chain[-1].joint.is_free
     frame, centre = poses.joints[joint.name], poses.links[solid.body].point(solid.at)
-    if joint.joint.is_free:  # a ball by itself, and not a support that slides with its carrier
+    if joint.joint.is_free:  # a free ball, and not a support that slides with its carrier
         alone = solid.axis is None and joint.child == solid.body
         return _Axle(centre, None, floats) if alone else None
     if not carriers:

@@ -83,6 +83,6 @@ UFUNCS |= {
 
 
 def takes(name: str, count: int) -> bool:
-    """Return whether a function takes so many arguments."""
+    """Return whether a function takes this number of arguments."""
     need = _ARGUMENTS.get(name, 1)
     return count >= need if name in ("min", "max") else count == need

@@ -23,7 +23,7 @@ WAYS = {
     "virtual_work": ("Virtual work", ways.by_virtual_work),
 }
 BY = {"recursive": "complement", "multipliers": "lagrange"}
-SPEEDS = (0.5, 0.7, 1.1, 1.3)  # at a state that nobody gave, again and again
+SPEEDS = (0.5, 0.7, 1.1, 1.3)  # at a state that was not given, cyclically
 INPUTS = (0.3, 0.2)
 
 

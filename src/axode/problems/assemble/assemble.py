@@ -109,7 +109,7 @@ def assemble_many(
         conditions: Time, and parameters of all states or one row per state.
 
     Raises:
-        LoopNotClosed, InvalidArgument: as `assemble`, for the first state that there is not.
+        LoopNotClosed, InvalidArgument: as `assemble`, for the first state that cannot be assembled.
     """
     made = assemble_runs(model, near, count, conditions)
     if made.first_error is not None:
@@ -126,7 +126,7 @@ def assemble_runs(
     many: bool = False,
     target: str = "cpu",
 ) -> AssembledRuns:
-    """Assemble many states and mark those that there are not.
+    """Assemble many states and mark those that cannot be assembled.
 
     Args:
         model: What to assemble.

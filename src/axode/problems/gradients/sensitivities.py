@@ -25,7 +25,7 @@ from axode.problems.steps.compiled import tape_of
 from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-WITHOUT = ("w", "energy_balance", "largest_residual")  # signals that no state tells by itself
+WITHOUT = ("w", "energy_balance", "largest_residual")  # signals that need more than a state
 
 
 class Sensitivities:
@@ -55,7 +55,7 @@ class Sensitivities:
         """Derivative of a signal at all samples of a trajectory.
 
         Raises:
-            UnknownName: for signals and variables that there are not.
+            UnknownName: for unknown signals and variables.
             NotApplicable: for signals that depend on the whole run.
         """
         variable = self._variables.get(by) or self._known.resolve(by)

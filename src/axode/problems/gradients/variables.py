@@ -76,7 +76,7 @@ class Variables:
         """Find a variable by its full or short name.
 
         Raises:
-            UnknownName: listing what there is, with the remedy where one is known.
+            UnknownName: listing the known names, with a remedy where there is one.
         """
         if isinstance(name, str) and name.startswith(START):
             names = Names(self._owner, "value of the start", self._start)

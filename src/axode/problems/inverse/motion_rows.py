@@ -124,7 +124,7 @@ def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
     """Make rows for coordinates, speeds and measures of position.
 
     Raises:
-        UnknownName: for a name that is none of these.
+        UnknownName: for any other name.
     """
     placed = {n: unit for n, unit, needs_speeds in facts_of(model).measures if not needs_speeds}
     positions: list[PositionRow] = []

@@ -34,7 +34,7 @@ ON_INTERRUPT = ("raise", "return")
 SLICE = 0.1  # [s] of computing between polls of the keyboard and the progress bar
 FIRST_SLICE = 1e6  # operations of the model in the first one, well below SLICE
 MAX_BUDGET = 1 << 40
-REGROUPED, LEAST_BUDGET = 0.1, 16  # part of a slice after which runs are grouped anew, steps in it
+REGROUPED, LEAST_BUDGET = 0.1, 16  # part of a slice after which runs are regrouped, steps in it
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class CompiledRuns:
         return 0
 
     def first_budget(self, operations: int) -> int:
-        """Number of steps in the first slice, for a model of so many operations."""
+        """Choose the number of steps of the first slice by the operations of the model."""
         groups = 1 if self.count == 1 else -(-self.count // self.rollout.lanes)
         return max(1, int(FIRST_SLICE / (groups * (100 + operations))))
 
@@ -290,8 +290,8 @@ class Session:
         Args:
             runs: Their buffers and steps.
             budget: Steps of the first slice; later ones are as long as `SLICE` allows.
-            after: Called after every slice; returns whether any run is left. Without it nobody
-                reads the buffers in between, and a GPU keeps them until the end.
+            after: Called after every slice; returns whether any run is left. Without it the
+                buffers are not read in between, and a GPU keeps them until the end.
             before: Called before every step, for which slices are one step long.
         """
         first = runs.begin_slice()

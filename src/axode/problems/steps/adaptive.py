@@ -22,7 +22,7 @@ SAFETY, MIN_FACTOR, MAX_FACTOR = 0.9, 0.2, 5.0  # of the step-size control
 ERROR_SHARE = 0.1  # of the tolerance, as `simulate` documents it, that one step may use
 MIN_STEP = 4e-15  # relative to the time: a shorter step would hardly change it
 MAX_STEPS = 1e7  # of a run whose numbers are gathered, rejected ones included
-FIRST_STEP = 0.01  # of the time in which a state changes by itself
+FIRST_STEP = 0.01  # of the time scale on which a state changes
 # what `control` reads
 CONTROL = ("t", "h", "h_s", "t_stop", "time_direction", "rtol", "atol", "status")
 GIVEN = ("t_end", "time_direction", "longest", "rtol", "atol", "rows")

@@ -27,7 +27,7 @@ from axode.results.sweep_arrays import as_host
 
 Array = npt.NDArray[np.float64]
 ROUNDINGS = 64.0  # of a formula that pieces of one motion may differ by
-DIGITS = 1e-12  # relative to its value: its numbers may be written with so many digits
+DIGITS = 1e-12  # relative to its value: numbers may be written with no more digits
 FURTHER = 1e3  # distances from a break, within which its slope is measured
 JUMP_OF_RATE = 1e-12  # relative to one and to the rate: what is smaller is rounding of a formula
 

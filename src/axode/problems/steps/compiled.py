@@ -51,7 +51,7 @@ MAX_PROGRAMS = 32  # compiled programs that are kept of a model, those that were
 MAX_NUMBERS_ON_GPU = 16  # of a traced function that are arguments: they are kept in registers
 
 _TAPES: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
-_ADJOINTS: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()  # what there is
+_ADJOINTS: WeakKeyDictionary[Model, dict[str, Tape]] = WeakKeyDictionary()
 _LOCK = threading.RLock()  # chunks of a sweep are computed by several threads
 _ROLLOUTS: WeakKeyDictionary[Model, dict[Any, Any]] = WeakKeyDictionary()
 

@@ -15,7 +15,7 @@ from axode.problems.steps.number_in_step import NODES, PARTS, NumberInStep
 from axode.problems.steps.rates import Dynamics
 
 RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF, UNASSEMBLED = range(9)
-INACCURATE = 9  # at its end, with an energy that is not what it must be
+INACCURATE = 9  # at its end, with an error in the balance of energy
 CHATTERING = 10  # steps that fail again and again lead nowhere
 FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
 WITHIN = ("g_1", "g_2", "g_3")  # values of event functions at the nodes inside a step

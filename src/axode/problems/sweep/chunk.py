@@ -300,7 +300,7 @@ class PreparedJob:
 
 
 def _inaccuracies(batch: SweepBatch, members: Numbers | None, count: int) -> RowTexts:
-    """Describe how far energies of inaccurate runs are off, by place among so many rows."""
+    """Describe the energy errors of inaccurate runs, by place among `count` rows."""
     buffers, summary = batch.buffers, batch.summary
     there = isinstance(buffers, ResidentBuffers) and not buffers.was_read("status")
     if there and summary is not None and not summary.counts[INACCURATE]:

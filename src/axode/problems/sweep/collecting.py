@@ -37,7 +37,7 @@ class AbstractCollector(ABC):
 
     @abstractmethod
     def finished(self) -> set[int]:
-        """Numbers of the chunks that are there already."""
+        """Return the numbers of the chunks that exist already."""
 
     @abstractmethod
     def add(self, number: int, part: ChunkResult) -> None:
@@ -172,7 +172,7 @@ class _Reasons:
 
 
 class StoreCollector(AbstractCollector):
-    """Numbers of all rows in a folder; chunks that are there are not computed again."""
+    """Collect the numbers of all rows in a folder; existing chunks are not recomputed."""
 
     def __init__(self, study: Study, folder: str | PathLike[str]) -> None:
         super().__init__(study)

@@ -63,7 +63,7 @@ class Tally:
         self.show(0.0)
 
     def show(self, under_way: float) -> None:
-        """Show the progress, with so many rows of chunks that are under way."""
+        """Show the progress, with the number of rows of pending chunks."""
         self._session.show((self._done + under_way) / self._count, self.label())
 
     @property

@@ -121,7 +121,7 @@ def _permuted(first: int, last: int, count: int, keys: Words) -> Words:
 
 
 def _feistel(numbers: Words, bits: int, keys: Words) -> Words:
-    """Permutation of the numbers of so many bits; the halves change their sizes in every round."""
+    """Permute the numbers of a given number of bits; the halves change sizes in every round."""
     sizes = (bits // 2, bits - bits // 2)  # of the left and the right half
     left, right = numbers >> np.uint64(sizes[1]), numbers & np.uint64((1 << sizes[1]) - 1)
     for k, key in enumerate(keys):

@@ -75,7 +75,7 @@ def page(
     play: bool = False,
     keys: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a page that simulates a mechanism by itself: one file, no server, no network.
+    """Write a self-contained page that simulates a mechanism: one file, no server, no network.
 
     Args:
         what: A mechanism, its equations or its model, or a `Scenario`, whose input is the law and

@@ -160,7 +160,7 @@ def _check_all(trajectory: Trajectory, what: Sequence[str | Sequence[str]]) -> N
 
 
 def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> str:
-    """Text of several faults: their first lines with likely names, then what there is."""
+    """Compose a text of several faults: first lines with likely names, then the known names."""
     known = _known(trajectory)
     lines = []
     for word, fault in faults.items():

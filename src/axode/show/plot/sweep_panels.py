@@ -102,7 +102,7 @@ def draw_heat_map(
 
 
 def _hatch(axes: Axes, edges: Any, which: npt.NDArray[np.bool_], face: str, hatch: str) -> None:
-    """Hatch some cells, all as one path: matplotlib draws the hatching anew for each path."""
+    """Hatch some cells, all as one path: matplotlib redraws the hatching for each path."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 

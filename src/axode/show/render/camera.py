@@ -56,7 +56,7 @@ class Camera:
         return np.array([[-sa, ca, 0.0], [-se * ca, -se * sa, ce], [ce * ca, ce * sa, se]])
 
     def pixel(self, height: int) -> float:
-        """Size of a pixel at the target, in a picture of so many rows [m]."""
+        """Return the size of a pixel at the target, in a picture of this many rows [m]."""
         return 2.0 * self.distance * math.tan(self.field / 2) / height
 
     @property

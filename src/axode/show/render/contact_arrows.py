@@ -10,7 +10,7 @@ from axode.mechanism.scene.scene import Array, Scene, touch_axes, touch_points
 FORCES = ((26, 71, 186), (208, 95, 22), (19, 143, 97))  # longitudinal, lateral, normal
 LEAST = 0.02  # usual forces: smaller ones are not drawn
 LENGTH = 0.5  # of the mechanism's size, for a usual force ...
-ABOVE = 2.6  # ... but at least so many radii of the largest wheel, which would hide it
+ABOVE = 2.6  # ... but at least this many radii of the largest wheel, which would hide it
 LONGEST = 2.0  # usual forces: larger ones are drawn no longer
 
 

@@ -75,7 +75,7 @@ class CameraPath:
 
 
 def _averaged(path: Array, frames: float) -> Array:
-    """A path without its fast changes: a mean with weights of a bell, as wide as so many frames."""
+    """Smooth a path by a moving average with bell-shaped weights of a width in frames."""
     frames = min(frames, len(path) / 6)
     reach = int(3 * frames)
     if reach < 1:

@@ -20,7 +20,7 @@ from axode.errors import InvalidArgument, NotApplicable
 Image = npt.NDArray[np.uint8]
 
 MOVIES = (".mp4", ".webm", ".gif", ".apng")
-# The first that is there; all of them play in browsers.
+# The first one available is used; all of them play in browsers.
 CODECS = {".mp4": ("libx264", "libopenh264"), ".webm": ("libvpx-vp9", "libvpx")}
 OPTIONS = {
     "libx264": {"crf": "19", "preset": "veryfast"},

@@ -1,4 +1,4 @@
-"""The player of a run: a section of a report, or by itself in the cell of a notebook."""
+"""The player of a run: a section of a report, or alone in the cell of a notebook."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class RealTimeRun:
         u: Inputs of the last frame.
         last: What was recorded of the last frame: columns by name.
         pull: A body that is dragged, and to where.
-        message: Why it stopped, if it did by itself.
+        message: Why it stopped, unless the user stopped it.
     """
 
     pull: Pull | None = None

@@ -74,7 +74,7 @@ def view(
         trails: Bodies whose mass centres leave a trail, or "left contact" for a wheel's.
         signals: Columns whose curves are drawn.
         forces: Whether forces at the contacts are drawn.
-        follow: Keep the mechanism in view; by itself for one that travels.
+        follow: Keep the mechanism in view; unless given, if it travels.
         workspace: Positions whose boundary is drawn around the mechanism.
         host: Address to listen on; this machine only by default.
         port: Port to listen on; the first free one from 8080 by default.

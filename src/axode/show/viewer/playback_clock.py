@@ -13,7 +13,7 @@ class Playback:
         begin, end: Its first and last time [s]; the end may come before the begin.
         elapsed: How much of it has been shown [s].
         speed: Seconds of it per second on the clock.
-        playing: Whether it goes on by itself.
+        playing: Whether it is running.
         loop: Whether it starts again at its end.
     """
 

@@ -22,7 +22,7 @@ def check_trails(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:
     """Full names of points; `left.contact` is the point called `left contact`.
 
     Raises:
-        UnknownName: listing what there is.
+        UnknownName: listing the known names.
     """
     aliases = {f"{touch.name}.contact": f"{touch.name} contact" for touch in scene.touches}
     owner = f"the scene of '{scene.name}'"

@@ -17,7 +17,7 @@ from axode.show.viewer.server import stop
 
 FRAME = 1 / 40  # [s]
 # Viser wakes the thread that sends its messages from ours, without a lock. Seldom, both meet; the
-# message is then in the queue, and the next picture mends the rest.
+# message is then in the queue, and the next picture makes up for it.
 WAKING = "deque mutated during iteration"
 
 

@@ -43,7 +43,7 @@ def turned_by(sines: SX, cosine: SX) -> SX:
         sines: The direction times the sine.
         cosine: Cosine of the angle.
     """
-    # beyond a right angle a little of some direction, which may be all that there is
+    # beyond a right angle add a little of one direction, the sum may vanish otherwise
     aside = ca.if_else(sines[0] < 0, -LEAST_SINE, LEAST_SINE) * ca.fmax(-cosine, 0)
     sines = sines + ca.vertcat(aside, SX(sines.numel() - 1, 1))
     sine = ca.sqrt(ca.fmax(ca.sumsqr(sines), LEAST_SINE**2))

@@ -1,8 +1,8 @@
 """Which constraints on the twists of bodies follow from others, and by which combination.
 
-Six rows of a revolute joint are five, three of a wheel that rolls are three: so many each coupling
-has by itself. Of a whole mechanism there may be fewer. Two wheels on one axle have one row too
-many: neither may slide along it, and the axle is rigid.
+The six rows of a revolute joint have rank five, the three of a rolling wheel rank three. A whole
+mechanism may have fewer independent rows than its couplings taken one at a time: two wheels on one
+rigid axle both exclude sliding along it, which is one row too many.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TwistRedundancy:
     Attributes:
         rows: All of them: six of a revolute joint, three of a wheel that rolls.
         columns: Six for each body.
-        own: How many each joint, contact or coupling has by itself, added up.
+        own: Sum of the ranks of the joints, contacts and couplings taken one at a time.
         rank: How many are independent.
         redundant: What follows, as `wheel2.lateral = wheel1.lateral`: the velocity of one wheel's
             lowest point, joints holding, is that combination of others'.
