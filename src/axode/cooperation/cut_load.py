@@ -1,6 +1,6 @@
 r"""The load cut free of the arms that hold it, in symbols.
 
-Every grasp becomes a joint that closes a loop, and whatever then hangs on nothing floats. Joint
+Every grasp becomes a joint that closes a loop, and bodies left without a joint float. Joint
 forces that a motion needs beyond those of motors, springs and dampers come from the rows,
 
 .. math:: A^T \lambda = \mathcal M \dot v + h - B u,

@@ -333,7 +333,7 @@ class ForwardDerivatives:
 
     @cached_property
     def branches(self) -> BranchDynamics | None:
-        """Branches of a tree without constraints, where they are worth it."""
+        """Find the branches of a tree without constraints, where using them saves operations."""
         system, c, every = self.system, self.complement, tuple(range(self.lifted.v_dot.shape[0]))
         if system.kept or not every == tuple(c.asked) == tuple(system.tangents.asked):
             return None

@@ -69,7 +69,7 @@ def small_angles(e: Equations) -> dict[str, SmallAngle]:
 
 
 def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, list[str]]:
-    """Names that can tell where a mechanism is, by joint, the ones worth choosing first.
+    """List names that describe the configuration, by joint, in order of preference.
 
     The joints whose speeds are independent come first, then bases, then the rest. A floating body's
     attitude is given by roll, pitch and yaw where these are regular, else by small angles; its

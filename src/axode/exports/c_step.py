@@ -41,7 +41,7 @@ class CStep:
     Attributes:
         name: C name of the step.
         audited: C name of the step that reports its energy error and smallest pivot, "" if the
-            model does not know its energy.
+            model has no function of energy.
         checking: C name of the function that checks parameters, "" if there is nothing to check.
         closing: C name of the function that closes loops, "" if nothing opens.
         precision: "float64" or "float32".

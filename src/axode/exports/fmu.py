@@ -350,7 +350,7 @@ def _settings(
 
 
 def _token(texts: Iterable[str]) -> str:
-    """What a description and its binary have in common; the same model gives the same."""
+    """Compute the token that a description and its binary share; equal for equal models."""
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
     return f"{{{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}}}"
 
@@ -359,7 +359,7 @@ def _token(texts: Iterable[str]) -> str:
 
 
 class _NoBinary(Exception):
-    """Why there is no binary."""
+    """Raised with the reason why there is no binary."""
 
 
 def find_compiler() -> list[str]:

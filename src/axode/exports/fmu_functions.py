@@ -38,7 +38,7 @@ class FmuFunctions:
         rate: Rates of the states.
         flow: These, and the power that is supplied less what is dissipated, for fixed steps.
         outputs: Signals that are not states, then what `audit` gives if it was asked for.
-        audit: Smallest pivot of the solves and energy; empty where the model does not know it.
+        audit: Smallest pivot of the solves and energy; empty where the model has no such function.
         projection: One step of the coordinates back onto the constraints; None if nothing opens.
         residual: What must vanish at a start: residuals by the length of the mechanism, then rows
             that the model left out.

@@ -90,7 +90,7 @@ class AbstractLibrary(ABC):
 
     @abstractmethod
     def scene(self) -> Scene:
-        """What pictures of the model show."""
+        """Return what pictures of the model show."""
 
     @abstractmethod
     def on_cpu(self) -> AbstractLibrary:

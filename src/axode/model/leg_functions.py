@@ -63,7 +63,7 @@ class LegFunctions:
 
 
 def _short(names: list[str]) -> list[str]:
-    """What tells names apart: `II` of `II1` beside `I1` and `V1`, or of `cross_II`."""
+    """Find what distinguishes names: `II` of `II1` beside `I1` and `V1`, or of `cross_II`."""
 
     def shared(texts: list[str]) -> int:
         return next((k for k, c in enumerate(zip(*texts, strict=False)) if len({*c}) > 1), 0)
@@ -76,10 +76,10 @@ def _short(names: list[str]) -> list[str]:
 class PlatformLegs(Mapping[str, LegFunctions]):
     """The legs of a platform by name, and what they have in common.
 
-    A leg may be given by the name of its joint on the ground, by what tells that name from those of
-    the other legs, `model.legs["IV"]`, or by any of its speeds, joints and coordinates:
-    `model.legs["l_IV"]`. Twists and wrenches have the angular part first; they are
-    taken at the platform's mass centre, in world axes. With the independent speeds nu,
+    A leg may be given by the name of its joint on the ground, by what distinguishes it from those
+    of the other legs, `model.legs["IV"]`, or by any of its speeds, joints and coordinates:
+    `model.legs["l_IV"]`. Twists and wrenches have the angular part first; they are taken at the
+    platform's mass centre, in world axes. With the independent speeds nu,
 
         J_J theta_J_dot = t_M = T nu,    theta_J_dot = L_J nu,    Z nu = Y t_M.
 
@@ -93,7 +93,7 @@ class PlatformLegs(Mapping[str, LegFunctions]):
         self.platform = facts_of(model).platform
         if not self.platform:
             if model.has_equations:
-                _ = model.equations.platform  # raises, and says what is in the way
+                _ = model.equations.platform  # raises with the reason
             raise NotApplicable(
                 f"model '{model.name}' has no platform that is carried by legs from the ground"
             )
@@ -170,7 +170,8 @@ class PlatformLegs(Mapping[str, LegFunctions]):
             options: The keywords t, parameters and threads of `Options`.
 
         Raises:
-            NotApplicable: where the legs hold each other, so that statics does not tell.
+            NotApplicable: where the legs constrain each other, so that statics does not determine
+                them.
         """
         model: Any = self._model
         self._check(options)

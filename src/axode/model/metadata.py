@@ -32,7 +32,7 @@ class Facts:
     residual_units: tuple[str, ...]  # "m" or "rad"
     bodies: tuple[str, ...]
     contacts: tuple[str, ...]
-    unknown_forces: tuple[tuple[int, int], ...]  # entries of contact_forces statics cannot tell
+    unknown_forces: tuple[tuple[int, int], ...]  # entries of contact_forces left open by statics
     limits: tuple[float | None, ...]  # of the motors, at the parameters' defaults
     measures: tuple[tuple[str, str, bool], ...]  # name, unit, whether it needs speeds
     coordinate_units: tuple[str, ...]
@@ -46,7 +46,8 @@ class Facts:
     home: tuple[float, ...]
     # joints and coordinates that name a speed too, and which
     speed_aliases: tuple[tuple[str, str], ...] = ()
-    # rows that follow from the kept ones at the parameters' defaults, and what that may hang on
+    # rows that follow from the kept ones at the parameters' defaults, and the parameters on which
+    # that depends
     dropped: tuple[str, ...] = ()
     row_parameters: tuple[str, ...] = ()
     leaning: tuple[str, ...] = ()  # wheels that may come to lie flat: the last pairs of pivots

@@ -167,7 +167,7 @@ class Model(DerivativeProducts, ModelDisplay):
     ) -> tuple[Array, Array]:
         """Inputs of `inverse_dynamics`, and the generalized force that they cannot give.
 
-        The arguments are those of `inverse_dynamics`; nothing is warned of.
+        The arguments are those of `inverse_dynamics`; there is no warning.
         """
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if self.is_underactuated:

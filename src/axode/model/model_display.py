@@ -1,4 +1,4 @@
-"""What a prompt and a notebook show of a model."""
+"""Representation of a model in a prompt and in a notebook."""
 
 from __future__ import annotations
 

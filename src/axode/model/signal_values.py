@@ -73,7 +73,7 @@ def evaluate_signals(
 ) -> Array:
     """Evaluate a function of signals at states, (..., size).
 
-    Forces of contacts that statics cannot tell, `unknown_forces`, may have any value.
+    Forces of contacts that statics does not determine, `unknown_forces`, may have any value.
 
     Args:
         model: What moves.
@@ -105,7 +105,7 @@ def evaluate_signals(
 
 
 def unknown_forces(model: Model) -> list[int]:
-    """Elements of all contact forces that statics cannot tell."""
+    """Find the elements of all contact forces that statics does not determine."""
     return [3 * contact + part for contact, part in facts_of(model).unknown_forces]
 
 

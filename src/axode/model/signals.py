@@ -223,7 +223,7 @@ def _vector(
 def force_rows(facts: Any) -> list[int]:
     """Rows whose forces have names of their own: all but those of wheels.
 
-    A coupling, or a coordinate that time leads, may be called as a wheel is.
+    A coupling or a prescribed coordinate may have the same name as a wheel.
     """
     parts = [row.rpartition(".") for row in facts.rows]
     return [

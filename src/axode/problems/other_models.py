@@ -2,7 +2,7 @@
 
 Where the user's rows or independent speeds become singular, the same state is still well described
 by a model on others. Everything named is the same there, except forces of rows that share their
-load in a way that statics cannot tell: they are given on the user's rows.
+load in a way that statics does not determine: they are given on the user's rows.
 """
 
 from __future__ import annotations

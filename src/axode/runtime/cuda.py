@@ -203,7 +203,7 @@ class GpuKernel:
         Args:
             buffers: By name: (runs, size), or (size,) for one that all runs share; on the GPU.
             tables: By name: (runs, rows, width), or (rows, width) if shared.
-            budget: How often a counted loop may turn.
+            budget: How many iterations a counted loop may make.
             stream: Stream of CuPy or PyTorch, or its address; CuPy's current one unless given.
         """
         with device.on_stream(stream):
@@ -224,7 +224,7 @@ class GpuKernel:
         Args:
             buffers: By name, as for a call.
             tables: By name, as for a call.
-            budget: How often a counted loop may turn.
+            budget: How many iterations a counted loop may make.
             summary: Address on the GPU where runs are summed up; nowhere if zero.
         """
         arrays = {name: self._array(name, value, 1) for name, value in buffers.items()}

@@ -15,7 +15,7 @@ SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in p
 
 _STREAMS: dict[tuple[int, int], Any] = {}
 
-# CUDA version a driver must have for a version of PTX, where the numbers do not go in step.
+# CUDA version a driver must have for a version of PTX, where the version numbers differ.
 _CUDA_OF_PTX = {
     "6.3": (10, 0),
     "6.4": (10, 1),

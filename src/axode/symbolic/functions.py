@@ -459,7 +459,7 @@ def _contact_force(equations: Equations, contact: Contact, forces: dict[str, SX]
 
 
 def unknown_contact_forces(equations: Equations) -> list[tuple[int, int]]:
-    """Entries of `contact_forces` that statics cannot tell: (wheel, component)."""
+    """Find entries of `contact_forces` that statics does not determine: (wheel, component)."""
     unknown = set(equations.system.report.indeterminate)
     unknown |= {row.name for row in equations.system.report.dropped}
     found = []

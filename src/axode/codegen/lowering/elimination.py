@@ -265,7 +265,7 @@ def _scale_row(w: Loops, row: str, number: str) -> None:
 def _exchange_rows(w: Loops, k: str, row: str) -> None:
     """The row whose number in column k is largest against its scale becomes row k."""
     best, where = w.emit(f"alloca {w.element}"), w.emit(f"alloca {w.element}")
-    # memory that is asked for in a loop would grow: these two belong to the entry
+    # allocations inside a loop would add up: these two belong to the entry
     w.lines[:0] = [w.lines.pop(-2), w.lines.pop(-1)]
     last = w.emit("sub i64 %s, 1")
     w.store(w.whole_in_lanes(k), where)

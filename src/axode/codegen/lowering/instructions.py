@@ -272,7 +272,7 @@ class ChunkLowering:
         return self.w.emit(f"getelementptr {self.w.real}, ptr {start}, i64 {place}")
 
     def _page(self, page: int) -> str:
-        """The middle of a page of slots, which LLVM does not see through."""
+        """Return the middle of a page of slots, which LLVM cannot analyse."""
         if page not in self._pages:
             middle, mask = page * PAGE + PAGE // 2, "@llvm.ptrmask.p0.i64"
             self.w.declarations.add(f"declare ptr {mask}(ptr, i64)")

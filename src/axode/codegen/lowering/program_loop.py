@@ -210,7 +210,7 @@ class ProgramWriter:
         self.line(f"store i64 0, ptr {self.spent}")
 
     def _store_bases(self) -> None:
-        """Tell every evaluation where its buffers are."""
+        """Pass every evaluation the addresses of its buffers."""
         for operation in self.program.flatten():
             if isinstance(operation, Evaluate):
                 wide = self.wide_places if operation.tape.digest in self.program.along else {}

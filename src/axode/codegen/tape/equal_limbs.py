@@ -14,7 +14,7 @@ from axode.codegen.tape.sums import Graph
 NEAR, FAR = 2, 4
 LARGEST_FAMILY = 16
 
-Family = tuple[tuple[int, ...], ...]  # for every kind of input its values, one a limb
+Family = tuple[tuple[int, ...], ...]  # for every kind of input its values, one per limb
 
 
 def families(graph: Graph) -> list[Family]:

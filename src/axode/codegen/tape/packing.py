@@ -173,7 +173,7 @@ class Packing:
         return whole, rest
 
     def needs(self, unit: Unit) -> list[Unit]:
-        """What must be there before a unit."""
+        """Return the units required before a unit."""
         if isinstance(unit, int):
             node = self.nodes[unit]
             if node.kind in LEAVES:
@@ -286,7 +286,7 @@ def _levels(nodes: Graph, together: Sequence[Vector] = ()) -> list[Graph]:
 
 
 def packings(tape: Tape) -> list[Packing]:
-    """Ways to pack a tape, worth it or not."""
+    """Yield candidate packings of a tape."""
     nodes = graph(tape)
     steps, results = _levels(nodes), tape.results.tolist()
     found = [Packing(steps, results, family) for family in families(nodes)[:FAMILIES_TRIED]]

@@ -104,7 +104,8 @@ def rounding_bounds(tape: Tape, arrays: Sequence[npt.ArrayLike], precision: str)
 
     The bounds hold for correctly rounded operations, fused or not, for functions of the
     mathematical library within two units in the last place and for constants rounded to the
-    precision, at inputs that it has. They do not see a comparison that hangs on a rounding.
+    precision, at inputs that it has. They do not cover comparisons whose outcome depends on
+    rounding.
 
     Args:
         tape: What is computed.
@@ -189,7 +190,7 @@ def _sweep(tape: Tape, values: list[Array], local: list[Array | None], results: 
 
 
 def _times(adjoint: Array, factor: Array | float) -> Array:
-    """Product in which what a result does not depend on counts nothing, be it infinite."""
+    """Multiply so that zero derivatives give zero, also with infinite factors."""
     product = adjoint * factor
     if np.isfinite(product).all():
         return product

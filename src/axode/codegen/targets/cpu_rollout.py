@@ -87,7 +87,7 @@ class Rollout:
         Args:
             buffers: State (runs, size) and given ones, (runs, size) or (size,) if shared.
             tables: Arrays (rows, width) if shared or (runs, rows, width).
-            budget: How often a counted loop may turn.
+            budget: How many iterations a counted loop may make.
             threads: How many threads share the runs.
         """
         self.bind(buffers, tables)(budget, threads)

@@ -5,10 +5,10 @@ dynamics they carry. This makes a real CPython function (METH_FASTCALL) from
 generated code: it looks at the array objects directly, checks that each is a
 C-contiguous float64 array of the expected shape, runs the kernel for a sample
 or a small batch and returns 1. Anything else makes it return 0, and the
-careful path in Python takes over.
+general path in Python takes over.
 
 The layout of array objects is part of NumPy's binary interface. It is checked
-at run time before first use; if it is different, everything goes the careful way.
+at run time before first use; if it differs, every call takes the general path.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KERNEL, _WORK, _BATCH_KERNEL, _BATCH_WORK, _BATCH_LIMIT = range(5)
 _COUNT, _INPUTS, _ARRAY_TYPE, _FLOAT64, _FROM_LONG, _PORTS = range(5, 11)
 _LENGTHS = 4  # axes that a port may have
 _PORT_WORDS = 3 + _LENGTHS  # required flags, bytes, ndim, the lengths
-_MAX_PORTS = 64  # the table of addresses lies on the stack; functions with more go the careful way
+_MAX_PORTS = 64  # the table of addresses lies on the stack; more ports take the general path
 
 _NAME = ctypes.create_string_buffer(b"call")
 

@@ -108,7 +108,7 @@ class KernelRollout:
         return runs, rows, self.program.tables[name]
 
     def lanes_of(self, runs: int) -> int:
-        """How many runs go in step."""
+        """Return the number of runs in lockstep."""
         return min(runs, WARP)
 
     def new_table(self, shape: tuple[int, int, int]) -> Any:

@@ -1,4 +1,4 @@
-"""CasADi's and NumPy's evaluators as a target: nothing to compile, the first answer is there."""
+"""CasADi's and NumPy's evaluators as a target: no compilation, first results at once."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class PixelBuffer:
         self.colours: Colours = aligned((height, self.width), np.uint32)
 
     def clear(self) -> None:
-        """Forget what was drawn."""
+        """Clear the picture."""
         self.nearness.fill(0.0)
         self.colours.fill(0)
 

@@ -32,7 +32,7 @@ from axode.problems.assemble.closure_program import (
 LOOP_WEIGHT = 30.0  # of a loop's row against a target's
 MAX_STEPS = 70.0
 MAX_STEP = 1.0  # of the coordinates' units
-EXACT = 1e-13  # error that is not worth reducing
+EXACT = 1e-13  # error that is not reduced further
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-1, 1e-7, 1e9
 REGULAR = 1e-13  # of the trace of J^T J: least damping
 STATIONARY = 1e-5  # of rows and their slopes: a gradient below is left to polishing

@@ -40,7 +40,7 @@ class ClosestApproach:
         margin: Smallest margin, between samples too.
         time: When [s].
         run: Number of the run in a batch.
-        text: What becomes singular there, in words.
+        text: What becomes singular there, as text.
     """
 
     kind: str

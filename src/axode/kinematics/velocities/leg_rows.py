@@ -1,9 +1,9 @@
 r"""Constraint rows of a robot with its output body cut out, so that every leg is separate.
 
-The output body hangs on one leg of the spanning tree, and rows of the other legs reach the ground
-through that one. Here a twin, free in space, takes over everything that is attached to the output
-body except the joint that carries it, and is welded to it by six rows. A row then contains the
-output's twist t and the speeds of one leg,
+The output body is carried by one leg of the spanning tree, and rows of the other legs reach the
+ground through that one. Here a twin, free in space, takes over everything that is attached to the
+output body except the joint that carries it, and is welded to it by six rows. A row then contains
+the output's twist t and the speeds of one leg,
 
 .. math:: A_t\, t + A_\theta\, \dot\theta + A_p\, v_p = 0,
 

@@ -1,4 +1,4 @@
-"""Twists as screws: axis, pitch, and what they do in words."""
+"""Twists as screws: axis, pitch, and a description."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Singularity:
         motion: Screw of the output in the motion that is free or, of a serial singularity, in the
             velocity that the output cannot have; None where the output stands.
         driven: Driven speeds in that motion by name.
-        text: The same in words.
+        text: The same as text.
     """
 
     kind: str

@@ -16,7 +16,7 @@ class Check:
     """One number compared with the expected one.
 
     Attributes:
-        what: The quantity, in words.
+        what: The quantity, as text.
         found: Value by Axode.
         wanted: What it should be; 0 for a difference that should be none.
         within: Largest difference that counts as none.
@@ -54,7 +54,7 @@ class Check:
         return f"{size}: {self.why}" if self.status == "differs" else size
 
     def _share(self) -> str:
-        """How far it is off, if that is worth telling."""
+        """Return the relative error, unless it is negligible."""
         counted = self.within == 0.0  # of a count no share
         if self.status == "pass" or counted or not math.isfinite(self.found):
             return ""

@@ -151,7 +151,7 @@ def _register() -> None:
 
 @cache
 def _version() -> list[int]:
-    """Version of the interface, of a jaxlib that does not tell; all have the structures above."""
+    """Version of the interface, for a jaxlib that lacks it; all have the structures above."""
     import jax
 
     text = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
@@ -159,7 +159,7 @@ def _version() -> list[int]:
 
 
 def _answer(address: Any, call: Callable[[_Frame, Foreign], None]) -> int | None:
-    """Do what XLA asks for; returns the address of an error, or none."""
+    """Execute a request of XLA; returns the address of an error, or none."""
     frame = address.contents
     if frame.extension and frame.extension.contents.kind == METADATA:
         version = frame.extension.contents.metadata.contents.version

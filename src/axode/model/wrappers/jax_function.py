@@ -99,7 +99,7 @@ def _bind(source: ArrayFunction, kind: str, names: tuple[Names, ...], arrays: An
 
 @cache
 def _primitive() -> Any:
-    """The operation that JAX knows all about but how it is computed."""
+    """An operation of JAX with all rules but the computation itself."""
     import_jax()
     from jax.extend.core import Primitive
     from jax.interpreters import ad, batching, mlir

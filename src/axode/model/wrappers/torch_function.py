@@ -31,7 +31,7 @@ class TorchFunction:
 
     Call it with the function's arguments: tensors with any leading batch axes, values by name, or
     None for the default; `t` and `parameters` are keywords. The result is a tensor that `backward`,
-    `torch.func.grad`, `jacrev`, `jvp`, `vmap` and `hessian` see through. Tensors on the CPU share
+    `torch.func.grad`, `jacrev`, `jvp`, `vmap` and `hessian` support. Tensors on the CPU share
     their memory with the model's functions. Those on a GPU need a model that is compiled for
     "cuda"; its kernels run on PyTorch's current stream.
     """
@@ -76,7 +76,7 @@ class TorchFunction:
 def call_untraced(function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
     """Call a function that `torch.compile` leaves as it is.
 
-    It takes NumPy's functions for its own, and what compiled code writes to arrays is lost to it.
+    It replaces NumPy's functions by its own, and misses what compiled code writes to arrays.
     """
     torch = import_torch()
     if torch.compiler.is_compiling():
@@ -128,7 +128,7 @@ def common_type(torch: Any, given: Sequence[Any]) -> dict[str, Any]:
 
 
 def _without_unknown(torch: Any, source: ArrayFunction, result: Any) -> Any:
-    """NaN for forces that statics does not tell."""
+    """Set forces that statics does not determine to NaN."""
     unknown = facts_of(source.model).unknown_forces if source.name == "contact_forces" else ()
     if not unknown:
         return result

@@ -82,7 +82,7 @@ def assemble(
 
 @dataclass(frozen=True)
 class AssembledRuns:
-    """States of many runs, and which of them there are not.
+    """States of many runs, and the runs that have none.
 
     Attributes:
         q, nu: Coordinates and independent speeds, (runs, size) each; NaN where there are none. May

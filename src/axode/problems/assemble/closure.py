@@ -176,7 +176,7 @@ class ClosureSystem:
         return q, error
 
     def _with_followers(self, q: Array, runs: Indices, fixed: Mask) -> Array:
-        """Move coupled coordinates of the guesses to where their couplings want them."""
+        """Move coupled coordinates of the guesses to the values that their couplings give."""
         coupled = self._coupled()
         if not coupled or fixed.all():
             return q

@@ -134,7 +134,7 @@ def closure_program(
         tapes: What must vanish.
         fixed: Coordinates that keep their values.
         rows: Rows to solve.
-        follow: Whether coupled coordinates first go where their couplings want them.
+        follow: Whether coupled coordinates first move to the values that their couplings give.
     """
     free = [j for j, held in enumerate(fixed) if not held]
     solved = [i for i, chosen in enumerate(rows) if chosen]
@@ -228,7 +228,7 @@ def _step(
     trial = tapes.normalized(trial, free)
     every = tapes.rows_at(trial, **given)
     there = [every[i] for i in solved]
-    # a lane whose run has ended keeps what it has, while those beside it go on
+    # a lane whose run has ended keeps its values while the others continue
     active = _goes_on(error, damping, count)
     helps = active & (total([a * a for a in there]) < total([a * a for a in r]))
     better = _size(there, [tapes.rows[i] for i in solved], zero)
@@ -314,7 +314,7 @@ def solve_symmetric(lower: list[Vector], pivots: Vector, right: Vector) -> Vecto
 def _followed(
     tapes: ClosureTapes, free: Sequence[int], q: Vector, given: Mapping[str, Vector]
 ) -> Vector:
-    """Move coupled coordinates of a guess to where their couplings want them."""
+    """Move coupled coordinates of a guess to the values that their couplings give."""
     J = tapes.derivatives_at(tapes.coupled, free, q, **given)
     every = tapes.rows_at(q, **given)
     y = least_norm_step(J, [every[i] for i in tapes.coupled], 0.0 * q[0])

@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 SINGULAR_SPEED = 1e9  # speed that a unit independent one may cause: beyond, these are singular
-GROWTH = 5.0  # times the smallest speeds that will do: more is no price for another zero
+GROWTH = 5.0  # times the smallest speeds that suffice: larger ones do not justify another zero
 DEPENDENT = 1e-10  # of a row's length: what is new in a row that follows from others is less
 EXCLUDED = "the constraints do not allow these speeds together"
 BLOCK = 1 << 16  # states whose speeds are found together, for the memory of their matrices
@@ -286,6 +286,6 @@ def _speeds_elsewhere(
 
 
 def _order(model: Model) -> list[int]:
-    """Order independent speeds and those of bases, first those that had better not move."""
+    """Order independent speeds and those of bases, first those that should rest."""
     names = list(model.speed_names)
     return [names.index(name) for name in facts_of(model).rest_first or model.independent[::-1]]

@@ -396,14 +396,14 @@ def _own(array: Array, runs: Numbers | None, axes: int) -> Array:
 
 
 def _last_rows(counts: Numbers, lanes: int) -> Array:
-    """Last row of runs that go in step: that of the longest of them, (runs, 1)."""
+    """Last row of runs in lockstep: that of the longest of them, (runs, 1)."""
     padded = np.concatenate([counts, np.zeros(-len(counts) % lanes, dtype=np.intp)])
     last = np.repeat(padded.reshape(-1, lanes).max(axis=1), lanes)[: len(counts)] - 1.0
     return np.asarray(last[:, np.newaxis])
 
 
 def _scratch(totals: Totals) -> Totals:
-    """Totals to be thrown away."""
+    """Return totals that are discarded."""
     samples = None if totals.samples is None else np.zeros_like(totals.samples)
     shared = {name: np.zeros_like(array) for name, array in totals.shared.items()}
     return Totals(np.zeros_like(totals.value), shared, samples)

@@ -60,7 +60,7 @@ class Cost:
             samples of `match`.
 
     Raises:
-        InvalidArgument: for a cost of nothing, and for arguments that make no run.
+        InvalidArgument: for a cost without terms, and for arguments that make no run.
         NotApplicable: for methods and precisions that have no gradients.
     """
 
@@ -111,7 +111,7 @@ class Cost:
         return f"Cost('{self.model.name}', {self.scenario.duration:g} s, {', '.join(parts)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what is made from formulas."""
+        """Return the state without the functions made from formulas."""
         left_out = ("_running", "_final", "_ends")
         return {name: value for name, value in vars(self).items() if name not in left_out}
 

@@ -24,7 +24,7 @@ class StateGradient:
 
     @classmethod
     def zero(cls, count: int, sizes: Mapping[str, int]) -> StateGradient:
-        """Gradient of nothing."""
+        """Return an empty gradient."""
         return cls({name: np.zeros((count, size)) for name, size in sizes.items()})
 
     def add(self, other: Mapping[str, Array], at: npt.NDArray[np.intp]) -> None:

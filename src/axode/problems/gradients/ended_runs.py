@@ -1,4 +1,4 @@
-"""Run what a cost needs, and keep the log of its steps."""
+"""Simulate the runs of a cost, and keep the log of their steps."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class LoggedRuns:
     def parts(self) -> list[Numbers]:
         """Numbers of runs whose log fits into memory that is used again and again.
 
-        Memory that is new takes longer to get than to fill, and steps that were not kept have to
+        New memory takes longer to allocate than to fill, and steps that were not kept have to
         be computed twice.
         """
         count, settings = len(self.starts.q), self.settings

@@ -176,7 +176,7 @@ class _Whole:
 
 
 def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) -> _Whole:
-    """Run and walk back, some runs at a time; the value alone if `of` is None."""
+    """Run forwards and backwards, some runs at a time; the value alone if `of` is None."""
     measured = () if cost.measured is None else cost.measured.shape[:-2]
     runs = begin_runs(cost.scenario, cost.settings, measured)
     running = cost.ends(cost.model).tapes.running
@@ -203,7 +203,7 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
 
 
 def _warn_of_no_value(value: Array, ended: npt.NDArray[np.bool_]) -> None:
-    """Warn of runs that came to their end with a cost that is no finite number."""
+    """Warn of finished runs whose cost is not finite."""
     lost = np.flatnonzero(ended & ~np.isfinite(value))
     if lost.size:
         warnings.warn(

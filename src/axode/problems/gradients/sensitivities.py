@@ -89,7 +89,7 @@ class Sensitivities:
         tape = tape_of(model, found.function)
         made = push_forward(tape, known, changes, len(flat))[:, found.index]
         made = made.reshape(*run.batch, rows)
-        return np.where(np.isnan(run[found.name]), np.nan, made)  # forces that statics cannot tell
+        return np.where(np.isnan(run[found.name]), np.nan, made)  # forces left open by statics
 
     def _states(self, run: Trajectory) -> dict[str, Array]:
         """States of all samples, one per row."""

@@ -158,7 +158,7 @@ def _weighted(change: Mapping[str, Array], weights: Mapping[str, Array]) -> Arra
 
 
 def is_direct(model: Model, names: Mapping[str, Array]) -> bool:
-    """Return whether everything that is given is taken as it is."""
+    """Return whether all given values are used unchanged."""
     tied = {model.coordinates[k] for four in facts_of(model).quaternions for k in four}
     own = (set(model.coordinates) - tied) | set(model.independent)
     return set(names) <= own and is_always_closed(model)

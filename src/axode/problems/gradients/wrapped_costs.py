@@ -70,7 +70,7 @@ class WrappedCost:
 
 
 class TorchCost(WrappedCost):
-    """A cost on tensors, which `backward` and `torch.func.grad` see through.
+    """A cost on tensors, which `backward` and `torch.func.grad` differentiate.
 
     Call it with one tensor per name, by position or by name; those with batch axes make a batch of
     runs, and the result has one cost for each. Runs of `vmap` are computed one after the other. It
@@ -172,7 +172,7 @@ def _gradients() -> Any:
 
 
 class JaxCost(WrappedCost):
-    """A cost on arrays of JAX, which `grad` sees through, also under `jit`.
+    """A cost on arrays of JAX, which `grad` differentiates, also under `jit`.
 
     Call it with one array per name, by position or by name; those with batch axes make a batch of
     runs, and the result has one cost for each. Runs of `vmap` are computed one after the other. It

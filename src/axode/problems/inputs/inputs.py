@@ -39,7 +39,7 @@ MAX_SAMPLES = 10_000_000  # of an input
 class Sampled:
     """Inputs given at equal intervals.
 
-    Before the first sample it holds, and after the last one that.
+    Before the first sample its value holds, after the last one that of the last.
 
     Args:
         values: By name, each (samples,) or (runs, samples); or one array (..., samples, inputs).
@@ -57,7 +57,7 @@ class Sampled:
         """Make a table of all inputs of a model, within the limits of its motors.
 
         Raises:
-            InvalidArgument: for shapes, numbers or words that make no table.
+            InvalidArgument: for invalid shapes, numbers or choices.
         """
         if self.between not in ("hold", "linear"):
             raise InvalidArgument(f"between: '{self.between}' is neither 'hold' nor 'linear'")

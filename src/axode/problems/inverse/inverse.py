@@ -309,7 +309,7 @@ def _times(times: Any, is_sampled: bool, save_every: float | None, t0: float) ->
 
 
 def equal_times(time: Array, every: float) -> Array:
-    """Space times equally from the first to the last, as near to `every` as that goes."""
+    """Space times equally from the first to the last, as closely to `every` as possible."""
     if not every > 0:
         raise InvalidArgument(f"save_every: must be > 0 s, got {every}")
     length = float(time[-1] - time[0])

@@ -101,7 +101,7 @@ class DesiredMotion:
 
         Args:
             times: (T,) [s]
-            quick: Take the less exact values of signals that have some.
+            quick: Use the less exact values of signals that offer them.
 
         Returns:
             Arrays (T, rows), positions without the rows of speeds.

@@ -48,7 +48,7 @@ class Linearization:
         units: Units of states, inputs and outputs, by name.
         readings: How each state is read from a state of the model.
         held: All inputs at the operating point, chosen or not.
-        changing: What keeps the operating point from lasting: independent speeds that change, or
+        changing: Why the operating point does not persist: independent speeds that change, or
             states that drift ever faster; empty at an equilibrium and in steady motion.
         dt: Time between samples [s]; 0 in continuous time.
         axes: Axes that move along with a steady motion, in which the states are counted.
@@ -85,18 +85,18 @@ class Linearization:
 
     @property
     def stable(self) -> bool:
-        """Return whether every deviation dies out."""
+        """Return whether every deviation decays."""
         growth = np.abs(self.poles) - 1 if self.dt else self.poles.real
         return bool((growth < 0).all())
 
     @property
     def steady(self) -> bool:
-        """Return whether the operating point lasts, or what drifts does so at constant rates."""
+        """Return whether the operating point persists, or drifts only at constant rates."""
         return not self.changing
 
     @property
     def equilibrium(self) -> bool:
-        """Return whether the operating point lasts in axes that stand still, without drift."""
+        """Return whether the operating point persists in fixed axes, without drift."""
         return self.steady and not self.axes.rates and bool((np.abs(self.drift) < AT_REST).all())
 
     @property
@@ -156,7 +156,7 @@ class Linearization:
         )
 
     def _closure(self, names: Sequence[str], outputs: Sequence[Array]) -> tuple[list[str], str]:
-        """The states that some states need, and words for the first needs."""
+        """Find the states that some states depend on, and describe the first dependencies."""
         closed, why, k = list(names), [], 0
         rows = [(self.states[i], self.A[i]) for i in range(len(self.states))]
         for row in outputs:
@@ -222,7 +222,7 @@ class Linearization:
             R: Weights of inputs, likewise.
 
         Raises:
-            InvalidArgument: if modes that do not die out cannot be moved or cost nothing, naming
+            InvalidArgument: if modes that do not decay cannot be moved or cost nothing, naming
                 the states.
         """
         return self._readable(lqr(self, Q, R))

@@ -36,8 +36,8 @@ class CoMoving:
 
     Attributes:
         weights: By which the model's symmetries add up to the motion that is taken out.
-        rates: Their words and speeds, for those that turn: [rad/s].
-        proven: Whether the motion was found to be steady for ever, in these axes.
+        rates: Names and speeds of those that turn [rad/s].
+        proven: Whether the motion was found to stay steady in these axes.
     """
 
     weights: Array = field(default_factory=lambda: np.zeros(0))
@@ -102,7 +102,7 @@ def nearby_states(model: Model, point: State) -> list[tuple[Array, Array]]:
 
 
 def _weights(X: Array, f: Array) -> Array | None:
-    """By which fields add up to a motion, None if they do not."""
+    """Return the weights by which fields add up to a motion, or None."""
     if not X.shape[1]:
         return None
     sizes = np.linalg.norm(X, axis=0).clip(1e-300)
@@ -128,7 +128,7 @@ def _made(symmetries: Symmetries, chosen: list[int], c: Array) -> CoMoving:
 
 
 def axes_field(observables: Observables, moving: CoMoving) -> Any:
-    """Field of the axes' motion in symbols, None if they stand still."""
+    """Return the field of the axes' motion in symbols, or None if they are fixed."""
     import casadi as ca
 
     if not moving.rates:

@@ -1,7 +1,7 @@
-r"""Motions that the dynamics do not notice: what a steady motion may be counted from (D).
+r"""Symmetries of the dynamics, in whose axes a steady motion is at rest (D).
 
-A vehicle in a circle, a rolling disk and a spinning top do not rest, and nothing about them changes
-but where they are and how far they have turned. A field X of the states z whose flow maps motions
+A vehicle in a circle, a rolling disk and a spinning top move, and yet nothing about them changes
+but their place and how far they have turned. A field X of the states z whose flow maps motions
 to motions commutes with the dynamics f,
 
 .. math:: [X, f] = \frac{\partial f}{\partial z} X - \frac{\partial X}{\partial z} f = 0,  \tag{D14}
@@ -45,7 +45,7 @@ class Symmetry:
     Attributes:
         kind: "shift" of one coordinate, "world" for turning everything about an axis of the
             ground, "spin" for turning one body about an axis of its own.
-        words: What moves: `base about its own y`.
+        words: The motion as text: `base about its own y`.
         eta: Rates of the coordinates.
         coordinates: Places of those that it moves.
     """

@@ -1,4 +1,4 @@
-"""Runs of one model that are advanced together, and what each came to."""
+"""Runs of one model that are advanced together, and how each ended."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ LONGEST_ON_GPU = 0.25  # the same of the longest slice: a slice that is computed
 
 
 class _Memory:
-    """Memory for steps that is used again: it takes longer to get it than to fill it."""
+    """Reused memory for steps: allocating it takes longer than filling it."""
 
     def __init__(self) -> None:
         self._free: list[Array] = []

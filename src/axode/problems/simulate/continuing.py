@@ -23,7 +23,7 @@ Numbers = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class KnownMotion:
-    """What moved runs, and where they began.
+    """Steps, inputs and starts of runs, from which they are continued.
 
     Attributes:
         task: What their steps were made of.

@@ -67,7 +67,7 @@ class Probe:
 
     def __init__(self, batch: Batch, runs: Numbers) -> None:
         self.batch, self.runs = batch, runs
-        # code for several runs is there already: no other is compiled for one of them
+        # code for several runs exists already: no other is compiled for one of them
         padded = np.repeat(runs, 2) if len(runs) == 1 < batch.count else runs
         mine: dict[str, Any] = {
             name: np.array(array[padded] if array.ndim > 1 else array)
@@ -148,7 +148,7 @@ class Probe:
             high = find_zeros(
                 lambda offset: probe._value(k, offset), (low, f_low), (high, f_high), closest
             )
-        # on zero at the end, or a hair away from it there
+        # zero at the end, or within rounding of it
         left = np.setdiff1d(np.flatnonzero(at_ends), runs)
         nearer = np.where(np.abs(values[-1]) <= np.abs(values[0]), self.length, 0.0)
         return np.concatenate([runs, left]), np.concatenate([high, nearer[left]])

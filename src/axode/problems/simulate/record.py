@@ -253,7 +253,7 @@ def _callback_inputs(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _statuses(ended: Outcomes) -> Later:
-    """Words for how each run ended, made when they are first read."""
+    """Texts of how each run ended, made when they are first read."""
     status, cause, time, off = ended.status, ended.cause, ended.time, ended.inaccuracies
 
     def make(_: Trajectory) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ class Runs:
         size = self._start.shape[1]
         self.outcomes = Outcomes(self.count, size)
         self.lengths = np.ones(self.count, dtype=np.intp)
-        # untouched until the threads of the steps write to it, each to its own part
+        # first written by the threads of the steps, each to its own part
         self.out = np.zeros((self.count, len(settings.times), size))
         self.models, self.plans = [model], [task.plan]
         self.made_by = np.zeros(self.out.shape[:2], dtype=np.intp)
@@ -285,7 +285,7 @@ class Runs:
         return np.setdiff1d(runs, gone) if gone else runs
 
     def _leave(self, batch: Batch, runs: Sequence[int], model: Model, settings: Settings) -> None:
-        """Take runs out of their batch, to wait for another."""
+        """Remove runs from their batch until they join another."""
         self._leaving.setdefault((model, settings), []).extend(runs)
         batch.resolve(runs, LEFT)
 

@@ -175,7 +175,7 @@ class Scenario:
         return f"Scenario('{self.model.name}', {self.duration:g} s{listed})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything that was given, and nothing that follows from it."""
+        """Return what was given, without anything derived from it."""
         kept = ("_given", "model", "duration", "options", "place")
         return {name: vars(self)[name] for name in kept}
 
@@ -245,7 +245,7 @@ class Scenario:
         return self.starts_beside(())
 
     def starts_beside(self, others: tuple[int, ...]) -> Starts:
-        """Where the runs start, with a batch of the shape `others`, too."""
+        """Return the starts of the runs, with a batch of the shape `others`, too."""
         batch = shared_batch(self.plan.batch, [others])
         target = self.place.target
         begun = find_starts(self.model, self.state, self.t0, self.p, batch, target=target)

@@ -73,7 +73,7 @@ def simulate(
         SimulationFailed: if a number stops being finite or steps become too short; the error
             carries the trajectory so far, as does SingularConfiguration. Also, at the end, if
             constraints hold at these parameters that the model left out.
-        InvalidArgument: if they do at the start already; if a prescribed position jumps, or a rate
+        InvalidArgument: if they do so at the start; if a prescribed position jumps, or a rate
             that must not.
         LoopNotClosed: if no run has a start that closes the loops; of a batch in which some have,
             the others are marked as failed, with a `RunsFailedWarning` warning.

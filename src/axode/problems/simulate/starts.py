@@ -122,7 +122,7 @@ def require_runs(batch: tuple[int, ...]) -> None:
 def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> None:
     """Check that the independent speeds determine the others at the start.
 
-    A little beside such a configuration a run changes to other speeds. Only runs that failed at
+    Close to such a configuration a run changes to other speeds. Only runs that failed at
     once are checked, because the pivots have to be compiled.
 
     Raises:

@@ -17,7 +17,7 @@ from axode.problems.steps.step_acceptance import RUNNING
 Array = npt.NDArray[np.float64]
 RETRY_FACTOR = 4.0  # times as many stiff steps before a run is looked at again
 MIN_STEPS_LEFT = 5000  # explicit steps still to come that are worth an implicit method
-REVIEW = 40  # implicit steps after which their length is compared with that of explicit ones
+REVIEW = 40  # implicit steps after which their length is compared with explicit ones
 COST_RATIO = 20.0  # explicit steps that take as long as an implicit one of a few coordinates
 
 

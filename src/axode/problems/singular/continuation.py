@@ -73,7 +73,7 @@ def land_beyond(batch: Batch, run: int) -> Landing | None:
     if not batch.model.has_equations:
         return None
     if batch.model.equations.system.rheonomic:
-        return None  # the clock drives it there, no momentum of its own does
+        return None  # prescribed motion drives it there, not momentum
     with np.errstate(all="ignore"):
         return _Approach(batch, run).landing()
 

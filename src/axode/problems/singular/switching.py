@@ -50,7 +50,7 @@ class Choices:
     the configuration, and for a run on what it is on; never on which models are kept.
 
     Args:
-        own: The model the user gave; it is not kept here, or it would never be forgotten.
+        own: The user's model; it is not referenced here, which would keep it alive.
     """
 
     def __init__(self, own: Model) -> None:
@@ -136,7 +136,7 @@ def smallest_pivot(model: Model, q: Array, conditions: Conditions) -> float:
 
 @dataclass(frozen=True)
 class Changes:
-    """What runs do before whose next step a pivot becomes small.
+    """What runs do whose next step has a small pivot.
 
     Attributes:
         models: Models to change to, each with its runs.
@@ -152,7 +152,7 @@ class Changes:
 def find_changes(
     batch: CompiledRuns, runs: Numbers, own: Model, *, can_cross: bool = False, change: bool = True
 ) -> Changes:
-    """Decide how runs go on before whose next step a pivot becomes small.
+    """Decide how runs continue whose next step has a small pivot.
 
     A function of each run's state, step and present rows and speeds alone.
 
@@ -197,7 +197,7 @@ def find_changes(
 def near_singular(
     batch: Batch, runs: Numbers, own: Model, across: Callable[[Batch, int, str], bool] | None = None
 ) -> list[tuple[Model, Numbers]]:
-    """Decide what to do with runs before whose next step a pivot becomes small.
+    """Decide what to do with runs whose next step has a small pivot.
 
     They change to a model that does better there, go on as they are, go on beyond, or end, if no
     choice of rows and speeds would do.
@@ -236,7 +236,7 @@ def _lies(batch: Batch, run: int, near: float) -> bool:
 
 
 def _go_on_or_end(batch: Batch, run: int, least_pivot: float, own: Model) -> None:
-    """Let a run go on as it is, with shorter steps, or end."""
+    """Let a run continue unchanged, with shorter steps, or end."""
     b, step = batch.buffers, abs(float(batch.buffers["h_s"][run, 0]))
     if least_pivot > 0.0:
         b["least_pivot"][run] = least_pivot
@@ -308,7 +308,7 @@ def find_start_elsewhere(batch: CompiledRuns, run: int, own: Model) -> tuple[Mod
 
 
 def choose_models(own: Model, q: Array, conditions: Conditions) -> Described:
-    """Choose models for configurations, where the user's becomes singular at some of them.
+    """Choose models for configurations at some of which the user's becomes singular.
 
     Args:
         own: The model the user gave.

@@ -50,7 +50,7 @@ class Gathering:
     def begin(
         self, before: Sequence[Operation], within: Sequence[Operation] = ()
     ) -> list[Operation]:
-        """Operations before the steps of a call: what has begun is not computed once more.
+        """Operations before the steps of a call, skipped for runs that have begun.
 
         Args:
             before: Operations of the method in every call; they may change `h_s`.
@@ -123,7 +123,7 @@ def adaptive_program(
 
 
 def _limit_steps() -> Evaluate:
-    """End a run after too many steps: a row of a sweep is not watched."""
+    """End a run after too many steps, which no user can interrupt in a sweep."""
 
     def limit(status: Vector, steps: Vector, rejected: Vector) -> dict[str, Vector]:
         running = status[0].equals(float(RUNNING))
@@ -269,7 +269,7 @@ def error_size(
     rtol: Formula,
     atol: Formula,
 ) -> Formula:
-    """Largest error of a step relative to the tolerance; a mean would let idle numbers hide it."""
+    """Largest error of a step relative to the tolerance; a mean would hide it among idle states."""
     size, total = 0.0 * rtol, 0.0 * rtol
     for a, b, error in zip(x, x_new, errors, strict=True):
         share = abs(error) / (ERROR_SHARE * (atol + rtol * abs(a).most(abs(b))))

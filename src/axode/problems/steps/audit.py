@@ -1,9 +1,9 @@
 """Audit runs by their balance of energy, sampled a few times inside the loop of their steps.
 
-What a run's energy is, it must have had at its start or have been given since. The difference is an
+The energy of a run is that at its start plus the energy supplied since. The difference is an
 error of the steps; it is compared with the largest energies that the run has shown. Samples are
 taken at the start, after 2, 8, 32 ... tries of a step and at the end, so that they cost next to
-nothing and hang on nothing but the run.
+nothing and depend on the run alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def energy_rounding(precision: str) -> float:
 
 
 def audited(program: Program, d: Dynamics, energy: Tape) -> Program:
-    """Make steps keep a ledger of their energy, and mark runs whose balance is off.
+    """Make steps keep account of their energy, and mark runs whose balance is off.
 
     Args:
         program: Steps, one per turn of its counted loop.

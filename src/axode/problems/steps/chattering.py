@@ -1,4 +1,4 @@
-"""Detect motions that chatter: steps that fail again and again and lead nowhere.
+"""Detect motions that chatter: steps are rejected again and again without progress.
 
 A law such as `sign(v)` that holds a motion at rest makes rates that jump all the time. Each jump is
 found by rejected steps, and none of the accepted ones is longer than the tolerance allows between
@@ -23,7 +23,7 @@ STILL = 10.0  # tolerances per step by which a state that chatters moves at most
 
 
 def chattering_marks(d: Dynamics) -> dict[str, int]:
-    """Return the buffers of the state that say where the window began, and their sizes."""
+    """Return the buffers of the state that hold the start of the window, and their sizes."""
     return {"marked_t": 1, "marked_rejected": 1, "marked_x": d.n_q + d.n_nu}
 
 

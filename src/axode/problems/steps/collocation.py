@@ -2,7 +2,7 @@ r"""Coefficients of Radau IIA methods: collocation at the nodes of a Radau quadr
 
 E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II*, sections IV.5 and IV.8. The
 stages' increments z solve z = h A f(x + z). In the basis of A^{-1}'s eigenvectors, z = T w, the
-linear systems of Newton's method come apart into one of a real number and pairs of complex ones.
+linear systems of Newton's method decouple into one real system and pairs of complex ones.
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ def program_of(
 
 
 def is_audited(model: Model) -> bool:
-    """Return whether a model knows its energy; one from a file may not."""
+    """Return whether a model has the function of energy; one from a file may lack it."""
     return ENERGY in model.functions
 
 

@@ -108,7 +108,7 @@ def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
 
 
 def _review() -> Evaluate:
-    """Stop after a number of steps, for a check whether the method is worth its cost."""
+    """Stop after a number of steps, to check whether the method pays off."""
 
     def review(status: Vector, commit: Vector, steps: Vector, at: Vector) -> dict[str, Vector]:
         asks = commit[0] & status[0].equals(float(RUNNING)) & steps[0].equals(at[0])
@@ -177,7 +177,7 @@ def _value(polynomial: Polynomial, x: Formula) -> Formula:
 
 
 def _predictor() -> Tape:
-    """Weights of the last step's increments in the first guess; zero where it says too little."""
+    """Weights of the last step's increments in the first guess; zero where it is no good guess."""
 
     def weights(h: Vector, h_last: Vector) -> dict[str, Vector]:
         known = ~h_last[0].equals(0.0)

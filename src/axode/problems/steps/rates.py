@@ -369,7 +369,7 @@ def sample_place(
 def to_next_sample(
     t: Formula, direction: Formula, start: Formula, period: Formula, count: Formula
 ) -> Formula:
-    """Time until the next sample, in the direction of the run; 1e300 where none is left."""
+    """Find the time until the next sample, in the direction of the run; 1e300 if none is left."""
     place = (t - start) / period
     along = direction * place
     left = ((along + ON_TIME).floor() + 1.0 - along) * period

@@ -16,7 +16,7 @@ from axode.problems.steps.rates import Dynamics
 
 RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF, UNASSEMBLED = range(9)
 INACCURATE = 9  # at its end, with an error in the balance of energy
-CHATTERING = 10  # steps that fail again and again lead nowhere
+CHATTERING = 10  # steps are rejected again and again without progress
 FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
 WITHIN = ("g_1", "g_2", "g_3")  # values of event functions at the nodes inside a step
 PERHAPS = 2.0  # value of `crossed` where only the inside of a step shows a crossing

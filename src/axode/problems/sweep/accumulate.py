@@ -1,4 +1,4 @@
-"""Outputs of sweeps: what one number of a run is, and of what."""
+"""Outputs of sweeps: how one number of a run is computed, and from which quantity."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Output:
-    """One number of a run: how it is made, and of what."""
+    """One number of a run: how it is computed, and from which quantity."""
 
     how: str
     what: Quantity
@@ -50,7 +50,7 @@ class Outputs:
     """Numbers of every run by name.
 
     Attributes:
-        named: How each is made, and of what.
+        named: How each is computed, and from which quantity.
         functions: Functions of the state's symbols, to which numbers among `named` refer.
     """
 

@@ -21,7 +21,7 @@ from axode.results.sweep_arrays import DeviceTexts
 from axode.results.sweep_result import Sweep
 from axode.results.sweep_store import SweepStore
 
-# a word per code; runs that had not ended count as left
+# a text per code; runs that had not ended count as left
 STATUS_TEXTS = tuple(
     "" if code == RUNNING else STATUS_WORDS.get(code, "") for code in range(max(STATUS_WORDS) + 1)
 )
@@ -49,7 +49,7 @@ class AbstractCollector(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let others write to where the numbers are."""
+        """Let other processes write to the folder of the numbers."""
 
 
 class MemoryCollector(AbstractCollector):
@@ -144,7 +144,7 @@ class GpuCollector(AbstractCollector):
 
 
 def _by_text(counts: npt.NDArray[np.int64]) -> dict[str, int]:
-    """How often each status occurs, of those that do."""
+    """How often each occurring status does."""
     words = {code: text for code, text in STATUS_WORDS.items() if code != RUNNING}
     return {text: int(counts[code]) for code, text in words.items() if counts[code]}
 

@@ -16,7 +16,7 @@ def column_units(
 ) -> dict[str, str]:
     """SI units by name, where they are known: not those of functions and of parameters.
 
-    A swept value that is called as an output is has its group before its name: `start.pitch`.
+    A swept value with the name of an output gets its group as prefix: `start.pitch`.
 
     Args:
         model: Owner of the signals.

@@ -14,14 +14,14 @@ import numpy.typing as npt
 from axode.errors import shortened
 
 Array = npt.NDArray[np.float64]
-# Where distributions of other libraries are looked at: they are described by these quantiles.
+# Distributions of other libraries are described by these quantiles.
 PROBABILITIES = (2.0**-53, 1e-6, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0 - 1e-6, 1.0 - 2.0**-53)
 FINE = 1 << 12  # equal parts at whose ends they are compared as well
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Equally likely anywhere between two bounds.
+    """Uniform distribution between two bounds.
 
     Args:
         low: Lower bound.
@@ -43,7 +43,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class LogUniform:
-    """A value whose logarithm is uniform: every factor between the bounds is equally likely.
+    """Log-uniform distribution: the logarithm is uniform between those of the bounds.
 
     Args:
         low: Lower bound, > 0.
@@ -99,7 +99,7 @@ def is_distribution(value: Any) -> bool:
 
 
 def distribution_fault(value: Any) -> str:
-    """What keeps a distribution from being sampled; empty if nothing does."""
+    """Explain why a distribution cannot be sampled; empty if it can."""
     if isinstance(value, OWN):
         found = value.fault()
         return f"{value}: {found}" if found else ""
@@ -129,7 +129,7 @@ def describe_distribution(value: Any) -> dict[str, Any]:
 
 
 def _describe_finely(value: Any) -> dict[str, Any]:
-    """Tell apart distributions of equal quantiles, as two of whole numbers often have."""
+    """Distinguish distributions with equal quantiles, as two of whole numbers often have."""
     fine = np.asarray(value.ppf(np.arange(1, FINE) / FINE), dtype=float)
     rounded = " ".join(f"{x:.9g}" for x in fine + 0.0)  # other machines differ in the last digits
     made = {"sha256": hashlib.sha256(rounded.encode()).hexdigest()[:16]}

@@ -42,7 +42,7 @@ class Tally:
         session: Shows it.
         name: What is being done.
         count: How many rows there are.
-        done: How many are there already.
+        done: How many exist already.
     """
 
     def __init__(self, session: Session, name: str, count: int, done: int) -> None:
@@ -218,7 +218,7 @@ def check_executor(executor: Any) -> None:
     """Check that chunks can be given to an executor.
 
     Raises:
-        InvalidArgument: for anything that is none.
+        InvalidArgument: for anything else.
     """
     named = isinstance(executor, str) and executor == PROCESSES  # arrays compare by element
     if executor is None or named or _is_dask(executor):
@@ -262,7 +262,7 @@ def _is_dask(executor: Any) -> bool:
 
 
 def _recounted(count: Callable[[], int]) -> Callable[[], int]:
-    """Count the workers of a cluster now and then: they come and go."""
+    """Count the workers of a cluster regularly, since they come and go."""
     known = [0.0, -RECOUNT]
 
     def recount() -> int:

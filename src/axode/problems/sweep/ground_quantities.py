@@ -24,7 +24,7 @@ from axode.problems.feasible.loads import SHARED, by_contact
 SLIPPING, TIPPING = "slipping_margin", "tipping_margin"
 LOAD, SHARE = "load", "share"
 UNLIMITED_LOAD = 1e300  # larger than any load
-ALREADY_TIPPED = -1.0  # margin where the wheels carry nothing altogether
+ALREADY_TIPPED = -1.0  # margin where the wheels carry no load in total
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class GroundQuantity:
 def resolve_quantity(
     model: Model, name: str, friction: float | Mapping[str, float] | None
 ) -> str | GroundQuantity:
-    """Return the name of a signal as it is, and what else the ground tells with its friction.
+    """Return the name of a signal unchanged, and other names as quantities of the ground.
 
     Args:
         model: Owner of the wheels.

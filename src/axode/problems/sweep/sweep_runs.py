@@ -1,4 +1,4 @@
-"""Runs of some rows of a sweep, and what becomes of those that need other rows and speeds."""
+"""Runs of some rows of a sweep, and their change to other rows and speeds where needed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Numbers = npt.NDArray[np.intp]
 _SWITCHING = threading.RLock()  # equations are derived by one thread at a time
 # where a run changes its model
 RESET_BUFFERS = ("q", "nu", "status", "near", "flat", "h", "h_s", "k1", "y")
-LOOKS = 64  # steps of a run whose outputs are looked for inside them, at least
+LOOKS = 64  # least number of steps of a run inside which outputs are searched for
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class SweepTask(Task):
         return compiled(self.model, key, self.settings.place, program, alike=True)
 
     def _constants(self) -> dict[int, float]:
-        """Parameters that a kernel holds, by place: it is faster by half with all of them."""
+        """Parameters that a kernel holds, by place: with all of them it is 1.5 times as fast."""
         if self.settings.place.target != "cuda":
             return {}
         known = enumerate(self.model.parameters.items())

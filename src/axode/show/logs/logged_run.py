@@ -40,7 +40,7 @@ class LoggedRun:
     Attributes:
         time: Times of the samples [s], ascending.
         poses: Poses of all bodies: (samples, bodies, 4, 4).
-        scene: What pictures of the model show.
+        scene: Return what pictures of the model show.
 
     Raises:
         NotApplicable: if nothing knows the model.

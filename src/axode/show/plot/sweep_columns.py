@@ -100,7 +100,7 @@ def axis_range(known: Array) -> tuple[float, float]:
 class SweepColumns:
     """Outputs and swept values of a sweep by name.
 
-    A swept value that is called as an output is has its group before its name: `start.pitch`.
+    A swept value with the name of an output gets its group as prefix: `start.pitch`.
     """
 
     def __init__(self, sweep: Sweep) -> None:

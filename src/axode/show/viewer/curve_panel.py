@@ -14,8 +14,8 @@ MOST = 600  # samples drawn
 SHADE = "rgba(26, 71, 186, 0.10)"
 ASPECT = 1.5  # of a chart
 HIDDEN = {"show": False}
-# Charts lay out their axes again only if a range changes, and miss it if their size changes together
-# with their data, as when they first appear while a recording plays. Every other time, their range
+# Charts lay out their axes again only if a range changes, and fail to if their size changes with
+# their data, as when they first appear while a recording plays. Every other time, their range
 # is longer by this share of it, too little to see.
 RANGE_CHANGE = 1e-7
 

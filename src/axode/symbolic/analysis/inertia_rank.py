@@ -1,4 +1,4 @@
-"""Motions without inertia: massless bodies are welcome where something else gives them mass."""
+"""Motions without inertia: massless bodies are allowed where others contribute inertia."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from axode.numerics.rank import choose_columns
 from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 
-SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that still is one
+SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that counts as regular
 DOUBTFUL = 1e-9  # below it, forward dynamics keeps fewer than seven digits
-LIGHT = 1e-7  # of the heaviest body: what is lighter may as well be massless
+LIGHT = 1e-7  # of the heaviest body: lighter ones count as massless
 MOST_NAMES = 8  # of bodies in one message
 
 
@@ -102,7 +102,7 @@ def _carried(mechanism: Mechanism, speed: str) -> set[str]:
 
 
 def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) -> None:
-    """Warn of an inertia that is hardly one, or negative."""
+    """Warn of a nearly singular or negative inertia."""
     name = f"mechanism '{system.mechanism.name}'"
     if lowest < -SINGULAR:
         listed = ", ".join(body.name for body in suspects if body.inertia.unphysical)

@@ -1,4 +1,4 @@
-r"""The mobility report: what a mechanism can do, in numbers and words (C).
+r"""The mobility report: what a mechanism can do, as numbers and text (C).
 
 Nonholonomic rows forbid velocities, not always configurations. How many configurations the motion
 reaches is the dimension of the closure of the columns of N Theta under Lie brackets.  (C9)
@@ -50,7 +50,7 @@ class Mobility:
     conflicts: tuple[str, ...]
     couplings: tuple[str, ...] = ()  # as equations between coordinates
     weak: tuple[str, ...] = ()  # rows kept though they nearly follow from others
-    driven: tuple[str, ...] = ()  # what rows are about that ask for speeds at given times
+    driven: tuple[str, ...] = ()  # what the rows prescribe that have explicit time
     quasi_velocities: tuple[str, ...] = ()  # each with its formula
     integrals: tuple[str, ...] = ()  # velocity constraints that integrate to sums of coordinates
 
@@ -61,7 +61,7 @@ class Mobility:
 
     @property
     def holonomic(self) -> bool:
-        """Return whether every constraint is one on positions, openly or in disguise."""
+        """Return whether every constraint is one on positions, given as such or integrable."""
         return self.reachable == self.mobility
 
     @property

@@ -1,6 +1,6 @@
 r"""Loops closed, rows sorted: also where rounded numbers close a loop only nearly (C).
 
-Numbers out of a drawing have five or ten digits, and an overconstrained loop made of them closes to
+Numbers from a drawing have five or ten digits, and an overconstrained loop made of them closes to
 as many: rows that would follow from others contradict them a little. Within the mechanism's
 tolerance such rows are left out, the others are closed exactly, and what is left open,
 

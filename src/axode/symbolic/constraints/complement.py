@@ -169,7 +169,7 @@ class Complement:
     ) -> Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
-        A detour has singular configurations of its own, so that it must be worth it, and hold
+        A detour has singular configurations of its own, so that it must save operations, and hold
         at all samples and at home; unless the speeds that the blocks are built on are given.
         """
         if speeds_of_blocks is None:

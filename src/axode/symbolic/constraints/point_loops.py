@@ -1,4 +1,4 @@
-"""Loops that are held at a point: legs, if nothing else holds what comes before the point (N)."""
+"""Loops that constrain a point: legs, if nothing else constrains their links (N)."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class PointLoop:
 
 
 def point_loops(tree: Tree, kept: Sequence[Row]) -> tuple[PointLoop, ...]:
-    """Loops all of whose rows hold a point, seen from either side where three rows do.
+    """Find loops all of whose rows constrain a point, seen from either side where three rows do.
 
     Args:
         tree: The tree.
-        kept: Rows that hold something of their own.
+        kept: Independent rows.
     """
     twists: dict[tuple[int, int], SX] = {}
     found: list[PointLoop] = []

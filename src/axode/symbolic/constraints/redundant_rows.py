@@ -87,7 +87,7 @@ class RankReport:
 
     kept: tuple[int, ...]
     dropped: tuple[DroppedRow, ...]
-    indeterminate: tuple[str, ...]  # rows whose constraint forces statics cannot tell apart
+    indeterminate: tuple[str, ...]  # rows whose forces statics does not separate
     null_bases: tuple[np.ndarray, ...]  # per sample: orthonormal, speeds x mobility
     matrices: tuple[np.ndarray, ...]  # per sample: A of the kept rows
     all_matrices: tuple[np.ndarray, ...] = ()  # per sample: A of all rows
@@ -302,7 +302,7 @@ def _small_rows(
 def _describe(
     rows: list[Row], follows: dict[int, list[int]], parts: dict[int, float]
 ) -> tuple[tuple[DroppedRow, ...], tuple[str, ...]]:
-    """Describe dropped rows, and name those whose forces statics cannot tell apart."""
+    """Describe dropped rows, and name those whose forces statics does not determine separately."""
     reports = tuple(
         DroppedRow(rows[r].name, tuple(rows[k].name for k in kept), parts.get(r, 0.0))
         for r, kept in follows.items()

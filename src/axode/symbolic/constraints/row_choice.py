@@ -37,7 +37,7 @@ from axode.symbolic.constraints.redundant_rows import RankReport, Units, describ
 from axode.symbolic.constraints.system import System
 
 LOST_RANK = 1e-4  # of the rows, relative: nearer to singular no choice helps
-AS_GOOD = 0.5  # of what the best choice keeps: rows that keep this stay, small blocks are worth it
+AS_GOOD = 0.5  # of what the best choice keeps: rows that keep this stay, as do small blocks
 AS_GOOD_OWN = 0.35  # of what the best speeds keep: the user's that keep this stay
 AS_GOOD_ROUNDED = 0.8  # the same of rows that contradict others, the more the less they keep
 REGULAR = 1e-9  # smallest singular value of scaled rows at samples that still say what is usual
@@ -301,7 +301,7 @@ class Chooser:
         return choices, which.ravel(), rows.regularity(kept, independent, base)
 
     def _detour(self, rows: np.ndarray, independent: np.ndarray) -> tuple[int, ...]:
-        """Find the speeds of the smallest blocks, if a detour by way of them is worth it."""
+        """Find the speeds of the smallest blocks, if a detour by way of them saves operations."""
         kept, asked = tuple(rows.tolist()), tuple(independent.tolist())
         if (kept, asked) == (self.own.rows, self.own.independent):
             return self.own.base

@@ -16,7 +16,7 @@ from axode.symbolic.formulations.base import projected, with_definitions
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 
-SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that still is one
+SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that counts as regular
 
 
 class MultiplierFormulation(ComplementFormulation):

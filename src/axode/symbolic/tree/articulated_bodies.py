@@ -34,7 +34,7 @@ from axode.symbolic.tree.recursions import carried_inward, momentum, without_axi
 from axode.symbolic.tree.rows import Row
 
 _Felt = tuple[SX, SX, SX, SX, SX]  # angular, mixed and linear inertia, moment and force
-Cluster = tuple[int, ...]  # links, parents first; all that hang on links outside hang on one
+Cluster = tuple[int, ...]  # links, parents first; all joints to links outside lead to one
 
 
 def find_clusters(tree: Tree, rows: Iterable[Row]) -> list[Cluster]:
@@ -100,7 +100,7 @@ class ClusterSolve:
         self.extra: list[_Felt | None] = [None for _ in inertias]  # of what gives way beyond
 
     def accelerations(self, clusters: list[Cluster]) -> SX:
-        """All joint accelerations; a cluster comes before all that hangs on it."""
+        """Compute all joint accelerations; a cluster comes before all links beyond it."""
         return self._solve(clusters)[0]
 
     def holding_forces(self, clusters: list[Cluster]) -> SX:

@@ -2,7 +2,7 @@ r"""The Coriolis matrix with every pair of joints in the same axes (D).
 
 Carrying a column from link to link costs a rotation and a shift for every pair of joints on one
 path. Here each joint's motion and each composite body is brought once into the axes of the
-tree's first link (the ground's, if several links hang on the ground), frozen at the instant; a pair
+tree's first link (the ground's, if several links are joined to it), frozen at the instant; a pair
 then costs a product of two columns.
 """
 

@@ -30,7 +30,7 @@ DEFINITION = "definition"  # kind of the rows that define quasi-velocities
 
 @dataclass(frozen=True)
 class LinkPoint:
-    """A point of a link at which others take hold.
+    """A point of a link that rows refer to.
 
     Attributes:
         link: The link.
