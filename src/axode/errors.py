@@ -106,7 +106,7 @@ class LoopNotClosed(AxodeError):
 
 
 class SimulationFailed(AxodeError):
-    """A run that could not go on; it carries what was computed until then.
+    """A run that failed; it carries what was computed until then.
 
     Attributes:
         message: What happened and what to do, without where Python keeps the run.
@@ -305,7 +305,7 @@ def level_outside() -> int:
 
 
 def visible(text: str) -> str:
-    """Text that any terminal shows as it is: what would act on one is written out."""
+    """Return text that any terminal shows verbatim: control characters are written out."""
     return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

@@ -73,7 +73,7 @@ def test_captions_have_the_symbols_of_the_documents():
 
 def test_one_item_only(shelf, tmp_path):
     seen = []
-    result = reproduce("good", tmp_path, tell=seen.append)
+    result = reproduce("good", tmp_path, report=seen.append)
     assert list(result.made) == seen and result.holds
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "good.csv",
@@ -130,7 +130,7 @@ def test_an_interrupted_call_leaves_a_page_of_what_it_made(shelf, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        reproduce(["good", "known"], tmp_path, tell=interrupt)
+        reproduce(["good", "known"], tmp_path, report=interrupt)
     text = (tmp_path / "index.html").read_text()
     assert 'id="good"' in text and 'id="known"' not in text
 

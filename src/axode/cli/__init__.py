@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
-INTERRUPTED = 130  # exit code: what shells say of a program that SIGINT ended
+INTERRUPTED = 130  # exit code of shells for a program that SIGINT ended
 
 if TYPE_CHECKING:
     from axode.cli.commands import VERBS as VERBS

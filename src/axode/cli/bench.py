@@ -136,7 +136,7 @@ def _samples(model: Model, name: str, size: int, batch: int, rng: Any) -> Any:
 
 
 def _steps(model: Model, repeat: int) -> dict[str, Any]:
-    """Time rk4 [steps per second]: one run on one core, many on all; else say why it cannot run."""
+    """Time rk4 [steps per second], one run on one core, many on all, or give the reason why not."""
     from axode.errors import AxodeError
 
     found: dict[str, Any] = {}

@@ -40,7 +40,7 @@ from axode.cli.view import view
 from axode.cli.workspace import workspace
 from axode.errors import AxodeError
 
-READER_GONE = 141  # what shells say of a program whose reader went away, as in `axode ... | head`
+READER_GONE = 141  # exit code if the reader of the output went away, as in `axode ... | head`
 
 # In the order in which `axode --help` lists them; each imports what it needs when it is called.
 VERBS = (

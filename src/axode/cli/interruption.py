@@ -116,7 +116,7 @@ def close_on_interrupt() -> Iterator[None]:
 
 @dataclass
 class Stop:
-    """Outcome of work that Ctrl-C may stop: `interrupted` if it did, `message` if it says more."""
+    """Outcome of work that Ctrl-C may stop: `interrupted` if it did, and a further `message`."""
 
     interrupted: bool = False
     message: str = ""

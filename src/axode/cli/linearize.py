@@ -109,7 +109,7 @@ def linear_model(
     dt: float | None,
     outputs: Names = None,
 ) -> Linearization:
-    """Linearize as the options say.
+    """Linearize according to the options.
 
     Args:
         build: Returns the model; called when the options have been read.

@@ -79,7 +79,7 @@ def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
     """Return the text of a file that extends another, as a start for additions of one's own.
 
     A URDF file whose links look like wheels once its root is free gets a floating base, unless an
-    option says otherwise.
+    option is given.
     """
     from axode.formats.loading import read
     from axode.mechanism.files.toml.additions_writer import additions_text

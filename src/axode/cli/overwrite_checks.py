@@ -33,7 +33,7 @@ _BESIDE = {".c": ".h", ".ptx": ".json"}  # what is written along
 
 
 def check_replaceable(path: Path, option: str) -> None:
-    """Check that a file to be overwritten holds what its ending says.
+    """Check that the content of a file to be overwritten matches its ending.
 
     Raises:
         FileError: naming the file.

@@ -40,7 +40,7 @@ def reproduce(
         return
     from axode.literature.reproduce.making import reproduce as make
 
-    result = make(None if everything else ids, out, tell=None if as_json else _print_verdict)
+    result = make(None if everything else ids, out, report=None if as_json else _print_verdict)
     if as_json:
         print_json({"page": result.page, "items": [_plain(one) for one in result.made]})
     else:

@@ -15,7 +15,7 @@ class Verb(TyperCommand):
     """A verb that remembers which of its options were given; others have their defaults."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the parameters; placeholders say what they take, Python's types do not help."""
+        """Return the parameters, with placeholders instead of Python's types."""
         found = super().get_params(ctx)
         for parameter in found:
             if getattr(parameter, "is_flag", True):  # flags, and arguments

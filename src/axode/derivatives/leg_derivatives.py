@@ -73,8 +73,8 @@ class LegSymbols:
 
     Attributes:
         tree: The tree that they are part of.
-        v_dot: LegSymbols of all accelerations.
-        force: LegSymbols of the forces of all rows.
+        v_dot: Symbols of all accelerations.
+        force: Symbols of the forces of all rows.
     """
 
     tree: Tree

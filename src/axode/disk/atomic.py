@@ -66,9 +66,9 @@ def write_atomically(path: str | PathLike[str], data: Bytes, *, follow: bool = T
 def replace_file(path: str | PathLike[str], data: Bytes, *, follow: bool = True) -> None:
     """Write a file next to its place and rename it; an interrupted write leaves nothing behind.
 
-    A new file has the mode that the umask leaves. One that was there keeps its own, and nobody else
-    can read what takes its place before. A device or a pipe is written to directly, where links are
-    followed. What a killed process left is removed when the same file is written again.
+    A new file has the mode that the umask leaves. One that was there keeps its own, and no other
+    user can read what takes its place before. A device or a pipe is written to directly, where
+    links are followed. What a killed process left is removed when the same file is written again.
 
     Raises:
         OSError: if the disk or the folder refuses; what was there before is still there.

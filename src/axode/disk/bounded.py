@@ -14,7 +14,7 @@ from axode.disk.atomic import system_path
 from axode.errors import FileError
 
 TIMEOUT = 5.0  # [s] without a byte from a pipe
-MAX_STREAM = 32 << 20  # bytes from a pipe or a device, which does not say how many it has
+MAX_STREAM = 32 << 20  # bytes from a pipe or a device, whose size is unknown
 _CHUNK = 1 << 20
 
 

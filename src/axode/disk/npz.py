@@ -95,7 +95,7 @@ def check_expansion(size: int, declared: int, free: int = MAX_BYTES) -> None:
 
     Args:
         size: Size of the file in bytes.
-        declared: Bytes that it says it holds.
+        declared: Number of bytes that it claims to hold.
         free: Bytes that a file of any size may hold.
 
     Raises:

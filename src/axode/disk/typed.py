@@ -63,7 +63,7 @@ def as_dataclass(kind: type[T], data: Any, where: str) -> T:
 
 
 def as_type(hint: Any, value: Any, where: str) -> Any:
-    """Convert JSON's own types to what a type hint says, or raise a `FileError`."""
+    """Convert JSON's own types according to a type hint, or raise a `FileError`."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:

@@ -98,7 +98,7 @@ class LoadedFile:
     """A mechanism from a file, and what else is in the file.
 
     Attributes:
-        proposals: Links that look like wheels, unless somebody chose among them.
+        proposals: Links that look like wheels, unless a choice was given.
         additions: What a file that extends another adds to it.
     """
 
@@ -155,7 +155,7 @@ class _Files:
 
     Attributes:
         geometry: The solids of links that are no TOML file's.
-        wheels_chosen: Whether a file says which links roll.
+        wheels_chosen: Whether a file states which links roll.
         trail: The files that are being read, each of which extends the next.
         additions: What the first of them adds to the second.
     """
@@ -240,7 +240,7 @@ class _Files:
                 )
             return mechanism_from(data, lines, str(place), place.stem)
         table = extends_table(data)
-        if table is None:  # the reader says what is wrong with it
+        if table is None:  # the reader reports what is wrong with it
             return mechanism_from(data, lines, str(place), place.stem)
         extended = self._extended(table, place, lines["extends",])
         mechanism = mechanism_from(data, lines, str(place), place.stem, extended)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class VelocityMethods:
-    """What a robot's velocities tell.
+    """Jacobians of a robot and what follows from them.
 
     A state is given in any of the forms that verbs take: coordinates and measures by name, arrays,
     a `State`, `run.at(t)`; arrays make a batch. `components` chooses what of the output's motion

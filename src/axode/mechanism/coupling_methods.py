@@ -76,7 +76,7 @@ class CouplingMethods:
         """Let a cam move its follower: follower = profile(cam) + offset.
 
         The follower stays on the cam whichever way it is pushed, as in a groove; the multiplier
-        tells where a spring would have to hold it there.
+        shows where a spring would have to hold it there.
 
         Args:
             name: Unique among the couplings; its multiplier is the force or torque on the follower.

@@ -36,11 +36,11 @@ class ExportMethods:
 
         Raises:
             MechanismError: if the description is wrong.
-            NotApplicable: listing everything that URDF cannot say, if `strict`.
+            NotApplicable: listing everything that URDF cannot express, if `strict`.
             FileError: if the file cannot be written; one that was there is left as it was.
 
         Warns:
-            OmissionWarning: listing everything that URDF cannot say.
+            OmissionWarning: listing everything that URDF cannot express.
         """
         check_arguments(ExportMethods.to_urdf, locals())
         return call_stage("urdf_text", cast("Mechanism", self), path, parameters, strict=strict)
@@ -65,11 +65,11 @@ class ExportMethods:
         Raises:
             MechanismError: if the description is wrong.
             LoopNotClosed: if no configuration near home closes its loops.
-            NotApplicable: listing everything that MJCF cannot say, if `strict`.
+            NotApplicable: listing everything that MJCF cannot express, if `strict`.
             FileError: if the file cannot be written; one that was there is left as it was.
 
         Warns:
-            OmissionWarning: listing everything that MJCF cannot say.
+            OmissionWarning: listing everything that MJCF cannot express.
         """
         check_arguments(ExportMethods.to_mjcf, locals())
         return call_stage("mjcf_text", cast("Mechanism", self), path, parameters, strict=strict)
@@ -94,11 +94,11 @@ class ExportMethods:
         Raises:
             MechanismError: if the description is wrong.
             LoopNotClosed: if no configuration near home closes its loops.
-            NotApplicable: listing everything that SDF cannot say, if `strict`.
+            NotApplicable: listing everything that SDF cannot express, if `strict`.
             FileError: if the file cannot be written; one that was there is left as it was.
 
         Warns:
-            OmissionWarning: listing everything that SDF cannot say.
+            OmissionWarning: listing everything that SDF cannot express.
         """
         check_arguments(ExportMethods.to_sdf, locals())
         return call_stage("sdf_text", cast("Mechanism", self), path, parameters, strict=strict)

@@ -308,8 +308,8 @@ class Model(DerivativeProducts, ModelDisplay):
         """Longitudinal, lateral and normal force of the ground on each wheel [N].
 
         Shape (..., contacts, 3), in the order of `contacts`; NaN where the rows leave a force
-        indeterminate (two wheels of one axle share their lateral force in a way statics cannot
-        tell) or where the base itself carries it (normal forces on a Planar base).
+        indeterminate (two wheels of one axle share their lateral force in a way statics does not
+        determine) or where the base itself carries it (normal forces on a Planar base).
         """
         forces = self._evaluate("contact_forces", {"q": q, "nu": nu, "u": u}, options)
         for wheel, component in self._facts.unknown_forces:

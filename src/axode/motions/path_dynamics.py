@@ -19,7 +19,7 @@ from axode.problems.inverse.motion_rows import rows_by_name
 from axode.problems.inverse.motions import DesiredMotion
 
 Array = npt.NDArray[np.float64]
-STANDING = 1e-9  # of the largest speed along a path: slower, and its parameter does not tell it
+STANDING = 1e-9  # of the largest speed along a path: slower motion is not resolved by its parameter
 
 
 class PathDynamics:

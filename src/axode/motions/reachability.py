@@ -119,7 +119,7 @@ def _pair_bounds(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
         np.negative(middle, out=middle, where=slope < 0)
         room = np.abs(aj) + np.abs(ak)
         if not room.all():
-            room[room == 0] = np.inf  # neither row says anything about u
+            room[room == 0] = np.inf  # neither row constrains u
         with np.errstate(over="ignore"):
             highest[part] = ((room - middle) / size).min(axis=-1, initial=np.inf)
             lowest[part] = (-(room + middle) / size).max(axis=-1, initial=0.0)

@@ -1,6 +1,6 @@
 """Steering: angles of wheels that a path determines, although turning them moves nothing.
 
-A steering speed does not appear in the velocity of the base, so the path's velocity does not tell
+A steering speed does not appear in the velocity of the base, so the path's velocity does not give
 it. The steering angle decides instead which velocities are possible: it is the one at which nothing
 of the path's velocity is left over, and its rate the one at which nothing of the acceleration is.
 Both are the same wherever the vehicle stands and whichever way it looks, so home will do.

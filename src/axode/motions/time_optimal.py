@@ -66,7 +66,7 @@ def time_optimal(
         torque: Largest efforts of motors [N m, N], by their inputs, or one number for all. The
             motors' own limits unless given.
         points: Number of points of the grid.
-        start: State at the start, as for `inverse_dynamics`, where the path does not tell it.
+        start: State at the start, as for `inverse_dynamics`, where the path does not determine it.
         point, forward, base: For a path of a vehicle, as for `ax.paths.follow`.
         weights, parameters: As for `inverse_dynamics`.
 

@@ -1,4 +1,4 @@
-"""Newton's and Euler's laws of all bodies, and what they say about the joints."""
+"""Newton's and Euler's laws of all bodies, and the joint forces that follow."""
 
 from __future__ import annotations
 

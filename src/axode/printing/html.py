@@ -42,7 +42,7 @@ def notebook(title: str, *parts: str, more: str = "") -> str:
 
 
 def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of at most `MAX_ROWS` rows, which says how many there are."""
+    """A table of at most `MAX_ROWS` rows, with the total number of rows."""
     if len(rows) <= MAX_ROWS:
         return table(heads, rows)
     left = len(rows) - MAX_ROWS

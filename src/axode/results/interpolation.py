@@ -168,7 +168,7 @@ def _interpolate_run(
             norm = np.linalg.norm(result[..., group], axis=-1, keepdims=True)
             result[..., group] /= np.where(norm > 0, norm, 1.0)
     nearest = np.searchsorted(time, at)
-    hit = time[nearest] == at  # a sample asked for is given back as it is, to the bit
+    hit = time[nearest] == at  # a requested sample is returned unchanged, to the bit
     result[:, hit] = samples[:, nearest[hit]]
     return result
 

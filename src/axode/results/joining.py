@@ -88,7 +88,7 @@ def _moved(piece: Trajectory, by: float) -> Trajectory:
 
 
 def _find_shared_sample(first: Trajectory, second: Trajectory) -> bool:
-    """Return whether one sample ends the first and starts the second; times must go on."""
+    """Return whether one sample ends the first and starts the second; times must continue."""
     ways = {float(np.sign(piece.time[-1] - piece.time[0])) for piece in (first, second)} - {0.0}
     if len(ways) > 1:
         raise InvalidArgument("its time goes the other way")

@@ -84,7 +84,7 @@ def sweep_dataset(
 
 
 def _plain(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries as attributes of a file: numbers and texts as they are, the rest as JSON."""
+    """Convert entries to attributes of a file: numbers and texts unchanged, the rest as JSON."""
     return {
         name: value if isinstance(value, str | int | float) else json.dumps(value)
         for name, value in info.items()

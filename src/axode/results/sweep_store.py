@@ -142,7 +142,7 @@ class SweepStore:
         """Check that arrays of all rows are in proportion to the data present.
 
         Raises:
-            FileError: if a description claims many rows, and hardly any are in the folder.
+            FileError: if a description claims many rows, and few of them are in the folder.
         """
         rows, there = self.manifest.rows, self.finished_rows()
         if rows > max(FREE_ROWS, MAX_EXPANSION * there):

@@ -353,9 +353,10 @@ class Trajectory(TrajectoryExports):
     def resample(self, times: npt.ArrayLike, *, method: str | None = None) -> Trajectory:
         """Return the motion at other times.
 
-        A run of `simulate` goes on from the nearest samples, to its own tolerance. Trajectories
-        from files and copies of such a run do not know the motion between the samples and refuse,
-        unless a method is given. Other data is interpolated. A sample is given back to the bit.
+        A run of `simulate` is continued from the nearest samples, to its own tolerance.
+        Trajectories from files and copies of such a run do not know the motion between the samples
+        and refuse, unless a method is given. Other data is interpolated. A sample is given back to
+        the bit.
 
         Args:
             times: In the direction of `time`, and within it [s].

@@ -1,4 +1,4 @@
-"""Access the GPU of this machine through CuPy, with errors that say what is missing."""
+"""Access the GPU of this machine through CuPy, with errors that name what is missing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def chip() -> Chip:
 
 
 def check_capability(capability: str, ptx: str) -> None:
-    """Check that the GPU and its driver can run a kernel; the driver's own errors say little.
+    """Check that the GPU and its driver can run a kernel, with clearer errors than the driver's.
 
     Args:
         capability: That a kernel needs.
@@ -100,7 +100,7 @@ def assembled(ptx: str) -> bytes:
             linker.add_ptr_data(ptx, "kernels")
         return bytes(linker.complete())
     except cp.cuda.driver.CUDADriverError:
-        return b""  # loading the text tells why
+        return b""  # loading the text gives the reason
 
 
 def cuda_for(ptx: str) -> tuple[int, int]:

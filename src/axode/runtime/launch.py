@@ -28,7 +28,7 @@ class Summary(NamedTuple):
 
     @property
     def running(self) -> int:
-        """How many runs go on."""
+        """Return the number of runs that continue."""
         return self.counts[0]
 
     @classmethod

@@ -20,7 +20,7 @@ class GpuRollout:
 
     Args:
         kernel: A kernel of whole runs.
-        model: Names and defaults, as the header tells them.
+        model: Names and defaults, from the header.
     """
 
     def __init__(self, kernel: GpuKernel, model: Mapping[str, Any]) -> None:

@@ -67,7 +67,7 @@ def _input_kinds(graph: Graph) -> Iterator[list[tuple[int, ...]]]:
 
 
 def _mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Numbers scattered over all of 64 bits, so that their sums tell what was added."""
+    """Numbers scattered over all of 64 bits, so that their sums identify what was added."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
     return numbers ^ (numbers >> np.uint64(31))

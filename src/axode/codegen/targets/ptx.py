@@ -25,7 +25,7 @@ from axode.errors import InvalidArgument, UnknownName, shortened
 
 FORMAT = 3
 CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
-KIND = "ptx"  # of what is kept, to tell it from other kinds
+KIND = "ptx"  # kind of cached data
 PATIENCE = 120  # [s] for the assembler to count the registers of a kernel
 
 

@@ -114,7 +114,7 @@ def _packages(name: str, homes: list[Path]) -> Iterator[Path]:
 
 
 def _is_called(folder: Path, name: str) -> bool:
-    """Return whether a folder is the package of a name, as its package.xml says."""
+    """Return whether a folder is the package of a name, according to its package.xml."""
     mark = folder / MARKS[0]
     if not mark.is_file():
         return False

@@ -43,7 +43,7 @@ class MjcfFindings(UrdfFindings):
         left_out: By what they are, the elements that were left out.
         files: By the identity of an element, the included file that it comes from.
         counted: What is no loss: its elements are counted, and `strict` does not refuse them.
-        refused: What `strict` refuses, as the summary says it.
+        refused: What `strict` refuses, as in the summary.
     """
 
     counted: ClassVar[tuple[str, ...]] = (PICTURES,)
@@ -70,7 +70,7 @@ class MjcfFindings(UrdfFindings):
         self.deviations.append((self._fault(element, name, field, message), done))
 
     def leave_out(self, what: str, element: Element, detail: str = "", name: str = "") -> None:
-        """Note an element, or what `detail` says of it, as something that is left out."""
+        """Note an element, or the part of it given by `detail`, as left out."""
         name = name or element.attributes.get("name", "")
         fault = self._fault(element, name, "", detail)
         self.left_out.setdefault(what, []).append(fault)

@@ -22,7 +22,7 @@ ALL_MESHES = 256 << 20  # bytes of the meshes that masses come from
 
 
 def require_mujoco() -> Any:
-    """Import MuJoCo, or raise an error that says how to get it."""
+    """Import MuJoCo, or raise an error that explains how to install it."""
     try:
         import mujoco
     except ImportError:
@@ -107,7 +107,7 @@ def compile_text(
 
 
 def _replace_mesh(mujoco: Any, geom: Any) -> None:
-    """Make a geom without mass of one whose mesh is not read: MuJoCo still says where it is."""
+    """Replace a geom whose mesh is not read by a massless one: MuJoCo still gives its place."""
     geom.type = mujoco.mjtGeom.mjGEOM_SPHERE
     geom.size = [UNREAD_SIZE] * 3
     geom.meshname = ""
@@ -141,7 +141,7 @@ def _ask(mujoco: Any, text: ModelText, source: str, call: Callable[[], Any]) -> 
 
 
 def _refusal(text: ModelText, source: str, error: Exception) -> FileError:
-    """What MuJoCo says of the file, with the file's own line."""
+    """Return MuJoCo's message about the file, with the file's own line."""
     message = re.sub(r"^(XML )?Error: ", "", str(error).strip())
     message, _, place = message.partition("\nElement")
     what = " ".join(message.split()) or type(error).__name__

@@ -323,7 +323,7 @@ class _Expansion:
         """Elements that take MuJoCo as long as a mesh that it builds from a few numbers."""
         if element.tag != "mesh" or "builtin" not in element.attributes:
             return 1
-        try:  # the first two say how finely
+        try:  # the first two give the resolution
             numbers = [*map(float, element.attributes.get("params", "").split()[:2])]
             return 1 + int(max(map(abs, numbers), default=0.0) ** 2) // VERTICES
         except (ValueError, OverflowError):

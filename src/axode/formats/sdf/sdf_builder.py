@@ -44,7 +44,7 @@ class SdfBuilder:
     taken: dict[str, set[str]] = field(default_factory=dict)
 
     def build(self, base: str | None) -> None:
-        """Build the mechanism; a part that nothing holds is free unless `base` says otherwise."""
+        """Build the mechanism; a part that no joint holds is free unless `base` is given."""
         self._name_all()
         by_frame = {joint.frame: joint for joint in self.joints}
         self._lead(by_frame)

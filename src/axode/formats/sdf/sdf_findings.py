@@ -29,7 +29,7 @@ SPEED_DAMPING = "damping of joints with several speeds (add_damper takes one of 
 
 __all__ = ["DRY_FRICTION", "FLUID", "LIMITS", "PICTURES", "PLUGINS", "SENSORS", "SdfFindings"]
 
-# What becomes of the elements inside each kind of element: "" for those that are read.
+# How the elements inside each kind of element are treated: "" for those that are read.
 WORLD_PARTS = {
     **dict.fromkeys(("model", "include", "frame", "joint", "gravity", "wind"), ""),
     **dict.fromkeys(("light", "scene", "gui", "audio"), PICTURES),

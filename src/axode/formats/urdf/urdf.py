@@ -397,7 +397,7 @@ class Reader:
     def _add_loops(
         self, reader: LoopReader, closing: dict[str, Element], holding: dict[str, Joint]
     ) -> None:
-        """Add what elements of other programs say about loops, springs and couplings."""
+        """Add loops, springs and couplings from elements of other programs."""
         for name, element in closing.items():
             loop = reader.read(name, element)
             if loop:

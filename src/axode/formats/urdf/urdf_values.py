@@ -1,4 +1,4 @@
-"""What the elements of a URDF file say in numbers: places, inertia, shapes.
+"""Numbers in the elements of a URDF file: places, inertia, shapes.
 
 Each reader returns something usable even where the file is wrong, so that one fault does not hide
 the others. What makes a file unreadable is a fault; what can be read all the same is a deviation,
@@ -175,7 +175,7 @@ class Owner:
         return _no_minus(place), _no_minus(angles)
 
     def axis(self, joint: Element, tag: str = "axis") -> Numbers | None:
-        """The unit axis of a joint, x unless the file says another; None if it has no length."""
+        """Read the unit axis of a joint, x unless the file has another; None for a zero axis."""
         element = joint.first(tag)
         if element is None:
             return (1.0, 0.0, 0.0)
@@ -230,7 +230,7 @@ class Owner:
         if not np.isfinite(entries).all() or np.abs(entries).max() > LARGEST:
             self.report(tensor, "inertia", f"no moment may be larger than {LARGEST:g} kg m^2")
             return Inertia.point()
-        # a file cannot say that zero moments are meant, so they are believed
+        # a file cannot mark zero moments as intended, so they are accepted
         ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = entries.tolist()
         inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal)

@@ -33,7 +33,7 @@ class MechanismText:
     Attributes:
         format: "URDF", "MJCF" or "SDF".
         text: What a file holds.
-        left_out: One sentence for each thing that the text does not say, or says differently.
+        left_out: One sentence for each thing that the text omits or changes.
     """
 
     format: str
@@ -68,7 +68,7 @@ def finish(
         FileError: if the file cannot be written.
 
     Warns:
-        OmissionWarning: listing everything that the text does not say.
+        OmissionWarning: listing everything that the text omits.
     """
     result = MechanismText(kind, _xml(root), tuple(dict.fromkeys(left_out)))
     head = f"mechanism '{mechanism.name}' as {kind}:"
@@ -154,7 +154,7 @@ def home_values(mechanism: Mechanism, *, closed: bool) -> dict[str, float]:
 
 
 def unsaid(tree: WrittenTree) -> Iterator[str]:
-    """Yield sentences about what none of the formats can say."""
+    """Yield sentences about what none of the formats can express."""
     mechanism = tree.mechanism
     for wrench in mechanism.wrenches:
         yield f"wrench '{wrench.name}' is an input; the other program applies forces by itself"

@@ -132,7 +132,7 @@ class WrittenTree:
 
     Attributes:
         frames: Link of each body, and the body's frame in it.
-        left_out: Sentences about what the format cannot say.
+        left_out: Sentences about what the format cannot express.
     """
 
     def __init__(

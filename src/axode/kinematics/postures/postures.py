@@ -254,7 +254,7 @@ class Postures:
             yield f"  {label:>4} " + " ".join(f"{value:10.5f}" for value in shown) + end
 
     def _table(self) -> tuple[list[str], Array]:
-        """What tells postures apart: the pose of the output, or all coordinates if it is given."""
+        """Return the columns of a table: the output's pose, or all coordinates if it is given."""
         if "pose" in self.given:
             return list(self.model.coordinates), self.q
         angles = to_angles(self.poses[:, :3, :3])

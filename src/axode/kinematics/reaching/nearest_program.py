@@ -1,7 +1,7 @@
 r"""Polishing postures that inverse kinematics found: nearest ones, and least errors.
 
 `approach_program` goes along the postures that reach their targets towards a wanted one.
-`polish_program` goes on by Newton's method with exact second derivatives,
+`polish_program` continues by Newton's method with exact second derivatives,
 
 .. math:: \min_q \tfrac12 |R + s|^2 + \tfrac{\varepsilon}{2} |q - q_0|^2, \qquad s \leftarrow s + R,
 

@@ -51,7 +51,7 @@ class ReachTapes:
         free: Coordinates that move.
         coordinates, speeds, parameters: Numbers of them.
         rates, projection: Where given, what moves are not coordinates but independent speeds times
-            a time, by which the robot goes on from the coordinates held, and the step back onto
+            a time, by which the robot continues from the coordinates held, and the step back onto
             its loops after that.
     """
 
@@ -252,7 +252,7 @@ def reach_program(tapes: ReachTapes, *, counted: bool = True) -> Program:
 
     If it is counted, it goes as far as the budget.
 
-    `fresh` of a run is one if it starts and zero if it goes on; `active` afterwards is one if it
+    `fresh` of a run is one if it starts and zero if it continues; `active` afterwards is one if it
     is not at its end. `ease` is what a row counts for where its error is compared with the
     `tolerance`.
     """

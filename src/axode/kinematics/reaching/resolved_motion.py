@@ -183,7 +183,7 @@ def resolved_motion(
 ) -> Trajectory:
     """Find a motion along which bodies, coordinates and measures follow wanted values.
 
-    Each sample goes on from the one before by the shortest step of the independent speeds that
+    Each sample follows from the one before by the shortest step of the independent speeds that
     meets its targets: wheels roll, loops stay closed. Where targets cannot be met within the
     limits, errors are least. `inverse_dynamics` finds the forces of the motion.
 

@@ -33,7 +33,7 @@ from axode.numerics.rotations import to_quaternions
 Array = npt.NDArray[np.float64]
 TWIST = 6
 FEW = 2000  # states that are evaluated before code would have been compiled
-SMALL = 1e-9  # of the mechanism's extent: a shorter length says nothing of the robot's size
+SMALL = 1e-9  # of the mechanism's extent: a shorter length does not reflect the robot's size
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class DrivenLeg:
     """A leg with one driven coordinate.
 
     Attributes:
-        equation: What it says.
+        equation: The equation as text.
         coordinate: Name of the driven coordinate.
         home: Its value at home.
         sign: Sign of the root in the solution that home has.

@@ -146,7 +146,7 @@ class MovedPoint:
 
 @dataclass(frozen=True, eq=False)
 class LegEquation:
-    """What a leg says of its driven coordinate and of the pose.
+    """Equation of a leg between its driven coordinate and the pose.
 
     Attributes:
         driven: The driven joint; None for a leg without one.

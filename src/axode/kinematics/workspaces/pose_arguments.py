@@ -149,7 +149,7 @@ def _check_rotation(R: Array) -> None:
 
 
 def _check_motion(motion: OutputMotion, r: Array, R: Array) -> None:
-    """Check that the output can have these poses, as far as its kind of motion says it."""
+    """Check that the output can have these poses, as far as its kind of motion determines it."""
     D = R @ motion.R_home.T
     size = 1.0 + float(np.abs(motion.r_home).max())
     match motion.kind:

@@ -417,7 +417,7 @@ def _check_memory(cells: Mapping[str, int]) -> None:
     points = math.prod(count + 1 for count in cells.values())
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not every system tells
+    except (AttributeError, OSError, ValueError):  # not every system reports it
         return
     if BYTES_PER_POINT * points > memory:
         most = (memory / BYTES_PER_POINT) ** (1 / len(cells))

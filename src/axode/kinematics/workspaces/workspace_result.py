@@ -131,7 +131,7 @@ class Workspace:
 
     @cached_property
     def is_cut(self) -> bool:
-        """Return whether the workspace reaches the bounds of the grid and goes on beyond."""
+        """Return whether the workspace extends beyond the bounds of the grid."""
         return any(
             bool((np.take(self.margin, place, axis=k) >= 0).any())
             for k in range(self.margin.ndim)
@@ -241,7 +241,7 @@ class Workspace:
         """Figure of the boundary and of slices across the last axis.
 
         Args:
-            show: What colours say inside: the nearest limit, its margin, the dexterity, or the
+            show: What colours show inside: the nearest limit, its margin, the dexterity, or the
                 parts that singularities divide the workspace into.
             slices: Values of the last axis; three quarters of its range unless given.
             size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).

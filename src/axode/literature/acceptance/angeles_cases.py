@@ -21,7 +21,7 @@ from axode.problems.assemble.assemble import assemble
 
 
 def numbered(given: Mapping[str, Any], name: str, count: int) -> dict[str, Any]:
-    """Entries name1, name2, ... of a list `name`, or those that stand by themselves."""
+    """Entries name1, name2, ... of a list `name`, or those given separately."""
     if name in given:
         items = given[name] if isinstance(given[name], list) else [given[name]]
         if len(items) != count:

@@ -89,7 +89,7 @@ class CooperatingArms(Adapter):
         return [F, x, y]
 
     def _tip(self, now: Instant, arm: int) -> Array:
-        """What an arm exerts on the load, at its tip: the grip's rows tell what the arm feels."""
+        """What an arm exerts on the load, at its tip; the grip's multipliers act on the arm."""
         force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
         moment, along, across = (-force[f"grip{arm}.{row}"] for row in ("rz", "x", "y"))
         c, s = np.cos(now["F"]), np.sin(now["F"])
@@ -138,7 +138,7 @@ class CooperatingArms(Adapter):
 
 @adapter("D5_two_wheeled_cart")
 class TwoWheeledCart(Adapter):
-    """The cart for its motion; the same as two arms for what the source says of their closure."""
+    """The cart for its motion; the same as two arms for the source's closure."""
 
     independent = ("q1_dot", "q2_dot", "pitch_rate")
 

@@ -69,7 +69,7 @@ def reproduce(
     out: str | PathLike[str] = FOLDER,
     *,
     progress: bool | None = None,
-    tell: Callable[[Reproduction], None] | None = None,
+    report: Callable[[Reproduction], None] | None = None,
 ) -> Reproductions:
     """Compute again what the sources show, and compare it with what they print.
 
@@ -77,7 +77,7 @@ def reproduce(
         ids: Items or sources by name; all unless given.
         out: Folder for a CSV file and a figure of each, and for the page `index.html`.
         progress: Show a bar; unless given, after a second on a terminal.
-        tell: Called with each one as soon as it is made.
+        report: Called with each one as soon as it is made.
 
     Raises:
         UnknownName: for an unknown id, listing the known ones.
@@ -96,8 +96,8 @@ def reproduce(
             for item in items:
                 bar.update(len(made) / len(items), item.id)
                 made.append(_make(item, folder))
-                if tell is not None:
-                    tell(made[-1])
+                if report is not None:
+                    report(made[-1])
     finally:  # an interrupted call leaves a page of what it has made
         if made:
             write_atomically(index, page(made).encode(), follow=False)

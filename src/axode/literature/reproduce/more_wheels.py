@@ -229,7 +229,7 @@ def _roller_forces(model: Model, run: Trajectory) -> Array:
 
 
 def _strain(model: Model) -> float:
-    """Largest change of the accelerations by torques that the closed form says move nothing."""
+    """Largest change of the accelerations by torques that have no effect by the closed form."""
     still, count = np.zeros(3), len(WHEELS)
     unit = [printed.mecanum(MECANUM, WHEELS, still, torque)[0] for torque in np.eye(count)]
     idle = np.linalg.svd(np.array(unit).T)[2][3:]  # torques: count - 3 combinations

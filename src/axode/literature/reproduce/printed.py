@@ -1,6 +1,6 @@
 """The sources' equations, written apart from the library's, to be compared with.
 
-Nothing of Axode is computed with them. Each docstring says what stands in the source and what does
+Nothing of Axode is computed with them. Each docstring states what is in the source and what does
 not: equations as printed (`quasimoro`, `delta_array`), the printed ones with their errata corrected
 or left in (`caster`, `rolling_disk`), the same model written in another way (`five_axes`), the
 print beside it (`five_axes_base`, `five_axes_cramer`), and models that the source only asks for

@@ -172,7 +172,7 @@ def _outcome(
         "source describes both paths and prints no data and no results; robot and paths are chosen "
         "here. Grey: the source's steps (36) to (38), from the path alone, with a C free of errata "
         "(A-7 to A-9); thin dashes: with C as Angeles prints it. Side forces of the two driven "
-        "wheels, which statics cannot tell apart, are shared evenly."
+        "wheels, which statics does not determine, are shared evenly."
     )
     return ItemResult(
         table, _panels(run, (theirs, printed_torques), ground, until), caption, checks

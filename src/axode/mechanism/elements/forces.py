@@ -90,7 +90,7 @@ class Strut:
 class Wrench:
     """A moment and a force from outside at a point of a body: six inputs.
 
-    `frame` says in whose axes the six numbers are: the world's or the body's.
+    `frame` is the frame of the six components: the world's or the body's.
     """
 
     name: str

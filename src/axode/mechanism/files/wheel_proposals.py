@@ -28,7 +28,7 @@ from axode.numerics.poses import RigidPose
 Numbers: TypeAlias = tuple[float, ...]
 Choice: TypeAlias = Literal["proposed"] | Sequence[str]
 
-PARALLEL = 1e-2  # [rad] between the axes of a wheel and of its joint; files say 1.57 for pi / 2
+PARALLEL = 1e-2  # [rad] between the axes of a wheel and of its joint; files have 1.57 for pi / 2
 NEAR = 0.1  # gap to the plane, and distance from the axle, in parts of the radius
 UPRIGHT = 0.5  # sine of the camber of a wheel, at most
 ROUNDING = 1e-12  # of numbers that were computed here, in parts of the largest

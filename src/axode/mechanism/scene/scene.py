@@ -39,7 +39,7 @@ class Solid:
 
 @dataclass(frozen=True)
 class Surface:
-    """A surface in a file that moves with a body; whoever draws it reads the file.
+    """A surface in a file that moves with a body; programs that draw it read the file.
 
     Attributes:
         body: The body it moves with.

@@ -43,7 +43,7 @@ class WrittenFormula:
         lines: Lines of an `aligned` environment: symbols where they are short, the places of
             entries that do not vanish where they are long, and numbers.
         text: The same as text.
-        note: What else there is to say about it.
+        note: Further remarks about it.
     """
 
     lines: tuple[str, ...]
@@ -164,7 +164,7 @@ class Sheet:
             rows, columns: Names of its rows and columns.
             symmetric: Whether it is symmetric.
             other: A form that may be shorter, and what it is: the axes of a body.
-            needed: Whether later matrices are made of it, and hardly shorter.
+            needed: Whether later matrices are made of it without becoming much shorter.
         """
         note = ""
         if other is not None and self._operations(other[1]) < FEWER * self._operations(expression):

@@ -51,7 +51,7 @@ def step(
     facts: Facts = (),
     tags: Iterable[str] = (),
 ) -> DerivationStep:
-    """Join what a step says with its matrices and numbers."""
+    """Join the text of a step with its matrices and numbers."""
     words = _words()[key]
     law = words.get("law", "")
     if sheet.system.rheonomic:

@@ -3,7 +3,7 @@
 Where coordinates and independent speeds are taken as given, the derivative is known. Elsewhere
 loops, wheels, measures and quaternions decide about the rest of the state, and where they leave a
 choice, the search of `assemble` does: equations and steps of the search are differentiated
-(`start_closures`), or, where these do not tell, results of `assemble` (`start_differences`).
+(`start_closures`), or, where these do not suffice, results of `assemble` (`start_differences`).
 """
 
 from __future__ import annotations

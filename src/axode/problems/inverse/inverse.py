@@ -67,7 +67,7 @@ def inverse_dynamics(
         times: Times of the samples [s]; for functions also the duration, from the time of `start`,
             zero unless it has one.
         start: State at the first time, as arrays, a `State` or `run.at(t)`, or coordinates by name,
-            where the motion does not tell them (the swivel of a caster, the place of a vehicle);
+            where the motion does not fix them (the swivel of a caster, the place of a vehicle);
             coordinates by name are kept, speeds follow from the motion. Home unless given.
         wrenches: Known inputs from outside by name, numbers or samples [N, N m]; those of the
             trajectory or zero unless given.

@@ -29,7 +29,7 @@ class Reading:
     Attributes:
         name, value: Name and value of the state.
         turns: Whether it is an angle that jumps by a full turn, as yaw does.
-        quaternion, reference, axis: For a small angle: the coordinates that tell the attitude,
+        quaternion, reference, axis: For a small angle: the coordinates of the attitude,
             their values at the operating point, and which axis is meant.
     """
 

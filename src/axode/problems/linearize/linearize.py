@@ -207,7 +207,7 @@ class _Task:
         free = self.tangents.shape[1] - len(e.independent)
         gradients = (self._there(candidates, ()).x_by_z @ self.tangents)[:, :free]
         chosen = independent_rows(gradients, free)
-        assert chosen is not None, "coordinates and small angles tell every configuration"
+        assert chosen is not None, "coordinates and small angles describe every configuration"
         found = [candidates[k] for k in chosen]
         places: list[str] = []  # as the model lists them, angles after coordinates
         for joint in tree_order(e.system.mechanism):

@@ -20,7 +20,7 @@ from axode.problems.sweep.column_units import column_units
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.results.sweep_manifest import SweepManifest
 
-DYNAMICS = ("state_rate", "projection", "pivots", "residual", "measures")  # tell models apart
+DYNAMICS = ("state_rate", "projection", "pivots", "residual", "measures")  # that distinguish models
 
 
 @dataclass(frozen=True)

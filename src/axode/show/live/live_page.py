@@ -299,7 +299,7 @@ def _touches(scene: Any, poses: Any) -> list[dict[str, Any]]:
 
 
 def _first_signals(model: Model) -> list[str]:
-    """Signals that say most: measures, then coordinates that are not parts of a quaternion."""
+    """Choose the main signals: measures, then coordinates that are not of a quaternion."""
     hidden = {model.coordinates[k] for four in facts_of(model).quaternions for k in four}
     measures = [s.name for s in model.signals.of_kind("measure") if ".contact." not in s.name]
     speeds = [s.name for s in model.signals.of_kind("independent")]

@@ -169,7 +169,7 @@ class LoggedRun:
     def contact_forces(self) -> Array:
         """Longitudinal, lateral and normal force on each contact [N]: (samples, contacts, 3).
 
-        NaN where statics cannot tell.
+        NaN where statics does not determine them.
         """
         columns = [self.column(name) for names in self._contact_columns for name in names]
         stacked = np.column_stack([np.empty((len(self.time), 0)), *columns])

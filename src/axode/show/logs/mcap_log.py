@@ -122,7 +122,7 @@ def _within(space: str) -> str:
 
 
 def _description(logged: LoggedRun) -> str:
-    """URDF text of the links and their shapes; that the motion is more than it can say is known."""
+    """Return URDF text of the links and their shapes, without warnings about the motion."""
     mechanism = logged.model.equations.system.mechanism
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OmissionWarning)

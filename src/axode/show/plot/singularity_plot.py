@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HEIGHT = 0.62  # of the width
 LEVELS = 12
 SHADES = ("#ffffff", "#dfe8ff", "#86aeff", COLOURS[0])
-NEARLY = 0.02  # of the largest margin: where a line is drawn if no sign tells the curve
+NEARLY = 0.02  # of the largest margin: where a line is drawn if no sign marks the curve
 TITLES = {
     "serial": "Margin from singularities of type 1",
     "parallel": "Margin from singularities of type 2",

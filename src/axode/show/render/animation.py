@@ -61,8 +61,8 @@ def animate(
         run: One run.
         path: Ends in `.mp4`, `.webm`, `.gif` or `.apng`.
         model: What made the run, if that comes from a file.
-        times: Instants of the frames [s]; evenly over the whole run, as `rate` and `speed` say,
-            unless given.
+        times: Instants of the frames [s]; evenly over the whole run, according to `rate` and
+            `speed`, unless given.
         rate: Frames per second; a GIF has at most 50.
         speed: Playback speed; 1 is real time.
         size: Width and height in pixels.

@@ -82,7 +82,7 @@ def _averaged(path: Array, frames: float) -> Array:
         return path
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / frames) ** 2)
     weights /= weights.sum()
-    # beyond its ends the path goes on as it came, so that the camera starts in the middle
+    # beyond its ends the path is continued, so that the camera starts in the middle
     before = 2 * path[0] - path[np.clip(np.arange(reach, 0, -1), 0, len(path) - 1)]
     after = 2 * path[-1] - path[np.clip(len(path) - 1 - np.arange(1, reach + 1), 0, None)]
     longer = np.concatenate([before, path, after])

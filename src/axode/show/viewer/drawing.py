@@ -251,7 +251,7 @@ class Drawing:
         )
 
     def tips(self, points: Mapping[str, Array]) -> None:
-        """Draw how trails go on to where their points are now: (n, 3) by name."""
+        """Extend trails to the present places of their points: (n, 3) by name."""
         paths = {name: self._path(path) for name, path in points.items()}
         lines = np.concatenate([np.zeros((0, 2, 3), np.float32), *paths.values()])
         colours = [np.full((len(path), 2, 3), self._colour(name)) for name, path in paths.items()]

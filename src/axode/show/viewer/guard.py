@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 RELEASED = "axode-key-released"  # what the page asks for when a key comes up
-# Viser tells that a key goes down, not that it comes up.
+# Viser reports pressed keys, not released ones.
 SCRIPT = f"""<script>
 addEventListener("keyup", (event) => {{ if (/^[jl]$/i.test(event.key)) fetch("{RELEASED}"); }});
 addEventListener("blur", () => fetch("{RELEASED}"));
@@ -88,7 +88,7 @@ class Guard:
 
 
 def _add_script(response: Any) -> None:
-    """Let the page report keys that come up; a page that looks otherwise stays as it is."""
+    """Let the page report released keys; a page of another form stays unchanged."""
     packed = response.headers.get("Content-Encoding") == "gzip"
     text = gzip.decompress(response.body) if packed else response.body
     text = text.replace(b"</head>", SCRIPT + b"</head>", 1)

@@ -75,7 +75,7 @@ class Viewer:
                     return
                 try:
                     act(event)
-                except Exception as error:  # a value that no slider can have, say
+                except Exception as error:  # such as a value that no slider can have
                     self._server.axode_guard.report(error)
 
         return act_locked

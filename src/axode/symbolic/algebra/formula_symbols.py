@@ -48,7 +48,7 @@ def right_continuous(x: ca.SX, t: ca.SX) -> ca.SX:
     """Write a function of time so that, where it switches, it is what it is right after that time.
 
     There, derivatives of `min`, `max` and `abs` would be the mean of both sides, and `t > 0` would
-    be false at zero. Slopes tell what comes next.
+    be false at zero. Slopes show what comes next.
     """
     arguments = ca.symvar(x)
     function = ca.Function("law", arguments, [x])

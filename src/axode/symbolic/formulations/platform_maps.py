@@ -108,7 +108,7 @@ class PlatformMaps:
         unknown = {*system.report.indeterminate, *(row.name for row in system.report.dropped)}
         if unknown:
             raise NotApplicable(
-                f"the legs of '{system.mechanism.name}' hold each other: statics does not tell "
+                f"the legs of '{system.mechanism.name}' hold each other: statics leaves open "
                 f"the forces in {', '.join(sorted(unknown))}.\n  Give a joint more freedom, such "
                 "as a spherical one for a revolute."
             )

@@ -49,7 +49,7 @@ from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Parameter
 
 _TOP = ("name", "gravity", "loop_tolerance")  # keys of the whole file
-_PLACES = ("body", "joint", "parameters", "home")  # what says where links are
+_PLACES = ("body", "joint", "parameters", "home")  # elements that place links
 # Keys by which a part names coordinates and speeds of its own.
 _OWN_NAMES = ("coordinates", "speeds", "coordinate", "speed")
 _HOLDING = ("joint", "wheel", "caster")  # tables that hold a body
