@@ -28,6 +28,20 @@ TEXT = {
     re.compile(r"\bguilty\b"): "the cause",
     re.compile(r"\bby\s+(?:their|its)\s+grace\b|\bendless\b"): "what the code does",
     re.compile(r"\bchords?\b"): "loop closure",
+    re.compile(r"\bthat there (?:is|are) not\b"): "unknown",
+    re.compile(r"\b(?:nobody|somebody|whoever)\b"): "no user, another process, the caller",
+    re.compile(r"\b[Mm]end(?:s|ed|ing)?\b"): "fix, restore",
+    re.compile(r"\b(?:afresh|anew)\b"): "again",
+    re.compile(r"\bworth (?:it|anything|telling)\b"): "what is saved",
+    re.compile(r"\b[Dd]o something\b"): "the name of the callback",
+    re.compile(r"\bof so many\b|\bfor want of\b|\bif there is any\b"): "what it is",
+    re.compile(r"\btells\b|\b[Tt]ell (?:apart|how|once|what|where|whether|which|why)\b"): (
+        "gives, reports, determines"
+    ),
+    re.compile(r"\bcannot tell\b"): "does not determine",
+    re.compile(r"\b[Ll]ook(?:s|ed)? once\b"): "check once",
+    re.compile(r"\b(?:had better|may as well|becomes of)\b"): "should, can, happens to",
+    re.compile(r"\bgo(?:es)? in step\b"): "in lockstep",
 }
 # How a docstring may not begin: with a verb, or with what is returned, instead.
 BEGINNING = re.compile(r"(?:Of|It|Whether|The same)\b")
@@ -37,6 +51,22 @@ NAMES = {
     re.compile(r"_AN?_[A-Z]"): "PER",
     re.compile(r"_an?_(?:second|run|step|number|row|thread|sample)\b"): "per",
     re.compile(r"^_?(?:told|tell|came|judged|settled|recorded|taken|taken_out)$"): "a verb",
+    re.compile(r"^_?(?:held|given)_"): "what it is: locked, prescribed, fixed, default",
+    re.compile(r"shortfall|unfelt|takeover|^_?notices?$"): "deficit, without effect, warnings",
+    re.compile(r"^_?(?:HERE|NOTHING|LITTLE|ELSEWHERE|ANYWHERE)(?:_|$)"): "what the number is for",
+}
+# Files are named by what they hold, not by what happens in them.
+FILES = {
+    "cutting",
+    "different_runs",
+    "lifting",
+    "notices",
+    "passing",
+    "released",
+    "replacing",
+    "shortfall",
+    "takeover",
+    "wording",
 }
 
 

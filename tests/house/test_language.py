@@ -2,7 +2,7 @@
 
 import pytest
 
-from house.language import wrong_words
+from house.language import FILES, wrong_words
 from house.tree import relative, sources
 
 
@@ -13,6 +13,12 @@ def test_the_package_uses_plain_words():
         for fault in wrong_words(path.read_text())
     ]
     assert not faults, "words that a reader stumbles over:\n  " + "\n  ".join(faults)
+
+
+def test_files_are_named_by_what_they_hold():
+    names = [path for path in sources() if path.stem in FILES]
+    names += [path for path in sources() if path.stem.startswith(("held_", "given_"))]
+    assert not names, f"name these by what they hold: {[relative(path) for path in names]}"
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,17 @@ def test_the_package_uses_plain_words():
         'def f():\n    """Whether it is."""',
         'def f(x):\n    """Add.\n\n    Args:\n        x: Of the port.\n    """',
         "x = 1  # strangers to the pipeline",
+        '"""Refuse a name that there is not."""',
+        "x = 1  # nobody reads it",
+        "x = 1  # numbered anew",
+        '"""Return whether a detour is worth it."""',
+        '"""Do something on the GPU of the piece."""',
+        "x = 1  # the header tells its size",
+        "x = 1  # forces that statics cannot tell",
+        "def given_values():\n    pass",
+        "def _held_loops():\n    pass",
+        "def find_shortfall():\n    pass",
+        "NOTHING = 1e300",
     ],
 )
 def test_a_wrong_word_is_seen(source):

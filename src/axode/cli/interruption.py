@@ -67,7 +67,7 @@ _watch: _Watch | None = None
 
 
 def listen() -> None:
-    """Answer Ctrl-C from now on, unless whoever started the process has it ignored."""
+    """Handle Ctrl-C from now on, unless the parent process has it ignored."""
     global _watch
 
     if _watch is not None or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

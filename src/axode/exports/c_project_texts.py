@@ -102,5 +102,5 @@ states.
 ## Stack
 
 The header states what each function takes at most: a place for every value, as compilers without
-optimization have it. `-fstack-usage` tells what your compiler really takes.
+optimization have it. `-fstack-usage` reports what your compiler really takes.
 """

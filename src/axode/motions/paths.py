@@ -1,4 +1,4 @@
-"""Paths for wheeled robots: where a point of the base goes, how fast, and which way it looks.
+"""Paths for wheeled robots: the place, speed and heading of a point of the base over time.
 
 A path is a pose over time with its first two derivatives. `follow` finds the rates of the wheels
 that drive it, exactly or not at all, and through `inverse_dynamics` the torques and contact forces.

@@ -72,7 +72,7 @@ def steering_of(motion: DesiredMotion, duration: float) -> Steering:
 
 
 def _follows(motion: DesiredMotion, q: Array, turned: Array) -> bool:
-    """Return whether whatever a speed moves stays on straight lines."""
+    """Return whether a speed moves all rows along straight lines."""
     if np.count_nonzero(turned) == 1:
         return True
     options = motion.conditions_at(0.0).options

@@ -225,7 +225,7 @@ def _optima(
         k, i = (int(x[0]) for x in np.nonzero(standing))
         raise InvalidArgument(
             f"time_optimal: nothing moves with the path's parameter at {grids[k, i]:g}, so that it "
-            "does not tell speeds; give a path that does not stand still"
+            "does not determine speeds; give a path that does not stand still"
         )
     if limits.effort:
         dynamics.require_motors()

@@ -261,7 +261,7 @@ class SweepStore:
                 )
 
     def _check_files(self, *, new: bool) -> None:
-        """Refuse files that others put there: whoever reads the folder would read them too."""
+        """Refuse files of other origin, which readers of the folder would read too."""
         names = sorted(entry.name for entry in os.scandir(self.folder))
         own = [] if new else [f"part-{chunk:08d}.parquet" for chunk in self._parts()]
         foreign = sorted(name for name in set(names) - set(own) if name[0] not in "_.")

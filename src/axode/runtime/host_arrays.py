@@ -88,7 +88,7 @@ class BoundKernel:
         self._each(lambda piece: piece.fetch(names))
 
     def _each(self, work: Callable[[_Piece], None]) -> None:
-        """Do something with every piece; each GPU has a thread, unless there is one only."""
+        """Run `work` on every piece, each GPU in a thread of its own, unless there is only one."""
         if len(self._pieces) == 1 or len(self._devices) == 1:
             for piece in self._pieces:
                 piece.on_its_device(work)

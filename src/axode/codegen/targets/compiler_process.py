@@ -1,7 +1,7 @@
 """Compile large modules in a process of their own, which Ctrl-C can end at once.
 
 LLVM cannot be stopped while it compiles. Modules that take it long are handed to a second process,
-IR in and object code out; whoever waits for it can stop waiting.
+IR in and object code out; the caller can stop waiting for it.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _field(name: str, item: str, offset: int, kind: str) -> str:
 def _trampoline() -> str:
     """IR of ``PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t count)``.
 
-    ``self`` is the int64 array with the context. The first output tells the batch axes;
+    ``self`` is the int64 array with the context. The first output has the batch axes;
     the others must have the same ones, an input may have none.
     """
     return _batch_axes() + _layout_checks() + _shape_checks() + _overlaps() + _computation()

@@ -87,7 +87,7 @@ class ObjectCache:
             _warn(f"cannot read {path}: {_reason(error)}")
             return None
         if data[:_START] != _sign(key, data[_START:]):
-            _warn(f"{path} is damaged; compiling afresh")
+            _warn(f"{path} is damaged; compiling again")
             return None
         return data[_START:]
 

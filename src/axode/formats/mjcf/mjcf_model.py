@@ -120,7 +120,7 @@ def _parse(mujoco: Any, text: ModelText, source: str, assets: dict[str, bytes]) 
 
 
 def _ask(mujoco: Any, text: ModelText, source: str, call: Callable[[], Any]) -> Any:
-    """Let MuJoCo do something; what it warns of is a deviation, what it refuses an error."""
+    """Call MuJoCo; its warnings become deviations, its refusals errors."""
     messages: list[str] = []
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(messages.append)  # otherwise it writes them to a file

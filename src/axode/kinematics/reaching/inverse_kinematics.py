@@ -149,7 +149,7 @@ def check_settings(tolerance: float, threads: int | None, attempts: int = 1) -> 
     """Check numbers that a search for postures is given.
 
     Raises:
-        InvalidArgument: for those that are no sound numbers.
+        InvalidArgument: for invalid ones.
     """
     if threads is not None:
         check_threads(threads)

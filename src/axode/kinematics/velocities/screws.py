@@ -49,7 +49,7 @@ class InstantaneousScrew:
         return cls(_positive(direction), point, float(w @ v) / turning**2, twist / turning)
 
     def describe(self, body: str, length: float) -> str:
-        """Say what a body does that moves along the screw."""
+        """Describe the motion of a body along the screw."""
         along = _vector(self.direction)
         if np.isinf(self.pitch):
             return f"'{body}' moves along {along}"

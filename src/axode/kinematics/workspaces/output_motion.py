@@ -26,7 +26,7 @@ class OutputMotion:
 
     Attributes:
         kind: "spatial" with six freedoms; "planar", "spherical" and "translational" with the three
-            that the word says; "point" where the position of the origin says the rest near home;
+            of that kind; "point" where the position of the origin determines the rest near home;
             "restricted" otherwise.
         freedoms: Number of freedoms near home.
         r_home, R_home: Its pose at home.

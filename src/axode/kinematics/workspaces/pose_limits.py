@@ -49,7 +49,7 @@ class PoseLimits:
 
     @property
     def structure(self) -> tuple[Any, ...]:
-        """What there are limits of, whatever they are."""
+        """Names of what is limited."""
         kinds = (self.diameter is None, self.condition is None)
         return tuple(self.driven), tuple(self.cones), *kinds
 

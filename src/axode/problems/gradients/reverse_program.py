@@ -21,7 +21,7 @@ def reverse_program(step: StepOfCost, of: Mapping[str, Sequence[int]]) -> Progra
 
     The state of a run holds `a_q` and `a_nu`, the gradient by its state; `g_<buffer>`, that by what
     all steps share, summed up; `cost`, summed up; `index`, the row of the log that comes next,
-    downwards, the same of runs that go in step: rows beyond a run's `count` are passed over.
+    downwards, the same for runs in lockstep: rows beyond a run's `count` are passed over.
     Gradients by samples of the input are added to rows of the table `out`.
 
     Args:

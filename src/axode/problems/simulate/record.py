@@ -295,7 +295,7 @@ def _warn_of_failures(status: Numbers) -> None:
         kinds = ", ".join(f"{count} {STATUS_WORDS[code]}" for code, count in pairs)
         warnings.warn(
             f"{failed.size} of {status.size} runs failed ({kinds}); they are NaN beyond their "
-            "ends. The trajectory's `statuses` tells why, its `lengths` how many samples each has.",
+            "ends. The trajectory's `statuses` has the reasons, its `lengths` their samples.",
             RunsFailedWarning,
             stacklevel=4,
         )

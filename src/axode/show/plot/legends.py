@@ -97,7 +97,7 @@ def readable(label: str) -> str:
 
 
 def shorten(labels: Sequence[str], letters: int) -> list[str]:
-    """Shorten labels to so many letters, what they have in common first."""
+    """Shorten labels to a number of letters, what they have in common first."""
     long = [label for label in labels if len(label) > letters]
     if not long:
         return list(labels)

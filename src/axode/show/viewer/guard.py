@@ -28,8 +28,7 @@ addEventListener("blur", () => fetch("{RELEASED}"));
 LOCAL = ("127.0.0.1", "localhost", "::1")
 _PATCHING = threading.Lock()
 _WORDS = (
-    "This viewer of Axode belongs to somebody. Open the whole address that it printed, with its "
-    "token.\n"
+    "This viewer of Axode is protected. Open the whole address that it printed, with its token.\n"
 )
 
 

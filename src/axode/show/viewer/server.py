@@ -36,7 +36,7 @@ def serve(host: str, port: int | None, label: str) -> Any:
     _refuse_strange(host)
     if host not in LOCAL:
         warnings.warn(
-            f"host {host}: whoever reaches this machine sees the viewer and may drive it; "
+            f"host {host}: anyone who reaches this machine sees the viewer and may drive it; "
             "127.0.0.1, the default, keeps it to this machine",
             stacklevel=3,
         )

@@ -1,6 +1,6 @@
 r"""Inertia of the links, and its regrouping across joints (D).
 
-What a revolute joint cannot feel of its link may as well belong to the link before it: a mass on
+Inertia of a link without effect on its revolute joint can be moved to the link before it: a mass on
 the axis, a first moment along it, equal moments about the two axes across it. Moving these inward,
 leaf to root, leaves each link fewer parameters and changes no joint force; the book-keeping is done
 once, on constants.
