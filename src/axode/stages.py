@@ -2,7 +2,7 @@
 
 A description derives, equations compile and print, a run plots: such methods lead forward in the
 pipeline, against its imports. What they call stands in this one table, and is imported when it is
-called; nothing is loaded for what nobody uses.
+called; nothing is loaded before it is used.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def _platform(equations: Equations) -> dict[str, Any]:
 
 
 def _rest_first(equations: Equations) -> tuple[str, ...]:
-    """Order independent speeds and those of bases, first those that had better not move."""
+    """Order independent speeds and those of bases, first those that should rest."""
     from axode.symbolic.constraints.system import preference
 
     system, names = equations.system, list(equations.speeds)

@@ -260,7 +260,7 @@ def read_states(
         options: Time `t` and `parameters`.
 
     Raises:
-        InvalidArgument: for options that there are not, and as `read_state`.
+        InvalidArgument: for unknown options, and as `read_state`.
     """
     from axode.results.trajectory import Trajectory
 

@@ -198,7 +198,7 @@ class _Task:
 
     @property
     def all_states(self) -> tuple[str, ...]:
-        """Coordinates that tell where the mechanism is, and its independent speeds."""
+        """Coordinates that describe the configuration, and the independent speeds."""
         from axode.derivatives.small_motions import independent_rows, place_candidates
 
         e = self.observables.equations
