@@ -209,7 +209,10 @@ def test_a_path_that_hides_another_is_dashed():
 
 
 def test_the_print_is_drawn_where_the_verdict_blames_it(outcomes):
-    for name in ("caster-torques", "two-casters", "disk", "agv-lines", "arm-pulses"):
+    for name in (
+        *("caster-torques", "two-casters", "disk", "agv-lines", "arm-pulses"),
+        *("arms-methods", "legs-recursion"),
+    ):
         drawn = [curve.role for panel in outcomes[name].panels for curve in panel.curves]
         assert drawn.count("misprint") >= 2, name
 

@@ -133,16 +133,16 @@ def arms() -> ItemResult:
             "m or rad",
         ),
     ]
-    return ItemResult(
-        _table(asked, found), _panels(asked, found, few, forces, off), CAPTION, checks
-    )
+    panels = _panels(asked, found, few, forces, (known, by_9), off)
+    return ItemResult(_table(asked, found), panels, CAPTION, checks)
 
 
 CAPTION = (
     "Two arms of three links carry a load of 3 kg there and back in 1 s, with the least torques "
     "that do so; direct dynamics under these torques, applied at 1000 Hz, strays a little. "
     "The source derives its six steps and has neither numbers nor results; the data are the "
-    "gallery's. The last panel has the joint accelerations by all formulations that take the arms, "
+    "gallery's. Dashed: (9) as printed, without the closure's bias and the load (D-2). "
+    "The last panel has the joint accelerations by all formulations that take the arms, "
     "among them the six steps that (9) and (10) sum up ('spatial_operators') and all equations at "
     "once ('multipliers'), each less the formulation 'recursive'. Velocities, "
     "accelerations and forces of the links are those of (1) to (4), (28) and (29); closure bias "
@@ -161,9 +161,15 @@ def _tip_forces(run: Trajectory, rows: Mapping[str, Array]) -> Array:
 
 
 def _panels(
-    asked: Trajectory, found: Trajectory, few: Trajectory, held: Array, off: Mapping[str, Array]
+    asked: Trajectory,
+    found: Trajectory,
+    few: Trajectory,
+    held: Array,
+    accelerations: tuple[Array, Array],
+    off: Mapping[str, Array],
 ) -> list[FigurePanel]:
     t = asked.time
+    known, printed = accelerations
     moved = [FigureCurve(t, found[name] - asked[name][0], name) for name in MOTION]
     grey = [
         FigureCurve(t, asked[name] - asked[name][0], "asked for" * (name == "X"), "printed")
@@ -183,6 +189,21 @@ def _panels(
             TIME,
             "[N, N m]",
             tuple(FigureCurve(few.time, held[:, k], name) for k, name in enumerate(names)),
+        ),
+        FigurePanel(
+            "accelerations of the joints",
+            TIME,
+            "[rad/s²]",
+            (
+                *(
+                    FigureCurve(few.time, values, rf"$\ddot\theta_{{{joint}}}$")
+                    for joint, values in zip(JOINTS, known.T, strict=True)
+                ),
+                *(
+                    FigureCurve(few.time, values, "as printed" * (k == 0), "misprint", like=k)
+                    for k, values in enumerate(printed.T)
+                ),
+            ),
         ),
         FigurePanel(
             "each method minus 'recursive'",

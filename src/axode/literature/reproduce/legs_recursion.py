@@ -45,8 +45,8 @@ CAPTION = (
     "and run in parallel. Here it is: each leg takes the platform's pose, twist and acceleration, "
     "goes outward with velocities and inward with forces, and gives the wrench that its motion "
     "asks of the platform and that of a unit torque; the platform's balance is six equations. "
-    "(12.31) with matrices has the weight that the print leaves out (A-6); its Lambda is the "
-    "identity (A-3), so that nothing is left to solve in it. Scalar operations are counted alike, "
+    "Dashed: (12.31) as printed, without weight (A-6); with it, matrices give the same. Lambda is "
+    "the identity (A-3), so that nothing is left to solve in it. Operations are counted alike, "
     "equal terms once, data as numbers; with a processor for each leg, those of one leg and of "
     "the platform follow each other. Messages between processors are not counted."
 )
@@ -276,8 +276,12 @@ def _outcome(times: Array, values: dict[str, Array], counts: dict[str, int]) -> 
         FigureCurve(times, row, RECURSION * (k == 0), "printed")
         for k, row in enumerate(values[RECURSION])
     ]
+    dashed = [
+        FigureCurve(times, row, PRINTED * (k == 0), "misprint", like=k)
+        for k, row in enumerate(values[PRINTED])
+    ]
     panels = [
-        FigurePanel(r"elbow torques $\phi_J$", TIME, "[N m]", (*legs, *grey)),
+        FigurePanel(r"elbow torques $\phi_J$", TIME, "[N m]", (*legs, *grey, *dashed)),
         FigurePanel(
             "torques of a motion",
             "operations",
@@ -287,7 +291,7 @@ def _outcome(times: Array, values: dict[str, Array], counts: dict[str, int]) -> 
         ),
     ]
     table = {TIME: times}
-    for name in (RECURSION, BOOK):
+    for name in (RECURSION, BOOK, PRINTED):
         for leg, row in zip(LEGS, values[name], strict=True):
             table[f"f_{leg} {name} [N m]"] = row
     return ItemResult(table, panels, CAPTION, checks)
