@@ -27,7 +27,7 @@ from rich.table import Table
 
 import axode as ax
 from axode.codegen.targets.cpu import cpu_count
-from axode.codegen.targets.cpu_rollout import Bound
+from axode.codegen.targets.cpu_rollout import BoundRollout
 from benchmarks.conditions import conditions, load
 from benchmarks.peers import pendulum_study as peers
 from benchmarks.targets import Target, targets_table
@@ -105,18 +105,18 @@ def sweeps(console: Console, repeat: int, sizes: Sizes = Sizes()) -> dict[str, A
 def kernel_seconds() -> Iterator[list[float]]:
     """Collect the seconds that compiled steps take in calls inside a `with`."""
     spent: list[float] = []
-    original = Bound.__call__
+    original = BoundRollout.__call__
 
-    def measured(self: Bound, *arguments: Any, **options: Any) -> None:
+    def measured(self: BoundRollout, *arguments: Any, **options: Any) -> None:
         began = time.perf_counter()
         original(self, *arguments, **options)
         spent.append(time.perf_counter() - began)
 
-    Bound.__call__ = measured  # type: ignore[method-assign]
+    BoundRollout.__call__ = measured  # type: ignore[method-assign]
     try:
         yield spent
     finally:
-        Bound.__call__ = original  # type: ignore[method-assign]
+        BoundRollout.__call__ = original  # type: ignore[method-assign]
 
 
 def _whole_calls(model: ax.Model, sizes: Sizes, repeat: int) -> dict[str, dict[str, list[float]]]:

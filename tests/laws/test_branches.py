@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.derivatives import lifted_derivatives
 from axode.derivatives.branches import branches_of
 from axode.derivatives.derivative_names import TableName
 from axode.derivatives.derivative_tables import derivative_graph
 from axode.model.function_source import graph_tape
-from axode.derivatives import lifted_derivatives
 from axode.symbolic.functions import function_graph
 
 TURNED = 1e-6  # [rad] between axes that are almost parallel

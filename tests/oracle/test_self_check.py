@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.formulations import self_check
 from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.formulations import self_check
 from axode.symbolic.functions import function_graph
 from laws.cases import gallery_case
 from near_mechanisms import mechanism_of

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import ellipj, ellipk
 
 import axode as ax
-from axode.codegen.targets.cpu_rollout import Bound
+from axode.codegen.targets.cpu_rollout import BoundRollout
 from emulated_gpu import install
 from tests.problems import machines
 from tests.problems.machines import G
@@ -298,9 +298,9 @@ def test_runs_are_regrouped_and_keep_their_bits(monkeypatch):
     }
     whole = ax.sweep(machines.slider(limit=1e9), 1.0, **options)
     counts = []
-    real = Bound.regroup
+    real = BoundRollout.regroup
     monkeypatch.setattr(
-        Bound, "regroup", lambda self: real(self) or counts.append(len(self._order))
+        BoundRollout, "regroup", lambda self: real(self) or counts.append(len(self._order))
     )
     monkeypatch.setattr("axode.problems.runs.session.FIRST_SLICE", 1.0)
     monkeypatch.setattr("axode.problems.runs.session._next_budget", lambda budget, seconds: 16)

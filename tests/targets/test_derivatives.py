@@ -9,14 +9,14 @@ from axode.codegen.tape.formulas import formula_tape
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.tape.program import (
-    Combine,
     Evaluate,
     FactorMatrix,
     JacobianColumns,
-    Keep,
-    Largest,
+    LargestElement,
+    MaskedCopy,
     Program,
     Solve,
+    WeightedSum,
     slices,
     stride,
 )
@@ -169,9 +169,9 @@ def test_sums_largest_numbers_and_what_is_kept(runs: int, size: int):
         given={"a": size, "b": size + 2, "weights": 3, "flag": 1},
         tables={},
         operations=(
-            Combine(("weights", 1), (("a", 0), ("b", 2)), ("total", 1), size),
-            Largest((("a", 0), ("b", 2)), "a", "size", size),
-            Keep("flag", "a", "kept"),
+            WeightedSum(("weights", 1), (("a", 0), ("b", 2)), ("total", 1), size),
+            LargestElement((("a", 0), ("b", 2)), "a", "size", size),
+            MaskedCopy("flag", "a", "kept"),
         ),
     )
     a, b = rng.normal(size=(runs, size)), rng.normal(size=(runs, size + 2))

@@ -15,7 +15,13 @@ from functools import cached_property
 
 import casadi as ca
 
-from axode.derivatives.force_derivatives import Felt, LinkColumns, PairBlocks, Pairs, link_columns
+from axode.derivatives.force_derivatives import (
+    InwardColumns,
+    LinkColumns,
+    PairBlocks,
+    Pairs,
+    link_columns,
+)
 from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, RigidInertia, skew, symmetric
@@ -324,7 +330,9 @@ def _eliminate(
     )
 
 
-def _by_q(own: list[LinkColumns], links: tuple[Link, ...], felt: list[Felt], rows: SX) -> _Columns:
+def _by_q(
+    own: list[LinkColumns], links: tuple[Link, ...], felt: list[InwardColumns], rows: SX
+) -> _Columns:
     """Columns for displacements; those of blind links vanish."""
     none = [Pairs(SX(*x.S.a.shape), SX(*x.S.b.shape)) for x in own]
     blind = [x.felt.by_q is None for x in own]
@@ -335,7 +343,9 @@ def _by_q(own: list[LinkColumns], links: tuple[Link, ...], felt: list[Felt], row
     return _Columns(rows, _stacked(wrenches), turning)
 
 
-def _by_v(own: list[LinkColumns], links: tuple[Link, ...], felt: list[Felt], rows: SX) -> _Columns:
+def _by_v(
+    own: list[LinkColumns], links: tuple[Link, ...], felt: list[InwardColumns], rows: SX
+) -> _Columns:
     """Columns for speeds."""
     angular = _axes_at_end([x.S.a for x in own], links)
     twists = _at_end([x.sum_dot for x in own], links)

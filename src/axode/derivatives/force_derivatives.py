@@ -98,7 +98,7 @@ class _Rates:
 
 
 @dataclass(frozen=True)
-class Felt:
+class InwardColumns:
     """What a link's columns are to those inward of it: each carries them on in its own frame."""
 
     weight: Pairs  # M S
@@ -106,9 +106,9 @@ class Felt:
     by_q: Pairs | None  # wrenches on the composite body for unit displacements; None: it is blind
     by_v: Pairs  # and for unit speeds
 
-    def carried(self, link: Link) -> Felt:
+    def carried(self, link: Link) -> InwardColumns:
         """As the link's parent feels them."""
-        return Felt(
+        return InwardColumns(
             self.weight.carried(link),
             link.rotation.outward(self.twist),
             None if self.by_q is None else self.by_q.carried(link),
@@ -124,7 +124,7 @@ class LinkColumns:
     Psi_dot: Pairs  # the parent's twist x S
     Psi_ddot: Pairs
     sum_dot: Pairs  # Psi_dot + S_dot
-    felt: Felt
+    felt: InwardColumns
 
 
 def force_derivatives(
@@ -169,7 +169,7 @@ class PairBlocks:
         self._tree, self._columns = tree, columns
         self.inertia, self.by_q, self.by_v = (SX(size, size) for _ in range(3))
 
-    def add(self, i: int, last: int) -> Felt:
+    def add(self, i: int, last: int) -> InwardColumns:
         """Add a link's pairs with all up to the last; return its columns as that one has them."""
         tree, felt, rows = self._tree, self._columns[i].felt, entries(self._tree, i)
         for j in tree.path(i):
@@ -278,7 +278,9 @@ def _columns(tree: Tree, link: Link, before: _Before, body: _Body) -> LinkColumn
     twist = x.J_dot @ S.a + skew(x.l) @ S.a + 2 * (skew(x.P) @ S.b)
     sum_dot = Pairs(2 * Psi_dot.a + turned.a, 2 * Psi_dot.b + turned.b)
     by_v = body.twist(S) + body.weigh(sum_dot)
-    return LinkColumns(S, Psi_dot, Psi_ddot, sum_dot, Felt(body.weigh(S), twist, by_q, by_v))
+    return LinkColumns(
+        S, Psi_dot, Psi_ddot, sum_dot, InwardColumns(body.weigh(S), twist, by_q, by_v)
+    )
 
 
 def _ad(w: SX, u: SX, twists: Pairs) -> Pairs:

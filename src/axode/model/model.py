@@ -22,7 +22,7 @@ from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
 from axode.model.model_parts import function_tape
 from axode.model.motion_switches import MOMENTUM, motion_switches
-from axode.model.named_arguments import NamedArguments, NotDirect, as_numbers
+from axode.model.named_arguments import NamedArguments, NeedsSolving, as_numbers
 from axode.model.parameter_checks import FAULTS, parameter_checks
 from axode.model.signals import Signals
 from axode.model.state import State
@@ -471,7 +471,7 @@ class Model(DerivativeProducts, ModelDisplay):
                 else self._vector(argument, value)
                 for argument in entry.arguments
             ]
-        except NotDirect:
+        except NeedsSolving:
             state = self._arguments.solve_state(values, options)
             given = values.get("q")
             if isinstance(given, State):  # its time and parameters, unless given

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 
-class NotDirect(Exception):
+class NeedsSolving(Exception):
     """Raised for names whose values have to be solved for: measures, dependent speeds."""
 
 
@@ -63,14 +63,14 @@ class NamedArguments:
         """Array of an argument, whose last axis is the vector.
 
         Raises:
-            NotDirect: for names in q or nu whose values have to be solved for.
+            NeedsSolving: for names in q or nu whose values have to be solved for.
         """
         if value is None:
             return self.defaults[argument]
         if isinstance(value, Mapping):
             return self._by_name(argument, value)
         if isinstance(value, State):
-            raise NotDirect
+            raise NeedsSolving
         if is_on_device(value):
             return value  # it stays where it is
         try:
@@ -116,11 +116,11 @@ class NamedArguments:
         places = self._places[argument]
         if isinstance(given, NamedValues):  # of a sample: it has more than a state
             if argument == "q":
-                raise NotDirect
+                raise NeedsSolving
             given = {name: given[name] for name in places}
         named = self._names[argument].by_full_name(given)
         if not named.keys() <= places.keys():
-            raise NotDirect
+            raise NeedsSolving
         vector: Array = self.defaults[argument].copy() if base is None else base
         arrays: dict[str, Array] = {}
         for name, value in named.items():

@@ -28,7 +28,7 @@ COMPARED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "mult
 
 
 @dataclass(frozen=True)
-class Rival:
+class FormulationResult:
     """What one formulation gives and costs.
 
     Attributes:
@@ -57,7 +57,7 @@ class Comparison:
 
     mechanism: str
     reference: str
-    rivals: tuple[Rival, ...]
+    rivals: tuple[FormulationResult, ...]
 
     @property
     def agrees(self) -> bool:
@@ -135,7 +135,7 @@ def _rival(
     reference: Equations,
     states: dict[str, Array],
     expected: dict[str, Array],
-) -> Rival:
+) -> FormulationResult:
     started = time.perf_counter()
     try:
         equations = mechanism.derive(name, list(reference.independent))
@@ -145,12 +145,12 @@ def _rival(
         got = _values(equations, states)
         inverse = model.operations("inverse_dynamics") if model.inputs else 0
     except NotApplicable as refusal:
-        return Rival(name, {}, (0, 0), 0.0, str(refusal))
+        return FormulationResult(name, {}, (0, 0), 0.0, str(refusal))
     # a force that cancels to nothing is compared with the terms that cancel: speeds are near one
     size = float(np.abs(expected["mass_matrix"]).max(initial=0.0))
     least = {"bias": size, "multipliers": size}
     errors = {key: _difference(got[key], expected[key], least.get(key, 0.0)) for key in expected}
-    return Rival(name, errors, (tape.n_operations, inverse), seconds)
+    return FormulationResult(name, errors, (tape.n_operations, inverse), seconds)
 
 
 def _difference(a: Array, b: Array, least: float = 0.0) -> float:

@@ -34,7 +34,7 @@ _INTERPRETED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedStates:
     """Which of several models describes each of some states.
 
     Attributes:

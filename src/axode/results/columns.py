@@ -124,7 +124,7 @@ def read_only(values: npt.ArrayLike) -> Array:
     return view
 
 
-class Later:
+class LazyValue:
     """Value of a deferred field that is made when the field is first read.
 
     Args:
@@ -136,7 +136,7 @@ class Later:
 
 
 class _Deferred:
-    """Field of a frozen dataclass that may be given as `Later`."""
+    """Field of a frozen dataclass that may be given as `LazyValue`."""
 
     def __init__(self, *default: Any) -> None:
         self._default = default
@@ -150,7 +150,7 @@ class _Deferred:
                 raise AttributeError(self._name)  # dataclass: no default
             return self._default[0]
         value = instance.__dict__[self._name]
-        if isinstance(value, Later):
+        if isinstance(value, LazyValue):
             value = instance.__dict__[self._name] = value.make(instance)
         return value
 
@@ -159,7 +159,7 @@ class _Deferred:
 
 
 def deferred(*default: Any) -> Any:
-    """Declare a field of a frozen dataclass that may be given as `Later`.
+    """Declare a field of a frozen dataclass that may be given as `LazyValue`.
 
     Args:
         default: Value unless given; without one the field is required.

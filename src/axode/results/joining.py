@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
 from axode.results.column_checks import ROUNDING, group_quaternions
-from axode.results.columns import Later, TrajectoryColumns
+from axode.results.columns import LazyValue, TrajectoryColumns
 from axode.results.trajectory import Trajectory
 
 ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run
@@ -54,7 +54,7 @@ def _pair(first: Trajectory, second: Trajectory, shift: bool) -> Trajectory:
     return first.changed(
         time=time,
         values=TrajectoryColumns((*first.batch, len(time)), compute, resume),
-        events=Later(lambda _: (*first.events, *second.events)),
+        events=LazyValue(lambda _: (*first.events, *second.events)),
         status=status,
         statuses=statuses,
         info=_info(first.info, second.info),

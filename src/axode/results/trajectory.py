@@ -30,7 +30,7 @@ from axode.results.column_checks import (
     time_range,
     time_rounding,
 )
-from axode.results.columns import ArrayColumns, Later, TrajectoryColumns, deferred, read_only
+from axode.results.columns import ArrayColumns, LazyValue, TrajectoryColumns, deferred, read_only
 from axode.results.event import Event
 from axode.results.interpolation import INTERPOLATED, resample
 from axode.results.trajectory_exports import TrajectoryExports
@@ -91,13 +91,13 @@ class Trajectory(TrajectoryExports):
                 object.__setattr__(self, name, value)
 
         def is_given(name: str) -> bool:
-            return not isinstance(self.__dict__[name], Later)
+            return not isinstance(self.__dict__[name], LazyValue)
 
         given = self.__dict__["values"]
         keep(time=read_only(self.time), names=tuple(self.names), units=tuple(self.units))
         if isinstance(given, TrajectoryColumns):
             check_shapes(self, (*given.shape, len(self.names)))
-            keep(_columns=given, values=Later(Trajectory._stack))
+            keep(_columns=given, values=LazyValue(Trajectory._stack))
         else:
             keep(values=read_only(given))
             check_shapes(self, self.values.shape)
@@ -111,7 +111,7 @@ class Trajectory(TrajectoryExports):
         if is_given("statuses"):
             keep(statuses=find_statuses(self))
         if is_given("status") and not self.status:
-            keep(status=Later(lambda run: summary(run.statuses)))
+            keep(status=LazyValue(lambda run: summary(run.statuses)))
 
     def _stack(self) -> Array:
         values = read_only(self._columns.stack(self.names))
@@ -307,9 +307,9 @@ class Trajectory(TrajectoryExports):
         return self.changed(
             time=self.time[:shown],
             values=self._columns.part(slice(chosen, chosen + 1), slice(0, shown), (shown,)),
-            events=Later(own_events),
+            events=LazyValue(own_events),
             status="" if self.batch else self.status,
-            statuses=Later(lambda _: (self.statuses[chosen],)),
+            statuses=LazyValue(lambda _: (self.statuses[chosen],)),
             lengths=np.array(length),
             origin=self.origin and self.origin.run(chosen),
         )
@@ -338,7 +338,7 @@ class Trajectory(TrajectoryExports):
         return self.changed(
             time=self.time[first:last],
             values=self.window(first, last),
-            events=Later(lambda _: tuple(e for e in self.events if low <= e.time <= high)),
+            events=LazyValue(lambda _: tuple(e for e in self.events if low <= e.time <= high)),
             lengths=np.clip(self.lengths - first, 0, last - first),
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from axode.errors import InvalidArgument, NotApplicable
-from axode.runtime.launch_geometry import Chip
+from axode.runtime.launch_geometry import GpuLimits
 
 SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in pieces
 
@@ -50,13 +50,13 @@ def own_capability() -> str:
     return f"{text[:-1]}.{text[-1]}"
 
 
-def chip() -> Chip:
+def chip() -> GpuLimits:
     """Multiprocessors, registers and threads of the current GPU."""
     known = cupy().cuda.Device().attributes
-    return Chip(
+    return GpuLimits(
         int(known.get("MultiProcessorCount", 1)),
-        int(known.get("MaxRegistersPerMultiprocessor", Chip.registers)),
-        int(known.get("MaxThreadsPerMultiProcessor", Chip.threads)),
+        int(known.get("MaxRegistersPerMultiprocessor", GpuLimits.registers)),
+        int(known.get("MaxThreadsPerMultiProcessor", GpuLimits.threads)),
     )
 
 

@@ -10,7 +10,7 @@ REGISTER_UNIT = 8  # registers per thread are allocated in multiples of this
 
 
 @dataclass(frozen=True)
-class Chip:
+class GpuLimits:
     """What a GPU has.
 
     Attributes:
@@ -24,14 +24,14 @@ class Chip:
     threads: int = 2048
 
 
-def resident(chip: Chip, registers: int, block: int) -> int:
+def resident(chip: GpuLimits, registers: int, block: int) -> int:
     """Threads that one multiprocessor holds at once, in blocks of a size."""
     each = -(-max(registers, 1) // REGISTER_UNIT) * REGISTER_UNIT
     warps = min(chip.registers // (each * WARP), chip.threads // WARP)
     return warps * WARP // block * block
 
 
-def launch_geometry(runs: int, registers: int, chip: Chip) -> tuple[int, int]:
+def launch_geometry(runs: int, registers: int, chip: GpuLimits) -> tuple[int, int]:
     """Number of blocks, and of threads per block.
 
     The block that keeps most threads on the chip, the smaller of equals; a batch too small to fill

@@ -13,7 +13,7 @@ from axode.codegen.lowering.elimination import Loops, elimination_functions
 
 if TYPE_CHECKING:
     from axode.codegen.lowering.program_loop import ProgramWriter
-    from axode.codegen.tape.program import Combine, JacobianColumns, Keep, Largest
+    from axode.codegen.tape.program import JacobianColumns, LargestElement, MaskedCopy, WeightedSum
 
 
 def column_functions(lanes: int, width: int, number: Format = DOUBLE) -> tuple[list[str], set[str]]:
@@ -160,7 +160,7 @@ def _pieces(w: ProgramWriter, size: int) -> list[tuple[int, int, int]]:
     return [piece for piece in pieces if piece[0] < piece[1]]
 
 
-def write_combination(w: ProgramWriter, operation: Combine) -> None:
+def write_combination(w: ProgramWriter, operation: WeightedSum) -> None:
     """Write the loop over the elements of a weighted sum."""
     name, first = operation.weights
     for begin, end, step in _pieces(w, operation.size):
@@ -176,7 +176,7 @@ def write_combination(w: ProgramWriter, operation: Combine) -> None:
         loop.close()
 
 
-def write_keeping(w: ProgramWriter, operation: Keep) -> None:
+def write_keeping(w: ProgramWriter, operation: MaskedCopy) -> None:
     """Write the loop that copies a buffer where a flag is set."""
     for begin, end, step in _pieces(w, w.program.size(operation.buffer)):
         loop = _Loop(w, step)
@@ -193,7 +193,7 @@ def write_keeping(w: ProgramWriter, operation: Keep) -> None:
         loop.close()
 
 
-def write_largest(w: ProgramWriter, operation: Largest) -> None:
+def write_largest(w: ProgramWriter, operation: LargestElement) -> None:
     """Write the loop that finds the largest element, one by one."""
     result = w.places[operation.result]
     align = f"align {w.format.bytes}"

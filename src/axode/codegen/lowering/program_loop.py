@@ -19,16 +19,16 @@ from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.lowering.row_copies import row_copies
 from axode.codegen.tape.program import (
     ENTRY,
-    Combine,
     Evaluate,
     FactorMatrix,
     JacobianColumns,
-    Keep,
-    Largest,
+    LargestElement,
+    MaskedCopy,
     Operation,
     Program,
     ReadRow,
     Solve,
+    WeightedSum,
     While,
     WriteRow,
     stride,
@@ -279,11 +279,11 @@ class ProgramWriter:
                 buffers = ", ".join(f"ptr {self.places[b]}" for b in (matrix, work, vector))
                 self.line(f"call void @solve({buffers}, i64 {size}, i64 {stride(size)})")
 
-            case Combine():
+            case WeightedSum():
                 write_combination(self, operation)
-            case Largest():
+            case LargestElement():
                 write_largest(self, operation)
-            case Keep():
+            case MaskedCopy():
                 write_keeping(self, operation)
 
     def evaluate(self, operation: Evaluate, *, wide: bool = False) -> None:

@@ -13,16 +13,16 @@ from functools import cached_property
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.program import (
-    Combine,
     Evaluate,
     FactorMatrix,
     JacobianColumns,
-    Keep,
-    Largest,
+    LargestElement,
+    MaskedCopy,
     Operation,
     Program,
     ReadRow,
     Solve,
+    WeightedSum,
     While,
     WriteRow,
 )
@@ -123,11 +123,11 @@ class _Readers:
                     self._outside |= {jacobian, scale}
                 case Solve(_, _, vector):
                     self._outside.add(vector)
-                case Combine(weights, vectors, _):
+                case WeightedSum(weights, vectors, _):
                     self._outside |= {weights[0], *(name for name, _ in vectors)}
-                case Largest(vectors, weights, _):
+                case LargestElement(vectors, weights, _):
                     self._outside |= {weights, *(name for name, _ in vectors)}
-                case Keep(flag, buffer, kept):
+                case MaskedCopy(flag, buffer, kept):
                     self._outside |= {flag, buffer, kept}
 
     def want(self, buffer: str) -> bool:

@@ -115,7 +115,7 @@ class Solve:
 
 
 @dataclass(frozen=True)
-class Combine:
+class WeightedSum:
     """Sum of vectors times the numbers in `weights`, as a loop; places are where they begin.
 
     As a tape it would take a load, a product and a sum for every element.
@@ -133,7 +133,7 @@ def slices(*names: str) -> tuple[Slice, ...]:
 
 
 @dataclass(frozen=True)
-class Largest:
+class LargestElement:
     """Largest size of any element of some vectors, each times its weight; NaN if there is one."""
 
     vectors: tuple[Slice, ...]
@@ -143,7 +143,7 @@ class Largest:
 
 
 @dataclass(frozen=True)
-class Keep:
+class MaskedCopy:
     """A buffer into another one of its size, for the runs whose flag is up."""
 
     flag: str
@@ -159,9 +159,9 @@ Operation = (
     | JacobianColumns
     | FactorMatrix
     | Solve
-    | Combine
-    | Largest
-    | Keep
+    | WeightedSum
+    | LargestElement
+    | MaskedCopy
 )
 
 
@@ -228,11 +228,11 @@ class Program:
                     operation.matrix: m * stride(m),
                     operation.work: workspace(m),
                 }
-            elif isinstance(operation, Combine):
+            elif isinstance(operation, WeightedSum):
                 name, place = operation.result
                 if name not in self.external:
                     sizes[name] = max(sizes.get(name, 0), place + operation.size)
-            elif isinstance(operation, Largest):
+            elif isinstance(operation, LargestElement):
                 sizes.setdefault(operation.result, 1)
         return sizes
 

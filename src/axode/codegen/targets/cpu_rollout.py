@@ -43,7 +43,7 @@ class Rollout:
     ) -> None:
         self.program, self.alike = fuse(program, limits or FusionLimits()), alike
         self.lanes = lanes or host().lanes
-        self._native: dict[int, jit.Native] = {}
+        self._native: dict[int, jit.LoadedCode] = {}
         self._work_sizes: dict[int, int] = {}
 
     @property
@@ -51,7 +51,7 @@ class Rollout:
         """Seconds to compile or load each width used so far, by lanes."""
         return {lanes: native.seconds for lanes, native in self._native.items()}
 
-    def function(self, lanes: int) -> jit.Native:
+    def function(self, lanes: int) -> jit.LoadedCode:
         """Return machine code for vectors of this many runs."""
         known = self._native.get(lanes)
         if known is not None:
@@ -118,9 +118,9 @@ class Rollout:
 
     def bind(
         self, buffers: Mapping[str, Array], tables: Mapping[str, Array], *, resident: bool = False
-    ) -> Bound:
+    ) -> BoundRollout:
         """Bind the program to arrays, to be called repeatedly; they stay where they are."""
-        return Bound(self, buffers, tables)
+        return BoundRollout(self, buffers, tables)
 
 
 def new_state(program: Program, runs: int, start: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
@@ -131,7 +131,7 @@ def new_state(program: Program, runs: int, start: Mapping[str, npt.ArrayLike]) -
     return buffers
 
 
-class Bound:
+class BoundRollout:
     """A program on the arrays of some runs."""
 
     def __init__(

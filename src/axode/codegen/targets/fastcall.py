@@ -284,7 +284,7 @@ def _layout_is_known() -> bool:
 
 
 @functools.cache
-def _native_trampoline() -> jit.Native:
+def _native_trampoline() -> jit.LoadedCode:
     text = _trampoline()
     return jit.load("fastcall", "fastcall", "call", lambda: text)
 

@@ -42,7 +42,7 @@ MOST_OPTIMISED = 100_000
 
 
 @dataclass(frozen=True)
-class Native:
+class LoadedCode:
     """Loaded machine code.
 
     Attributes:
@@ -61,7 +61,7 @@ class Native:
 
 def load(
     name: str, identity: str, entry: str, ir: Callable[[], str], operations: int = 0
-) -> Native:
+) -> LoadedCode:
     """Machine code for some IR, compiled unless the cache has it.
 
     Args:
@@ -84,7 +84,7 @@ def load(
             cache.write(key, code)
             library = _link(name, entry, code)
     seconds = time.perf_counter() - start
-    return Native(library[entry], seconds, cached, len(code), library)
+    return LoadedCode(library[entry], seconds, cached, len(code), library)
 
 
 def _link(name: str, entry: str, code: bytes) -> Any:

@@ -19,7 +19,15 @@ from axode.codegen.math.elementary import COMPARISONS, RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.math.without_fma import NEAR, fma, near_sin_cos
 from axode.codegen.tape.operations import ARITY, LOGICAL, Kind
-from axode.codegen.tape.program import Evaluate, Keep, Operation, Program, ReadRow, While, WriteRow
+from axode.codegen.tape.program import (
+    Evaluate,
+    MaskedCopy,
+    Operation,
+    Program,
+    ReadRow,
+    While,
+    WriteRow,
+)
 from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 
@@ -324,7 +332,7 @@ class _ProgramWriter:
                 self._integer(self._address(buffer))
                 self._copy(8 * self._program.tables[table])
                 self._code.append(_END)
-            case Keep(flag, buffer, kept):
+            case MaskedCopy(flag, buffer, kept):
                 self._flag(flag)
                 self._code += bytes([_IF, _EMPTY])
                 self._integer(self._address(kept))

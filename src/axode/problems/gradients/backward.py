@@ -34,7 +34,7 @@ GRAZES = 1e-12  # [units of the event per second]: a function that changes more 
 
 
 @dataclass(frozen=True)
-class Ends:
+class EndCosts:
     """Costs of single states.
 
     Attributes:
@@ -48,7 +48,7 @@ class Ends:
     measured: Array | None = None
 
 
-Costs = Callable[[Model], Ends]  # of the user's model, or of one on other speeds
+Costs = Callable[[Model], EndCosts]  # of the user's model, or of one on other speeds
 
 
 @dataclass
@@ -159,7 +159,7 @@ class Backward:
     def _walk(
         self,
         batch: Batch,
-        ends: Ends,
+        ends: EndCosts,
         step: StepOfCost,
         rows: Array,
         counts: Numbers,
@@ -235,7 +235,7 @@ class Backward:
     # ends ---------------------------------------------------------------------------------------
 
     def _end_runs(
-        self, batch: Batch, ends: Ends, step: StepOfCost, weights: dict[str, Array]
+        self, batch: Batch, ends: EndCosts, step: StepOfCost, weights: dict[str, Array]
     ) -> None:
         """Begin with the costs of the ends; runs that events stopped also with their last step."""
         status = batch.outcomes.status
@@ -258,7 +258,7 @@ class Backward:
         p = batch.conditions(runs).p
         return known | ({} if p is None else {"p": p})
 
-    def _final(self, batch: Batch, ends: Ends, runs: Numbers) -> dict[str, Array]:
+    def _final(self, batch: Batch, ends: EndCosts, runs: Numbers) -> dict[str, Array]:
         """Add the costs of ends to the value, and those by parameters; returns the others."""
         known = self._states(batch, runs)
         total: dict[str, Array] = {}
@@ -274,7 +274,7 @@ class Backward:
         return total
 
     def _match_end(
-        self, ends: Ends, known: dict[str, Array], members: Numbers
+        self, ends: EndCosts, known: dict[str, Array], members: Numbers
     ) -> tuple[Array, dict[str, Array]]:
         """Cost of an instant that was measured where a run ends."""
         grid, tape, table = self.run.log.grid, ends.tapes.match, self._measured(ends)
@@ -287,7 +287,7 @@ class Backward:
         value, found = pull_back(tape, {**known, "y": y}, due[:, np.newaxis].astype(float))
         return value[:, 0] * due, found
 
-    def _measured(self, ends: Ends) -> Array | None:
+    def _measured(self, ends: EndCosts) -> Array | None:
         """Measured numbers of all runs, (instants, size), or of each of them."""
         table, batch = ends.measured, self.run.starts.batch
         if table is None or table.ndim == 2:
@@ -301,7 +301,9 @@ class Backward:
         if total is not None and "p" in found:
             total[members] += found["p"][:, list(self.of["p"])]
 
-    def _stop(self, batch: Batch, ends: Ends, step: StepOfCost, runs: Numbers) -> dict[str, Array]:
+    def _stop(
+        self, batch: Batch, ends: EndCosts, step: StepOfCost, runs: Numbers
+    ) -> dict[str, Array]:
         """Take gradients back through last steps, whose length an event decided.
 
         The event function vanishes at the end, whatever changes: the length changes by what keeps

@@ -19,7 +19,7 @@ from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.model.signals import STATE_KINDS
 from axode.problems.arguments import StateArgument
-from axode.problems.gradients.backward import Ends
+from axode.problems.gradients.backward import EndCosts
 from axode.problems.gradients.ended_runs import as_ends_only, check_input, check_method
 from axode.problems.gradients.steps_of_cost import CostTapes
 from axode.problems.gradients.variables import Variables
@@ -102,7 +102,7 @@ class Cost:
         self.variables = Variables(
             self.model, self.input, self.state.named if self.state.q is None else None
         )
-        self._ends: dict[Model, Ends] = {}
+        self._ends: dict[Model, EndCosts] = {}
         self.ends(self.model)  # faults of functions are reported here
 
     def __repr__(self) -> str:
@@ -218,7 +218,7 @@ class Cost:
         made.scenario = self.scenario.changed(**options)
         return made
 
-    def ends(self, model: Model) -> Ends:
+    def ends(self, model: Model) -> EndCosts:
         """What runs cost, for the user's model or one on other independent speeds."""
         known = self._ends.get(model)
         if known is None:
@@ -234,7 +234,7 @@ class Cost:
                 return traced_tape(model, name, made, speeds, inputs=inputs)
 
             tapes = CostTapes(trace("running", self._running, True), self._match(model, speeds))
-            known = Ends(trace("final", self._final, False), tapes, self.measured)
+            known = EndCosts(trace("final", self._final, False), tapes, self.measured)
             self._ends[model] = known
         return known
 

@@ -28,7 +28,7 @@ from axode.problems.inverse.motion_rows import full_names, rows_by_name
 from axode.problems.inverse.motions import DesiredMotion, MotionSamples
 from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
 from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
-from axode.problems.other_models import Described
+from axode.problems.other_models import DescribedStates
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.runs.settings import MAX_SAMPLES
 from axode.problems.singular.approaches import warn_of_motors
@@ -189,7 +189,7 @@ def _all_inputs(model: Model, full: Model, u: Array, missing: Array) -> Array:
 
 
 def require_regular(
-    model: Model, q: Array, conditions: Conditions, described: Described | None = None
+    model: Model, q: Array, conditions: Conditions, described: DescribedStates | None = None
 ) -> Array:
     """Require configurations where the independent speeds determine the others and no wheel lies
     flat.
@@ -362,7 +362,7 @@ def solve_forces(
     o = conditions.options
     described = samples.described
     if described is not None:
-        described = Described(described.models, described.made_by.reshape(runs, n))
+        described = DescribedStates(described.models, described.made_by.reshape(runs, n))
     pivots = require_regular(model, q, conditions, described).reshape(-1)
     flat, spread = q.reshape(-1, q.shape[-1]), conditions.spread(q.shape[:-1])
     check_dropped_rows(model, flat, spread)

@@ -25,7 +25,7 @@ from axode.problems.arguments import StateArgument, coordinate_units, in_units, 
 from axode.problems.inverse.motion_rows import Rows
 from axode.problems.inverse.quadrature import Rates, integrate
 from axode.problems.inverse.time_signals import TimeSignal
-from axode.problems.other_models import Described
+from axode.problems.other_models import DescribedStates
 from axode.problems.singular.approaches import usual_margin, warn_of_signals
 from axode.problems.singular.switching import choose_models
 
@@ -44,7 +44,7 @@ class MotionSamples:
     q: Array
     nu: Array
     nu_dot: Array
-    described: Described | None = None  # by other models, where the user's is singular
+    described: DescribedStates | None = None  # by other models, where the user's is singular
 
 
 # the whole motion --------------------------------------------------------------------------------

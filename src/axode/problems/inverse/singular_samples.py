@@ -11,7 +11,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import update_balance
 from axode.numerics.rank import least_norm
-from axode.problems.other_models import Described, values_elsewhere
+from axode.problems.other_models import DescribedStates, values_elsewhere
 
 Array = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class SingularSamples:
     def __init__(
         self,
         own: Model,
-        described: Described | None,
+        described: DescribedStates | None,
         motion: tuple[Array, Array, Array, Array],
         conditions: Conditions,
         weights: Any,

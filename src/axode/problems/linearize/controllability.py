@@ -18,7 +18,7 @@ NAMED = 1e-6  # of the largest weight in a combination: smaller ones are roundin
 
 
 @dataclass(frozen=True, eq=False)
-class Reach:
+class ReachableModes:
     """Modes that inputs move or outputs see; true if these are all, and prints what is missing.
 
     Attributes:
@@ -67,18 +67,18 @@ def poles_text(poles: npt.NDArray[np.complex128]) -> str:
     return ", ".join(text if count == 1 else f"{text} ({count} times)" for text, count in times)
 
 
-def controllable(A: Array, B: Array, names: Sequence[str]) -> Reach:
+def controllable(A: Array, B: Array, names: Sequence[str]) -> ReachableModes:
     """Which combinations of states inputs can move."""
     left = _unreached(A, B)
     poles = poles_of(left.T @ A @ left)
-    return Reach("controllable", len(A), len(A) - len(poles), poles, _named(left.T, names))
+    return ReachableModes("controllable", len(A), len(A) - len(poles), poles, _named(left.T, names))
 
 
-def observable(A: Array, C: Array, names: Sequence[str]) -> Reach:
+def observable(A: Array, C: Array, names: Sequence[str]) -> ReachableModes:
     """Which changes of states outputs show."""
     unseen = _unreached(A.T, C.T)
     poles = poles_of(unseen.T @ A @ unseen)
-    return Reach("observable", len(A), len(A) - len(poles), poles, _named(unseen.T, names))
+    return ReachableModes("observable", len(A), len(A) - len(poles), poles, _named(unseen.T, names))
 
 
 def _unreached(A: Array, B: Array) -> Array:

@@ -19,7 +19,7 @@ from axode.errors import FileError, InvalidArgument, NotApplicable
 from axode.model.state import State
 from axode.names import Names
 from axode.problems.linearize.controllability import (
-    Reach,
+    ReachableModes,
     controllable,
     observable,
     poles_of,
@@ -100,12 +100,12 @@ class Linearization:
         return self.steady and not self.axes.rates and bool((np.abs(self.drift) < AT_REST).all())
 
     @property
-    def controllable(self) -> Reach:
+    def controllable(self) -> ReachableModes:
         """Return whether the inputs move every mode; if not, which they do not."""
         return controllable(self.A, self.B, self.states)
 
     @property
-    def observable(self) -> Reach:
+    def observable(self) -> ReachableModes:
         """Return whether the outputs show every mode; if not, which they do not."""
         return observable(self.A, self.C, self.states)
 

@@ -44,7 +44,7 @@ from axode.problems.steps.step_acceptance import (
     UNASSEMBLED,
     UNDERFLOW,
 )
-from axode.results.columns import Later
+from axode.results.columns import LazyValue
 from axode.results.inaccuracy import INACCURATE_TEXT, describe_inaccuracy
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _callback_inputs(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
     return values
 
 
-def _statuses(ended: Outcomes) -> Later:
+def _statuses(ended: Outcomes) -> LazyValue:
     """Texts of how each run ended, made when they are first read."""
     status, cause, time, off = ended.status, ended.cause, ended.time, ended.inaccuracies
 
@@ -269,10 +269,10 @@ def _statuses(ended: Outcomes) -> Later:
         texts[failed] += np.char.mod(" at t = %.6g s, ", time[failed]) + cause[failed]
         return tuple(texts.tolist())
 
-    return Later(make)
+    return LazyValue(make)
 
 
-def _events(runs: Runs, batch: tuple[int, ...]) -> Later:
+def _events(runs: Runs, batch: tuple[int, ...]) -> LazyValue:
     """Events of all runs in the order of time, made when they are first read."""
     crossings, others, watches = runs.crossings, runs.events, runs.task.events
     direction = runs.settings.direction
@@ -283,7 +283,7 @@ def _events(runs: Runs, batch: tuple[int, ...]) -> Later:
             found = [replace(event, index_of_run=None) for event in found]
         return tuple(sorted(found, key=lambda event: event.time * direction))
 
-    return Later(make)
+    return LazyValue(make)
 
 
 def _warn_of_failures(status: Numbers) -> None:

@@ -16,7 +16,7 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import smallest_singular_value
-from axode.problems.other_models import GOOD_PIVOT, Described, is_rounded, translate_speeds
+from axode.problems.other_models import GOOD_PIVOT, DescribedStates, is_rounded, translate_speeds
 from axode.problems.runs.batch import SMALLEST_PIVOT, Batch
 from axode.problems.runs.session import CompiledRuns, Numbers
 from axode.problems.singular.continuation import CONTINUATION_PIVOT
@@ -307,7 +307,7 @@ def find_start_elsewhere(batch: CompiledRuns, run: int, own: Model) -> tuple[Mod
     return other, np.linalg.solve(Theta, need)
 
 
-def choose_models(own: Model, q: Array, conditions: Conditions) -> Described:
+def choose_models(own: Model, q: Array, conditions: Conditions) -> DescribedStates:
     """Choose models for configurations at some of which the user's becomes singular.
 
     Args:
@@ -329,4 +329,4 @@ def choose_models(own: Model, q: Array, conditions: Conditions) -> Described:
             for k in np.unique(number[good]).tolist():
                 made_by[poor[good & (number == k)]] = len(models)
                 models.append(choices.model(own, found[k]))
-    return Described(tuple(models), made_by.reshape(q.shape[:-1]))
+    return DescribedStates(tuple(models), made_by.reshape(q.shape[:-1]))

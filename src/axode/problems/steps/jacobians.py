@@ -6,7 +6,14 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import forward_tape, reads
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.fusion import replay
-from axode.codegen.tape.program import Combine, Evaluate, JacobianColumns, Operation, Slice, stride
+from axode.codegen.tape.program import (
+    Evaluate,
+    JacobianColumns,
+    Operation,
+    Slice,
+    WeightedSum,
+    stride,
+)
 from axode.codegen.tape.tape import Port, Tape
 from axode.problems.steps.rates import Dynamics
 
@@ -29,7 +36,7 @@ def jacobian(d: Dynamics, *, timed: bool = False) -> list[Operation]:
     for i in range(d.n_k):
         row, one = (i * tape.outputs[0].shape[1] + k for k in (0, size))
         vectors = (("slopes", row), *(inputs if i >= d.n_q else ()))
-        found.append(Combine(("slopes", one), vectors, ("jacobian", i * places), size))
+        found.append(WeightedSum(("slopes", one), vectors, ("jacobian", i * places), size))
     return found
 
 

@@ -19,15 +19,15 @@ from numpy.polynomial import Polynomial
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import (
-    Combine,
     Evaluate,
     FactorMatrix,
-    Keep,
-    Largest,
+    LargestElement,
+    MaskedCopy,
     Operation,
     Program,
     Slice,
     Solve,
+    WeightedSum,
     While,
     slices,
 )
@@ -81,7 +81,7 @@ def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
         Evaluate(_weights(d), ("x", "solve_rtol", "solve_atol", "weight")),
         Evaluate(_predictor(), ("h_s", "h_last", "ahead")),
         *(
-            Combine(("ahead", STAGES * k), slices(*LAST), _part("w", k, n), n)
+            WeightedSum(("ahead", STAGES * k), slices(*LAST), _part("w", k, n), n)
             for k in range(STAGES)
         ),
         Evaluate(_begin(), ("status", "iterate", "solved", "round", "change")),
@@ -92,13 +92,13 @@ def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
 
     def inside(part: str, made: str) -> list[Operation]:
         weights = Evaluate(_inside(), (part, "inside"))
-        return [weights, Combine(("inside", 0), slices("x", *ZS), (made, 0), n)]
+        return [weights, WeightedSum(("inside", 0), slices("x", *ZS), (made, 0), n)]
 
     body += [*d.closed(), *accept_step(d, inside=inside), count_steps()]
 
     after: list[Operation] = [
-        *(Keep("commit", z, last) for z, last in zip(ZS, LAST, strict=True)),
-        Keep("commit", "h_s", "h_last"),
+        *(MaskedCopy("commit", z, last) for z, last in zip(ZS, LAST, strict=True)),
+        MaskedCopy("commit", "h_s", "h_last"),
         _review(),
     ]
     state = dict.fromkeys(LAST, n) | {"h_last": 1}
@@ -212,13 +212,15 @@ def _newton(d: Dynamics) -> list[Operation]:
     for i in range(STAGES):
         time = formula_tape(f"time{i + 1}", {"times": STAGES}, lambda times, i=i: {"t": [times[i]]})
         operations += [
-            Combine(("stages", i * (STAGES + 1)), (("x", 0), *_parts("w", n)), ("x_s", 0), n),
+            WeightedSum(("stages", i * (STAGES + 1)), (("x", 0), *_parts("w", n)), ("x_s", 0), n),
             state_parts(d),
             Evaluate(time, ("stage_times", "t_s")),
             *d.rate_at("q_s", "nu_s", "t_s", rates[i]),
         ]
     operations += [
-        Combine(("sides", 2 * STAGES * k), (*slices(*rates), *_parts("w", n)), _part("r", k, n), n)
+        WeightedSum(
+            ("sides", 2 * STAGES * k), (*slices(*rates), *_parts("w", n)), _part("r", k, n), n
+        )
         for k in range(STAGES)
     ]
     operations += [
@@ -228,10 +230,12 @@ def _newton(d: Dynamics) -> list[Operation]:
         "steps", {"flag": 1}, lambda flag: {"weights": [1.0 + 0.0 * flag[0], flag[0]]}
     )
     operations += [
-        Largest(_parts("r", n), "weight", "size", n),
+        LargestElement(_parts("r", n), "weight", "size", n),
         Evaluate(steps, ("iterate", "correction")),
         *(
-            Combine(("correction", 0), (_part("w", k, n), _part("r", k, n)), _part("w", k, n), n)
+            WeightedSum(
+                ("correction", 0), (_part("w", k, n), _part("r", k, n)), _part("w", k, n), n
+            )
             for k in range(STAGES)
         ),
         Evaluate(
@@ -285,7 +289,7 @@ def _check_convergence() -> Tape:
 def _increments(n: int) -> list[Operation]:
     """The stages' increments from the transformed ones."""
     return [
-        Combine(("stages", i * (STAGES + 1) + 1), _parts("w", n), (z, 0), n)
+        WeightedSum(("stages", i * (STAGES + 1) + 1), _parts("w", n), (z, 0), n)
         for i, z in enumerate(ZS)
     ]
 
@@ -307,7 +311,7 @@ def _end(d: Dynamics) -> list[Operation]:
     tape = formula_tape("finish", sizes | dict.fromkeys(CONTROL, 1), finish)
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
     return [
-        Combine(("errors", 0), (("k1", 0), *_parts("w", n)), ("error", 0), n),
+        WeightedSum(("errors", 0), (("k1", 0), *_parts("w", n)), ("error", 0), n),
         Solve("matrix_a", "order_a", "error", n),
         Evaluate(tape, ("x", ZS[-1], "error", "solved", "change", *CONTROL, *made)),
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.operations import Array
-from axode.codegen.tape.program import Evaluate, Keep, Operation, ReadRow, While
+from axode.codegen.tape.program import Evaluate, MaskedCopy, Operation, ReadRow, While
 from axode.codegen.tape.switching import Switches
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.switch_search import find_break
@@ -235,7 +235,7 @@ class Dynamics:
             jumped,
             self.evaluate(energy, {**here, "nu": "nu_j", "t": "t_after"}, "e_after"),
             worked,
-            Keep("jumped", "nu_j", "nu_n"),
+            MaskedCopy("jumped", "nu_j", "nu_n"),
         ]
 
     def jump_of_speeds(self, nu: str, h: str, jumps: str, made: str) -> list[Evaluate]:

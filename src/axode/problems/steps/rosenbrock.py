@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.program import (
-    Combine,
     Evaluate,
     FactorMatrix,
     Operation,
     Program,
     Solve,
+    WeightedSum,
     slices,
 )
 from axode.codegen.tape.tape import Tape
@@ -112,7 +112,7 @@ def rodas5p_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
     body += [
         Evaluate(end, ("h_s", "ends")),
-        Combine(
+        WeightedSum(
             ("ends", 0), slices("x_s", YS[-1]), ("x_n", 0), d.n_k
         ),  # the last stage is the error of a step
         Evaluate(_finish(d), ("x", "x_n", YS[-1], *CONTROL, *made)),
@@ -120,7 +120,7 @@ def rodas5p_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
 
     def inside(part: str, made: str) -> list[Operation]:
         weights = Evaluate(_inside(), (part, "inside"))
-        return [weights, Combine(("inside", 0), slices("x", *YS), (made, 0), d.n_k)]
+        return [weights, WeightedSum(("inside", 0), slices("x", *YS), (made, 0), d.n_k)]
 
     body += [*d.closed(), *accept_step(d, inside=inside), count_steps()]
 
@@ -154,7 +154,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
         )
         operations = [
             Evaluate(time, ("t", "h_s", "t_s", f"a{number}")),
-            Combine((f"a{number}", 0), slices("x", *earlier), ("x_s", 0), d.n_k),
+            WeightedSum((f"a{number}", 0), slices("x", *earlier), ("x_s", 0), d.n_k),
             state_parts(d),
             *d.rate_at("q_s", "nu_s", "t_s", rate),
         ]
@@ -174,7 +174,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
     return [
         *operations,
         Evaluate(side, ("h_s", f"c{number}")),
-        Combine((f"c{number}", 0), slices(*known), (YS[number], 0), d.n_k),
+        WeightedSum((f"c{number}", 0), slices(*known), (YS[number], 0), d.n_k),
         Solve("matrix", "order", YS[number], d.n_k),
     ]
 

@@ -159,7 +159,7 @@ class ChunkResult:
 
 
 @dataclass(frozen=True)
-class Begun:
+class ChunkStarts:
     """Starts of the rows of a chunk.
 
     Attributes:
@@ -201,7 +201,7 @@ class PreparedJob:
         self._leaves = job.leaves_runs and not names_forces(job.model, self._own.outputs)
         self._others: dict[Model, SweepTask] = {}
 
-    def begin(self, rows: SweepRows, first: int, last: int) -> Begun:
+    def begin(self, rows: SweepRows, first: int, last: int) -> ChunkStarts:
         """Find the starts of the rows `first` ... `last - 1`, which may be done ahead of time."""
         began, job = time.perf_counter(), self.job
         given = rows.given(job.model, first, last)
@@ -225,10 +225,15 @@ class PreparedJob:
             reasons = reasons.replaced(given.impossible)
         seconds = time.perf_counter() - began
         made = first, begun.q, begun.nu, begun.p, plan, status, reasons, seconds
-        return Begun(*made, tuple(warnings))
+        return ChunkStarts(*made, tuple(warnings))
 
     def compute(
-        self, begun: Begun, session: Session, only: Flags | None = None, *, on_gpu: bool = False
+        self,
+        begun: ChunkStarts,
+        session: Session,
+        only: Flags | None = None,
+        *,
+        on_gpu: bool = False,
     ) -> ChunkResult:
         """Compute rows that were begun; after Ctrl-C those that had not ended are NaN.
 
@@ -265,7 +270,7 @@ class PreparedJob:
         made = begun.first, values, codes, reasons, left, process_name(), seconds, counts
         return ChunkResult(*made, begun.warnings)
 
-    def _advance(self, begun: Begun, session: Session, members: Numbers | None) -> SweepRuns:
+    def _advance(self, begun: ChunkStarts, session: Session, members: Numbers | None) -> SweepRuns:
         """Run rows to their ends, or until Ctrl-C; all of those begun, or some."""
         plan, q, nu, p, status = begun.plan, begun.q, begun.nu, begun.p, begun.status
         if members is not None:

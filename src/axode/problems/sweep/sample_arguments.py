@@ -27,11 +27,11 @@ from axode.problems.sweep.unit_cube import MAX_ROWS, SAMPLERS, SOBOL_BITS, SOBOL
 
 Array = npt.NDArray[np.float64]
 COMBINE = ("grid", "zip")
-GivenValues = Mapping[Group, Any]
+SweptArguments = Mapping[Group, Any]
 
 
 def plan_samples(
-    given: GivenValues,
+    given: SweptArguments,
     *,
     combine: str = "grid",
     samples: Any = None,
@@ -109,7 +109,7 @@ def _warn_of_balance(count: int) -> None:
 class _Plan:
     """Lists and distributions by name, and what is wrong with them."""
 
-    def __init__(self, given: GivenValues, combine: str, batch: tuple[int, ...]) -> None:
+    def __init__(self, given: SweptArguments, combine: str, batch: tuple[int, ...]) -> None:
         self.combine, self.batch = combine, batch
         self.faults: list[str] = []
         self.lists: dict[str, Array] = {}

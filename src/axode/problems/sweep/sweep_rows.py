@@ -28,7 +28,7 @@ Numbers = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class GivenRows:
+class RowValues:
     """Start, parameters and input of some rows.
 
     Attributes:
@@ -100,7 +100,7 @@ class SweepRows:
             first=first,
         )
 
-    def given(self, model: Model, first: int, last: int) -> GivenRows:
+    def given(self, model: Model, first: int, last: int) -> RowValues:
         """Start, parameters and input of the rows `first` ... `last - 1`."""
         rows = np.arange(first, last)
         groups: dict[Group, dict[str, Array]] = {"start": {}, "parameter": {}, "input": {}}
@@ -115,7 +115,7 @@ class SweepRows:
         plan = self._plan_of(rows)
         if self.inputs is not None:
             plan = plan_input(model, {**self.inputs, **groups["input"]})
-        return GivenRows(self._start_of(rows, groups["start"]), p, plan, impossible)
+        return RowValues(self._start_of(rows, groups["start"]), p, plan, impossible)
 
     def _impossible_in(self, model: Model, p: Array, names: list[str]) -> RowTexts:
         if self.impossible is not None:
