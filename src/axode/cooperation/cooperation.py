@@ -37,7 +37,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
-from axode.numerics.rank import least_norm, null_space
+from axode.numerics.rank import least_norm, null_space, pseudo_inverse, singular_values
 from axode.problems.arguments import number, require_model
 from axode.problems.assemble.assemble import read_states
 from axode.symbolic.algebra.casadi_interrupts import stoppable
@@ -107,7 +107,7 @@ class _Holding:
     def moving(self, resultant: Array) -> Array:
         """Wrenches of the grasps that move the load, for a resultant: (..., grasps, d)."""
         weighted = self.share[:, np.newaxis, np.newaxis] * self.projectors
-        common = np.linalg.pinv(weighted.sum(axis=-3), rcond=RANK, hermitian=True)
+        common = pseudo_inverse(weighted.sum(axis=-3), tolerance=RANK, symmetric=True)
         return np.einsum("...gij,...jk,...k->...gi", weighted, common, resultant)
 
     def wrenches(self, scaled: Array) -> Array:
@@ -244,7 +244,7 @@ class Cooperation:
         nu = np.zeros(len(self.model.independent))
         P = self._hold(q, nu, nu, Conditions())[0].projectors
         ranks = np.round(np.trace(P, axis1=-2, axis2=-1)).sum()
-        return int(ranks) - int(np.linalg.matrix_rank(P.sum(axis=0), tol=RANK))
+        return int(ranks) - int((singular_values(P.sum(axis=0)) > RANK).sum())
 
     def _hold(
         self, q: Array, nu: Array, nu_dot: Array, conditions: Conditions
@@ -267,7 +267,7 @@ class Cooperation:
         scaled = np.linalg.solve(root, np.swapaxes(load.rows, -1, -2))
         ends = np.cumsum([len(own) for own in cut.slices])[:-1]
         parts = [np.asarray(part) for part in np.split(scaled, ends, axis=-1)]
-        projectors = [part @ np.linalg.pinv(part, rcond=RANK) for part in parts]
+        projectors = [part @ pseudo_inverse(part, tolerance=RANK) for part in parts]
         held = _Holding(load, root, parts, np.stack(projectors, axis=-3), self.share)
         return held, need, inputs, rows
 
@@ -363,7 +363,7 @@ class Cooperation:
         motors = facts_of(model).motors
         u = np.array(model.inverse_dynamics(q, nu, nu_dot, **o))
         B = model.jacobian("input_force", "u", q, u, **o)[..., :motors]
-        free = np.eye(motors) - np.linalg.pinv(B, rcond=RANK) @ B
+        free = np.eye(motors) - pseudo_inverse(B, tolerance=RANK) @ B
         held, need, inputs, rows = self._hold(q, nu, nu_dot, conditions)
         part = inputs[..., :motors]
         forces = need - np.einsum("...ij,...j->...i", inputs, u)
@@ -389,7 +389,7 @@ class Cooperation:
 
     def _grasp_map(self, held: _Holding, rows: Array, forces: Array) -> Array:
         """Grasp wrenches in units of the inertia for joint forces that rows give: (g, d, k)."""
-        multipliers = np.linalg.pinv(np.swapaxes(rows, -1, -2), rcond=RANK) @ forces
+        multipliers = pseudo_inverse(np.swapaxes(rows, -1, -2), tolerance=RANK) @ forces
         parts = [
             part @ multipliers[..., own, :]
             for own, part in zip(self._cut.slices, held.rows, strict=True)

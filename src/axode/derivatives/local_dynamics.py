@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from axode.derivatives.derivative_names import TableName
 from axode.derivatives.derivative_tables import derivative_graph
+from axode.numerics.rank import pseudo_inverse
 from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
@@ -61,7 +62,7 @@ class LocalDynamics:
         value, by_q, by_nu, by_u = np.split(table, np.cumsum(self._sizes)[:-1], axis=1)
         by_coordinates = np.full((len(table), q.size), np.nan)
         if np.isfinite(T).all():
-            by_coordinates = by_q @ np.linalg.pinv(T)  # (X9)
+            by_coordinates = by_q @ pseudo_inverse(T)  # (X9)
         by_z = np.hstack([by_coordinates, by_nu])
         n = self._n
         return LocalValues(value[:n, 0], by_z[:n], by_u[:n], value[n:, 0], by_z[n:], by_u[n:], T)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from axode.derivatives.local_dynamics import local_dynamics
 from axode.mechanism.topology import tree_order
-from axode.numerics.rank import null_space, smallest_singular_value
+from axode.numerics.rank import least_squares, null_space, smallest_singular_value
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.constraints.system import preference
@@ -232,5 +232,5 @@ def on_states(derivatives: Array, gradients: Array) -> tuple[Array, Array]:
         derivatives: F Z.
         gradients: X Z, of full row rank.
     """
-    A = np.asarray(np.linalg.lstsq(gradients.T, derivatives.T, rcond=None)[0].T, float)  # (D13)
+    A = np.asarray(least_squares(gradients.T, derivatives.T).T, float)  # (D13)
     return A, derivatives - A @ gradients

@@ -110,6 +110,29 @@ def least_norm(A: Array, b: Array, tolerance: float | None = None) -> Array:
     return np.asarray((inverse @ b[..., np.newaxis])[..., 0])
 
 
+def least_squares(A: Array, b: Array, tolerance: float | None = None) -> Array:
+    """Solve A x = b, of one matrix and one or many columns b, by least squares.
+
+    Args:
+        A: (rows, columns).
+        b: (rows,) or (rows, k).
+        tolerance: Smaller singular values are zero, relative to the largest; rounding unless given.
+    """
+    return np.asarray(np.linalg.lstsq(A, b, rcond=tolerance)[0])
+
+
+def pseudo_inverse(A: Array, tolerance: float | None = None, *, symmetric: bool = False) -> Array:
+    """Moore-Penrose inverse.
+
+    Args:
+        A: (..., rows, columns).
+        tolerance: Smaller singular values are zero, relative to the largest; 1e-15 unless given.
+        symmetric: Whether A is, which takes less.
+    """
+    rounding = 1e-15 if tolerance is None else tolerance
+    return np.asarray(np.linalg.pinv(A, rcond=rounding, hermitian=symmetric))
+
+
 def choose_columns(A: Array, count: int) -> npt.NDArray[np.intp]:
     """Choose the columns that are farthest from each other's span, in ascending order.
 

@@ -30,6 +30,7 @@ from axode.mechanism.elements.joints import (
     Universal,
 )
 from axode.mechanism.values.geometry import ORIGIN
+from axode.numerics.rank import singular_vectors
 
 JOINING = ("loop_joint", "constraint", "loop")  # two links, and a frame on each
 BALL = "drake:ball_constraint"
@@ -343,7 +344,7 @@ def _turn(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Compute a rotation that turns one unit vector into another."""
     if np.allclose(start, end, rtol=0.0, atol=1e-15):
         return np.eye(3)
-    side = np.linalg.svd([start, end])[2][2]  # at right angles to both
+    side = singular_vectors(np.array([start, end]))[2][2]  # at right angles to both
     before, after = (np.column_stack([v, side, np.cross(v, side)]) for v in (start, end))
     return after @ before.T
 

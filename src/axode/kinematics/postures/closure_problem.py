@@ -37,6 +37,7 @@ from axode.kinematics.postures.chain_reduction import (
     reduce_chain,
 )
 from axode.mechanism.elements.bodies import GROUND
+from axode.numerics.rank import least_squares
 from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX
 
@@ -281,9 +282,9 @@ class _Home:
             return "planar" if flat else "spatial"
         points = np.array([frame[:3, 3] for frame in turns])
         projectors = np.eye(3) - axes[:, :, np.newaxis] * axes[:, np.newaxis]
-        self.centre = np.linalg.lstsq(
-            projectors.sum(axis=0), np.einsum("kij,kj->i", projectors, points), rcond=None
-        )[0]
+        self.centre = least_squares(
+            projectors.sum(axis=0), np.einsum("kij,kj->i", projectors, points)
+        )
         off = np.einsum("kij,kj->ki", projectors, points - self.centre)
         meet = np.linalg.norm(off, axis=1).max() <= self.tolerance * self.size
         return "spherical" if meet and not slides else "spatial"

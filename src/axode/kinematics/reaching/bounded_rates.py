@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from axode.numerics.rank import singular_values, singular_vectors
+
 Array = npt.NDArray[np.float64]
 RANK = 1e-12  # relative singular value that is rounding
 
@@ -33,7 +35,7 @@ def solve_bounded(
     """
     A = J * scale
     limit = fastest / scale
-    s = np.linalg.svd(A, compute_uv=False)
+    s = singular_values(A)
     top = s.max(axis=-1, initial=0.0)
     relative = s.min(axis=-1, initial=np.inf) / np.where(top > 0, top, 1.0)
     lack = np.clip(1 - (relative / damping) ** 2, 0.0, None) if damping else np.zeros(top.shape)
@@ -68,7 +70,7 @@ def solve_bounded(
 
 def _least(A: Array, b: Array, extra: Array) -> Array:
     """Solve A y = b by damped least squares."""
-    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    U, s, Vt = singular_vectors(A, full=False)
     small = s <= RANK * s.max(axis=-1, keepdims=True, initial=0.0)
     gain = np.where(small, 0.0, s / np.where(small, 1.0, s**2 + extra[..., np.newaxis]))
     return np.asarray(np.einsum("...ji,...j,...kj,...k->...i", Vt, gain, U, b))

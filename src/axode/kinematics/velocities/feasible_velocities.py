@@ -25,7 +25,7 @@ import numpy.typing as npt
 from axode.kinematics.velocities.leg_rows import TWIST, LegPart, LegRows
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.numerics.rank import rank
+from axode.numerics.rank import rank, singular_vectors
 
 Array = npt.NDArray[np.float64]
 RANK_TOLERANCE = 1e-7  # relative to the rows; feasible configurations are closed to 1e-13
@@ -138,7 +138,7 @@ class Velocities:
         if not G.shape[-2]:
             eye = np.broadcast_to(np.eye(G.shape[-1]), (*self.batch, *(G.shape[-1],) * 2))
             return np.zeros((*self.batch, 0)), eye
-        _, s, Vt = np.linalg.svd(G)
+        _, s, Vt = singular_vectors(G)
         return s, Vt
 
     def fill(self, values: Array) -> Array:
@@ -191,14 +191,14 @@ def eliminate(matrix: Array, leg: LegPart, ranks: LegRanks) -> LegWrenches:
     columns = [*range(TWIST), *(TWIST + k for k in leg.driven)]
     left, passive_margin, motion = np.eye(len(leg.rows)), np.full(batch, np.inf), np.zeros(batch)
     if ranks.passive:
-        U, s, Vt = np.linalg.svd(own[..., [TWIST + k for k in leg.passive]])
+        U, s, Vt = singular_vectors(own[..., [TWIST + k for k in leg.passive]])
         left = U[..., ranks.passive :]
         passive_margin, motion = s[..., ranks.passive - 1], Vt[..., ranks.passive - 1, :]
     G = np.swapaxes(left, -1, -2) @ own[..., columns]
     if not ranks.rows:
         none = np.full(batch, np.inf)
         return LegWrenches(leg, ranks, G[..., :0, :], passive_margin, none, motion)
-    _, s, Vt = np.linalg.svd(G, full_matrices=False)
+    _, s, Vt = singular_vectors(G, full=False)
     rows, row_margin = Vt[..., : ranks.rows, :], s[..., ranks.rows - 1]
     return LegWrenches(leg, ranks, rows, passive_margin, row_margin, motion)
 
@@ -279,7 +279,7 @@ def _ranks(matrix: Array, leg: LegPart, tolerance: float) -> LegRanks:
     ranks = rank(passive, tolerance) if leg.passive else np.zeros(len(own), int)
     most = int(ranks.max())
     regular = own[ranks == most]
-    U = np.linalg.svd(passive[ranks == most])[0] if leg.passive else np.eye(own.shape[-2])
+    U = singular_vectors(passive[ranks == most])[0] if leg.passive else np.eye(own.shape[-2])
     left = np.swapaxes(np.broadcast_to(U, (len(regular), *U.shape[-2:]))[..., most:], -1, -2)
     G = left @ regular[..., columns]
     if not G.shape[-2]:

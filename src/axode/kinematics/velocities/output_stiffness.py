@@ -27,6 +27,7 @@ from axode.kinematics.velocities.velocity_jacobians import (
     velocities_at,
 )
 from axode.mechanism.topology import speed_meanings
+from axode.numerics.rank import pseudo_inverse, singular_vectors
 from axode.problems.arguments import number
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def stiffness_of(
     sprung = [TWIST + rows.driven.index(name) for name in springs]
     rigid = [TWIST + k for k in range(len(rows.driven)) if TWIST + k not in sprung]
     if rigid:  # motions in which they stand
-        Q = Q @ np.swapaxes(np.linalg.svd(Q[..., rigid, :])[2][..., len(rigid) :, :], -1, -2)
+        Q = Q @ np.swapaxes(singular_vectors(Q[..., rigid, :])[2][..., len(rigid) :, :], -1, -2)
     units = [rows.units[k - TWIST] for k in sprung]
     K = np.array(list(springs.values())) * speed_scales(units, length) ** 2
     S = np.swapaxes(Q[..., sprung, :], -1, -2) @ (K[:, np.newaxis] * Q[..., sprung, :])
@@ -111,7 +112,7 @@ def stiffness_of(
     held = w[..., 0] > FREE * w[..., -1] if w.shape[-1] else np.ones(w.shape[:-1], bool)
     Y = X @ V
     C = (Y / np.where(held[..., np.newaxis], w, 1.0)[..., np.newaxis, :]) @ np.swapaxes(Y, -1, -2)
-    stiffness = np.linalg.pinv(C, rcond=RIGID, hermitian=True)
+    stiffness = pseudo_inverse(C, tolerance=RIGID, symmetric=True)
     C[~held], stiffness[~held] = np.inf, np.nan
     x = speed_scales(output.units, length)
     both = x[:, np.newaxis] * x

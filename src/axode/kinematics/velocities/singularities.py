@@ -37,6 +37,7 @@ from axode.kinematics.velocities.velocity_jacobians import (
     choose_output,
     velocities_at,
 )
+from axode.numerics.rank import singular_values, singular_vectors
 
 if TYPE_CHECKING:
     from axode.kinematics.robot_kinematics import Kinematics
@@ -80,7 +81,7 @@ def margins_of(velocities: Velocities, output: OutputChoice) -> Margins:
     moves = velocities.output_rank(output.matrix)
     if not output.is_whole and Q.shape[-1]:  # what else the output does is passive
         counts = np.concatenate([output.matrix @ Q[..., :TWIST, :], Q[..., TWIST:, :]], axis=-2)
-        Q, s, _ = np.linalg.svd(counts, full_matrices=False)
+        Q, s, _ = singular_vectors(counts, full=False)
         if Q.shape[-1] == velocities.freedoms:
             passive = np.minimum(passive, s[..., -1])
     found = (
@@ -97,7 +98,7 @@ def _smallest(part: Array, count: int) -> Array:
     count = min(count, *part.shape[-2:])
     if not count:
         return np.full(part.shape[:-2], np.inf)
-    return np.asarray(np.linalg.svd(part, compute_uv=False)[..., count - 1])
+    return np.asarray(singular_values(part)[..., count - 1])
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class Singularities:
 
     def _serial(self) -> tuple[InstantaneousScrew | None, dict[str, float], str]:
         Q = self._velocities.basis()
-        U, _, Vt = np.linalg.svd(self._choice.matrix @ Q[:TWIST])
+        U, _, Vt = singular_vectors(self._choice.matrix @ Q[:TWIST])
         least = self._velocities.output_rank(self._choice.matrix) - 1
         moving = Q @ Vt[least]
         _, driven = self._motion(moving)
@@ -232,7 +233,7 @@ class Singularities:
 
     def _parallel(self) -> tuple[InstantaneousScrew | None, dict[str, float], str]:
         Q = self._velocities.basis()
-        Vt = np.linalg.svd(Q[TWIST:])[2]
+        Vt = singular_vectors(Q[TWIST:])[2]
         screw, driven = self._motion(Q @ Vt[min(Q.shape[0] - TWIST, Q.shape[1]) - 1])
         return screw, driven, f"with all driven joints locked, {self._moves(screw)}"
 
@@ -243,7 +244,7 @@ class Singularities:
             own = ", ".join(speeds[k] for k in (*leg.part.driven, *leg.part.passive))
             return None, {}, f"the rows of the leg with {own} depend on each other"
         Q = self._velocities.basis(1)
-        Vt = np.linalg.svd(Q[TWIST:])[2]
+        Vt = singular_vectors(Q[TWIST:])[2]
         screw, driven = self._motion(Q @ Vt[-1])
         gained = "the legs' wrenches depend on each other, so that also"
         return screw, driven, f"{gained} {self._moves(screw)}"
@@ -253,7 +254,7 @@ class Singularities:
         if float(leg.passive_margin) > float(self.margins.passive):
             Q = self._velocities.basis()
             both = np.concatenate([self._choice.matrix @ Q[:TWIST], Q[TWIST:]])
-            screw, driven = self._motion(Q @ np.linalg.svd(both)[2][-1])
+            screw, driven = self._motion(Q @ singular_vectors(both)[2][-1])
             chosen = f"with {', '.join(self._choice.names)} and all driven joints at rest"
             return screw, driven, f"{chosen}, {self._moves(screw)}"
         names = tuple(self._velocities.rows.speeds[k] for k in leg.part.passive)

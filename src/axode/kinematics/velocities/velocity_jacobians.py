@@ -28,6 +28,7 @@ from axode.kinematics.velocities.feasible_velocities import (
 from axode.kinematics.velocities.leg_rows import TWIST, LegRows
 from axode.mechanism.topology import speed_meanings
 from axode.model.conditions import Conditions
+from axode.numerics.rank import pseudo_inverse, singular_values, singular_vectors
 from axode.problems.arguments import number, read_state, start_time
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.starts import find_starts
@@ -245,8 +246,8 @@ def forward_map(velocities: Velocities, S: Array) -> Array:
     x, theta = S @ Q[..., :TWIST, :], Q[..., TWIST:, :]
     if min(theta.shape[-2:]) == 0:
         return np.zeros((*velocities.batch, S.shape[0], theta.shape[-2]))
-    smallest = np.linalg.svd(theta, compute_uv=False)[..., -1]
-    J = x @ np.linalg.pinv(theta, rcond=SINGULAR)
+    smallest = singular_values(theta)[..., -1]
+    J = x @ pseudo_inverse(theta, tolerance=SINGULAR)
     J[(smallest < SINGULAR) | (theta.shape[-2] < theta.shape[-1])] = np.nan
     return np.asarray(J)
 
@@ -259,7 +260,7 @@ def _rows_of_legs(robot: RobotVelocities, velocities: Velocities) -> tuple[Array
         A, B = leg.rows[..., :TWIST], -leg.rows[..., TWIST:]
         count = leg.ranks.drive
         if count:
-            U = np.swapaxes(np.linalg.svd(B)[0], -1, -2)
+            U = np.swapaxes(singular_vectors(B)[0], -1, -2)
             A, B = U @ A, U @ B
             if count == B.shape[-1] and leg.part.passive:
                 mix = _one_each(B[..., :count, :])
@@ -279,7 +280,7 @@ def _rows_of_legs(robot: RobotVelocities, velocities: Velocities) -> tuple[Array
     C: Array = np.concatenate([*held, np.zeros((*batch, 0, TWIST))], axis=-2)
     rows = sum(part.shape[-2] for part in direct)
     count = TWIST + len(driven) - robot.freedoms - rows
-    Vt: Array = np.asarray(np.linalg.svd(C)[2]) if count else C
+    Vt: Array = np.asarray(singular_vectors(C)[2]) if count else C
     empty = np.zeros((*batch, 0, TWIST)), np.zeros((*batch, 0, len(driven)))
     return (
         np.concatenate([*direct, empty[0]], axis=-2),
@@ -296,13 +297,13 @@ def _rows_of_components(
     Q = velocities.basis()
     both = np.concatenate([S @ Q[..., :TWIST, :], Q[..., TWIST:, :]], axis=-2)
     moves = velocities.output_rank(S, robot.tolerance)
-    left = np.swapaxes(np.linalg.svd(both)[0][..., n:], -1, -2)
+    left = np.swapaxes(singular_vectors(both)[0][..., n:], -1, -2)
     m = S.shape[0]
     A, B = left[..., :m], -left[..., m:]
     held, count = m - moves, left.shape[-2] - (m - moves)
     if not B.shape[-1]:
         return A[..., :0, :], B[..., :0, :], A
-    U = np.swapaxes(np.linalg.svd(B)[0], -1, -2)
+    U = np.swapaxes(singular_vectors(B)[0], -1, -2)
     A, B = U @ A, U @ B
     C = A[..., count:, :] if held else A[..., :0, :]
     A, B = A[..., :count, :], B[..., :count, :]
@@ -332,8 +333,8 @@ def _one_each(B: Array) -> Array:
     lost = ~there[..., 0, :]
     place = n - lost.sum(axis=-1, keepdims=True) + np.cumsum(lost, axis=-1) - 1
     place = np.clip(place, 0, n - 1)[..., np.newaxis, :]
-    left = np.take_along_axis(np.linalg.svd(unit)[0], place, axis=-1)
-    return np.asarray(np.linalg.pinv(np.where(there, unit, left), rcond=VANISHES))
+    left = np.take_along_axis(singular_vectors(unit)[0], place, axis=-1)
+    return np.asarray(pseudo_inverse(np.where(there, unit, left), tolerance=VANISHES))
 
 
 def _normalized(A: Array, B: Array, C: Array, output: OutputChoice) -> tuple[Array, Array, Array]:

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.kinematics.workspaces.serial_legs import HomeScrew, perpendiculars
+from axode.numerics.rank import least_squares, singular_values
 
 Array = npt.NDArray[np.float64]
 SX = ca.SX
@@ -70,7 +71,7 @@ def passive_end(screws: Sequence[HomeScrew], size: float) -> PassiveEnd | None:
     if any(screw.kind == "slide" for screw in screws):
         return None
     axes = np.array([screw.axis for screw in screws])
-    if np.linalg.svd(axes, compute_uv=False)[1] < PARALLEL:
+    if singular_values(axes)[1] < PARALLEL:
         return None
     point = _common_point(screws, size)
     return None if point is None else PassiveEnd(joints, point, ball=True)
@@ -243,7 +244,7 @@ def _at_feet(near: PassiveEnd, far: PassiveEnd, size: float) -> tuple[PassiveEnd
     a = near.directions[0] if near.directions else np.zeros(3)
     b = far.directions[0] if far.directions else np.zeros(3)
     columns = np.column_stack([a, -b])
-    s, t = np.linalg.lstsq(columns, q - p, rcond=FEET)[0]
+    s, t = least_squares(columns, q - p, tolerance=FEET)
     p, q = p + s * a, q + t * b
     if np.linalg.norm(q - p) <= MEETS * size:
         q = p  # axes that meet: only angles matter

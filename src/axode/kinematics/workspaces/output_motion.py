@@ -12,6 +12,7 @@ import numpy.typing as npt
 from axode.kinematics.workspaces.serial_legs import perpendiculars
 from axode.mechanism.values.expressions import numeric
 from axode.model.model import Model
+from axode.numerics.rank import least_squares, singular_values, singular_vectors
 
 Array = npt.NDArray[np.float64]
 MOVES = 1e-7  # least displacement, relative to the size of the robot, or turn that is no rounding
@@ -122,7 +123,7 @@ def output_motion(model: Model, output: str) -> OutputMotion:
         kind = "spatial"
     elif freedoms != 3 or kind == "restricted":
         kind = "point" if _rank(twists[:3]) == freedoms else "restricted"
-    U, S, _ = np.linalg.svd(twists)
+    U, S, _ = singular_vectors(twists)
     strongest = U[:, :freedoms] * S[:freedoms]
     some = np.concatenate([pose[np.newaxis], poses])
     return OutputMotion(kind, freedoms, r, R, normal, centre, strongest, some)
@@ -141,7 +142,7 @@ def _twists_at(model: Model, q: Array, body: int) -> Array:
 
 
 def _rank(twists: Array) -> int:
-    sizes = np.linalg.svd(twists, compute_uv=False)
+    sizes = singular_values(twists)
     return int((sizes > HOLDS * max(sizes.max(initial=0.0), 1e-300)).sum())
 
 
@@ -156,7 +157,7 @@ def _kind(poses: Array, r: Array, R: Array) -> tuple[Kind, Array, Array]:
     zero = np.zeros(3)
     if np.abs(turns - np.eye(3)).max() < MOVES:
         return "translational", zero, zero
-    _, S, V = np.linalg.svd(spins)
+    _, S, V = singular_vectors(spins)
     if len(S) < 2 or S[1] < MOVES * S[0]:
         normal = _tidy(V[0])
         if np.abs(shifts @ normal).max() < MOVES * size:
@@ -164,7 +165,7 @@ def _kind(poses: Array, r: Array, R: Array) -> tuple[Kind, Array, Array]:
         return "restricted", normal, zero
     left = (turns - np.eye(3)).reshape(-1, 3)
     right = -(poses[:, :3, 3] - np.einsum("kij,j->ki", turns, r)).reshape(-1)
-    centre = np.linalg.lstsq(left, right, rcond=None)[0]
+    centre = least_squares(left, right)
     if np.abs(left @ centre - right).max() < MOVES * size and sizes.max() > MOVES:
         return "spherical", zero, centre
     return "restricted", zero, zero

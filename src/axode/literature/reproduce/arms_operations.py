@@ -11,6 +11,7 @@ from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
 from axode.literature.reproduce.measuring import apart, largest
 from axode.literature.reproduce.verdict import Check
 from axode.mechanism.mechanism import Mechanism
+from axode.numerics.rank import pseudo_inverse, singular_vectors
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 from axode.symbolic.equations import Equations
@@ -128,11 +129,11 @@ def _run(equations: Equations) -> Trajectory:
 
 def _by_singular_vectors(J: Array, M: Array, free: Array, B: Array, beta: Array) -> list[Array]:
     """R of (11), and accelerations by the six steps in it, with a pseudo-inverse."""
-    U, s, _ = np.linalg.svd(J)
+    U, s, _ = singular_vectors(J)
     R = U[:, : int((s > RANK * s[0]).sum())].T
-    A_r = (B @ np.linalg.pinv(J)) @ R.T  # A~ on what the tips can do
+    A_r = (B @ pseudo_inverse(J)) @ R.T  # A~ on what the tips can do
     spread = np.linalg.solve(M, (A_r @ R @ J).T)
-    inner = np.linalg.pinv(A_r @ R @ J @ spread, rcond=RANK, hermitian=True)
+    inner = pseudo_inverse(A_r @ R @ J @ spread, tolerance=RANK, symmetric=True)
     return [R, free - spread @ (inner @ (B @ free + beta))]
 
 

@@ -13,6 +13,7 @@ from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Ite
 from axode.literature.reproduce.measuring import apart
 from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
+from axode.numerics.rank import singular_values, singular_vectors
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 
@@ -135,7 +136,7 @@ def _condition(model: Model, length: float, behind: float) -> float:
     twists = np.array([model.twists(model.home, unit)[platform] for unit in np.eye(2)]).T
     ahead = printed.CASTER["a"] - behind  # from the mass centre to the point, along j
     velocity = twists[3:5] + np.outer([-ahead, 0.0], twists[2])
-    singular = np.linalg.svd(np.vstack([length * twists[2], velocity]), compute_uv=False)
+    singular = singular_values(np.vstack([length * twists[2], velocity]))
     return float(singular[0] / singular[1])
 
 
@@ -232,7 +233,7 @@ def _strain(model: Model) -> float:
     """Largest change of the accelerations by torques that have no effect by the closed form."""
     still, count = np.zeros(3), len(WHEELS)
     unit = [printed.mecanum(MECANUM, WHEELS, still, torque)[0] for torque in np.eye(count)]
-    idle = np.linalg.svd(np.array(unit).T)[2][3:]  # torques: count - 3 combinations
+    idle = singular_vectors(np.array(unit).T)[2][3:]  # torques: count - 3 combinations
     moved = [model.forward_dynamics(model.home, still, torque) for torque in idle]
     return float(np.abs(moved).max())
 

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
+from axode.numerics.rank import least_squares
+
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-10, 1e-12
 SAME_TIME = 1e-9  # [s]
@@ -435,9 +437,9 @@ def caster_on_path(
         turn, along = r / l * np.array([1.0, -1.0]), a / l * np.array([1.0, -1.0])
         T = np.vstack([turn, r * (np.outer(i, along) + j[:, np.newaxis] / 2)])
         T_dot = np.vstack([0 * turn, r * omega * (np.outer(j, along) - i[:, np.newaxis] / 2)])
-        rates = np.linalg.lstsq(T, np.array([omega, *c_dot]))[0]
+        rates = least_squares(T, np.array([omega, *c_dot]))
         change = np.array([heading[2], *c_ddot]) - T_dot @ rates
-        return rates, np.linalg.lstsq(T, change)[0]
+        return rates, least_squares(T, change)
 
     def turning(t: float, x: Array) -> Array:
         rates = joints(t)[0]

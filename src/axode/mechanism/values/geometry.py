@@ -10,6 +10,7 @@ import numpy as np
 
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Expression, Scalar, apply, as_scalar, numeric
+from axode.numerics.rank import singular_vectors
 
 Vector: TypeAlias = tuple[Scalar, Scalar, Scalar]
 Matrix: TypeAlias = tuple[Vector, Vector, Vector]
@@ -119,7 +120,7 @@ def _nearest_rotation(matrix: Matrix) -> Matrix:
             for i, row in enumerate(square)
         )
         return product(matrix, half)  # type: ignore[arg-type]
-    U, _, Vt = np.linalg.svd(R)
+    U, _, Vt = singular_vectors(R)
     return tuple(tuple(snap(float(x)) for x in row) for row in U @ Vt)  # type: ignore[return-value]
 
 

@@ -18,7 +18,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import add_in_order
-from axode.numerics.rank import smallest_singular_value
+from axode.numerics.rank import singular_values, smallest_singular_value
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.assemble.start_warnings import warn_of_start
 
@@ -167,7 +167,7 @@ def speed_rows(
         nu, miss, resting = _solve_speeds(model, tuple(wanted), system)
     rest = [system.theta[:, j] * taken[:, np.newaxis] for j, taken in resting.items()]
     rows = np.concatenate([system.A, *(row[:, np.newaxis] for row in rest)], axis=1)
-    sizes = np.linalg.svd(np.nan_to_num(rows), compute_uv=False)
+    sizes = singular_values(np.nan_to_num(rows))
     determined = (miss == 0.0).all(axis=1) & (rows.shape[1] >= nu.shape[1])
     determined &= sizes[:, -1] > DETERMINED * sizes[:, 0]
     # without speed all speeds can rest, which others could not

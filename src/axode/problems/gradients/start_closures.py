@@ -26,6 +26,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import CLOSED, FINISHED, MAX_NEWTON_STEP, residual_size
+from axode.numerics.rank import pseudo_inverse, rank
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
 from axode.problems.gradients.end_costs import weighted_gradient
@@ -337,7 +338,7 @@ class ExactStarts:
         slopes, rows, _ = self._speed_rows
         mu = np.zeros(slopes.shape[:2])
         at = self.exact
-        mu[at] = np.einsum("rni,rn->ri", np.linalg.pinv(slopes[at]), w[at])
+        mu[at] = np.einsum("rni,rn->ri", pseudo_inverse(slopes[at]), w[at])
         known = {"q": np.nan_to_num(self.starts.q), "nu": np.nan_to_num(self.starts.nu)}
         known |= {"t": np.full((self._count, 1), self._conditions.t)}
         known |= {} if self.starts.p is None else {"p": self.starts.p}
@@ -361,7 +362,7 @@ def _solve(R: Array, b: Array) -> Array:
     try:
         return np.asarray(np.linalg.solve(R, b[..., np.newaxis])[..., 0])
     except np.linalg.LinAlgError:
-        good = np.linalg.matrix_rank(R) == R.shape[-1]
+        good = rank(R, max(R.shape[-2:]) * np.finfo(float).eps) == R.shape[-1]
         found = np.full(b.shape, np.nan)
         found[good] = np.linalg.solve(R[good], b[good][..., np.newaxis])[..., 0]
         return found

@@ -13,6 +13,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.state import State
 from axode.numerics.newton import find_roots
+from axode.numerics.rank import pseudo_inverse
 from axode.problems.arguments import read_state
 from axode.problems.assemble.assemble import assemble
 from axode.problems.assemble.closure import OPEN, allowed_residual
@@ -120,7 +121,7 @@ class _Balance:
             self.size = float(max(weight.max(initial=0.0), np.diag(M).max(initial=0.0)))
             self.function, self.given = "inverse_residual", {"nu": point.nu, "nu_dot": rest}
         else:  # accelerations
-            self.size = float((np.abs(np.linalg.pinv(M)) @ weight).max(initial=1.0))
+            self.size = float((np.abs(pseudo_inverse(M)) @ weight).max(initial=1.0))
             u = find_inputs(model, given, point)
             self.function, self.given = "forward_dynamics", {"nu": point.nu, "u": u}
 
@@ -135,4 +136,4 @@ class _Balance:
             return model.jacobian(self.function, "q", q, *self.given.values(), **options)
         found = model.derivatives("forward_dynamics", q, *self.given.values(), by="q", **options)
         assert found.by_q is not None
-        return found.by_q @ np.linalg.pinv(model.tangent_map(q, **options))  # (X9)
+        return found.by_q @ pseudo_inverse(model.tangent_map(q, **options))  # (X9)

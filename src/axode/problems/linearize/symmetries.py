@@ -29,6 +29,7 @@ from axode.mechanism.mechanism import Connection
 from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
+from axode.numerics.rank import pseudo_inverse
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
 from axode.symbolic.joints import symbolic_joint
@@ -167,7 +168,7 @@ class Symmetries:
         X, along, rates_by_z = (np.array(x.full()) for x in map(ca.DM, values))
         F = np.vstack([rates_by_z, moving.by_z])
         eta, T = X[: q.size], moving.tangents
-        opened = np.abs(eta - T @ (np.linalg.pinv(T) @ eta)).max(axis=0)
+        opened = np.abs(eta - T @ (pseudo_inverse(T) @ eta)).max(axis=0)
         bracket = np.vstack([F @ X - along, opened])
         size = np.vstack([np.abs(F) @ np.abs(X) + np.abs(along), np.zeros_like(opened)])
         return bracket, size

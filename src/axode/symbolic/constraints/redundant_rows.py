@@ -159,7 +159,7 @@ def analyse(
     least = np.maximum(RANK_TOLERANCE * own, free * scales)
     kept: list[int] = []
     dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
-    left, cuts, shares = np.zeros((3, len(rows)))
+    left, cuts, alone = np.zeros((3, len(rows)))
     spans = [_Span(size) for _ in matrices]
     for r in range(len(rows)):
         if own[r] < max(RANK_TOLERANCE, least[r]):
@@ -170,8 +170,8 @@ def analyse(
         there = np.array([np.abs(rest).max() for rest in rests])
         left[r] = there.max() / scales[r]
         # a small ratio of a coupling, such as a spindle's pitch, is no rounding
-        shares[r] = _share(rests, matrices, r) if rows[r].kind == "coupling" else 0.0
-        exact = r in hold or shares[r] > AMPLIFIED * tolerance
+        alone[r] = _share(rests, matrices, r) if rows[r].kind == "coupling" else 0.0
+        exact = r in hold or alone[r] > AMPLIFIED * tolerance
         if exact:
             least[r] = RANK_TOLERANCE * own[r]
         elif least[r] <= there.max() < AMPLIFIED * tolerance * scales[r]:
@@ -216,7 +216,7 @@ def analyse(
             follows[r] = [k for k, c in zip(kept, most, strict=True) if c > least_weight]
     reports, indeterminate = _describe(rows, follows, parts)
     kept_matrices = tuple(A[kept] for A in given)
-    remaining = np.maximum(left, shares)
+    remaining = np.maximum(left, alone)
     nearly = {r: float(left[r]) for r in strong if remaining[r] < NEARLY_FOLLOWS} | weak
     named = tuple((rows[r].name, part) for r, part in sorted(nearly.items()))
     regularity = max(map(_regularity, kept_matrices)) if named else 1.0

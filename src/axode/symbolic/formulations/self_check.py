@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import SelfCheckFailed
-from axode.numerics.rank import least_norm
+from axode.numerics.rank import least_norm, least_squares
 from axode.oracle.body_laws import ConstraintRows, Oracle
 from axode.symbolic.algebra.rounding import ROUNDING
 from axode.symbolic.constraints.system import System
@@ -226,7 +226,7 @@ class SelfCheck:
             right = np.zeros((len(everything), len(independent) + 1))
             right[len(held) :, :-1] = np.eye(len(independent))
             right[: len(held), -1] = -rows.bias[held] / scale[:, 0]
-            solved = self._pace[:, np.newaxis] * np.linalg.lstsq(everything, right, rcond=None)[0]
+            solved = self._pace[:, np.newaxis] * least_squares(everything, right)
             solved[independent] = right[len(held) :]  # what rounding leaves there is no motion
             found.append((solved[:, :-1], solved[:, -1], self.oracle.inputs(state.q).value))
         return found
