@@ -12,6 +12,7 @@ pytestmark = pytest.mark.browser
 PAGE = '<!doctype html><html><body><main><div class="output_html">{}</div>{}</main></body></html>'
 
 
+@pytest.mark.slow
 def test_two_players_share_an_exported_notebook(sight, tmp_path):
     cells = []
     for name, start in (("unicycle", {"v": 1.0, "w": 0.5}), ("four_bar", None)):

@@ -23,6 +23,7 @@ def frame(sight) -> int:
     return int(sight.page.evaluate("document.body.dataset.frame"))
 
 
+@pytest.mark.slow
 def test_a_report_plays_scrubs_and_turns(sight, page_file):
     sight.page.goto(page_file.as_uri())
     sight.page.wait_for_function("document.body.dataset.frame !== undefined")

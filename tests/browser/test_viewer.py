@@ -81,6 +81,7 @@ def ticks(sight: Sight) -> list[bool]:
     return sight.page.evaluate(f"{chart}.axes.map(axis => Boolean(axis._splits))")
 
 
+@pytest.mark.slow
 def test_a_trajectory_is_played_and_scrubbed(sight: Sight, opened: list[Any]) -> None:
     threads = set(threading.enumerate())
     model = gallery.build("differential_drive").derive().compile()
@@ -109,6 +110,7 @@ def test_a_trajectory_is_played_and_scrubbed(sight: Sight, opened: list[Any]) ->
     assert not {t for t in threading.enumerate() if t.name == "axode-viewer"} - threads
 
 
+@pytest.mark.slow
 def test_a_robot_is_driven(sight: Sight, opened: list[Any]) -> None:
     viewer = open_page(
         sight, opened, gallery.build("differential_drive"), drive="torque", follow=False
@@ -138,6 +140,7 @@ def test_a_robot_is_driven(sight: Sight, opened: list[Any]) -> None:
     assert ours == [] and sight.strangers == []
 
 
+@pytest.mark.slow
 def test_steering_returns_when_its_key_comes_up(sight: Sight, opened: list[Any]) -> None:
     viewer = open_page(sight, opened, gallery.build("tricycle"), drive=True, follow=False)
     drive = viewer.stage.drive

@@ -169,6 +169,7 @@ def pulse(s: Any) -> Any:
     return 0.1 * np.sin(np.pi * s.t)
 
 
+@pytest.mark.slow
 def test_C7_the_published_amplitude_is_two_percent_low():
     """Pulse of 0.1 N m for 1 s, then the body swings on; largest angle from 1 s to 4 s."""
     model = pendulum_model(target="cpu")

@@ -170,6 +170,7 @@ def test_sleigh_ends_up_straight():
     assert run.final["v"] == pytest.approx(speed, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_agile_eye_folds_all_its_legs_at_once():
     """Where the camera's axes lie along the motors', these may turn without it: rank is lost.
 

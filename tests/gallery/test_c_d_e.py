@@ -15,6 +15,7 @@ from axode.literature.acceptance.cases import Case, Quantity, load_cases
 from axode.mechanism.values.expressions import numeric
 from gallery.known import Known, each_check
 from laws.cases import gallery_case
+from variants import slow
 
 OPEN = {case.id: case for case in load_cases() if case.system[0] in "CDE"}
 HANGING = {"d": 0.08, "Jx": 0.1556, "Jy": 0.0456}  # the load of the cart, below its axle
@@ -155,7 +156,7 @@ def held(y: np.ndarray, torque: float, p: dict[str, float]) -> np.ndarray:
     return np.linalg.solve(unknown, torque * np.array([1.0, 0.0, 1.0]) - b)
 
 
-@pytest.mark.parametrize("released", [False, True], ids=["held", "released"])
+@pytest.mark.parametrize("released", slow([False, True], "held"), ids=["held", "released"])
 def test_pendulum_with_a_wheel_held(released: bool):
     """Manoeuvre 3 by the source's own equations, theta2 held throughout or for a second."""
     case = OPEN["C1-5"]

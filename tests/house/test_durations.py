@@ -4,7 +4,7 @@ import pytest
 
 from durations import MOST_CPU_SECONDS, RECORD
 
-ALLOWANCE = 3  # processors differ, and tests that share a derivation leave it to the first
+ALLOWANCE = 4  # processors differ, and tests that share a derivation leave it to the first
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import axode
 from axode import errors
 from house.tree import PACKAGE
@@ -45,6 +47,7 @@ def checked(text: str, tmp_path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_planted_mistakes_are_found(tmp_path):
     names = "".join(f"ax.{name}\n" for name in sorted({*axode.__all__, *error_names()}))
     revealed = "".join(f"reveal_type(ax.{name})\n" for name in sorted(axode._LAZY))

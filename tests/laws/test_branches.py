@@ -87,6 +87,7 @@ def test_branches_give_what_one_factorization_gives(mechanism, monkeypatch):
     assert np.abs((branched - whole) / size).max() < DIGITS
 
 
+@pytest.mark.slow
 def test_branches_give_rates_of_states(monkeypatch):
     """What implicit steps need, every coordinate of the quaternions included."""
     branched, whole = tables(walker(), monkeypatch, rates=True)

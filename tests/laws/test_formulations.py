@@ -55,6 +55,7 @@ def test_formulations_agree(name, formulation):
     compare(case_of(name), formulation)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(seed=SEEDS)
 def test_formulations_agree_on_any_tree(seed):

@@ -90,6 +90,7 @@ def assert_linear(sizes, counts, what: str) -> None:
     assert second <= SPREAD * first, f"{what}: {counts} for {sizes}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [further("driven"), "wheels", further("passive")])
 def test_operations_grow_linearly_with_the_limbs(kind):
     """Matrices too: limbs do not feel each other."""

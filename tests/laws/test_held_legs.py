@@ -57,6 +57,7 @@ def platform_case(name):
     return Case(carried_platform() if name == "on a cart" else ax.gallery.build("gough_stewart"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
 @pytest.mark.parametrize(
     ("make", "legs", "turned"),

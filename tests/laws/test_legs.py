@@ -78,6 +78,7 @@ def platform_case(name):
     return Case(PLATFORMS[name]())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     some(

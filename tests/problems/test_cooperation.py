@@ -264,6 +264,7 @@ def test_mistakes(planar):
         arms.wrenches(time=1.0)
 
 
+@pytest.mark.slow
 def test_more_mistakes():
     balls = ax.Cooperation(holding(**VARIANTS["balls"]), "load")
     with pytest.raises(ax.InvalidArgument, match="a number is for two grasps"):

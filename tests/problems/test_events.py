@@ -157,6 +157,7 @@ def test_measures_and_parameters_in_events():
     assert abs(swing.events[0].state["pin"]) < 1e-9
 
 
+@pytest.mark.slow
 def test_many_crossings_cost_little():
     """Two thousand half turns, each located."""
     run = ax.simulate(

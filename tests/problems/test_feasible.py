@@ -11,7 +11,7 @@ from axode.motions import paths
 from axode.problems.feasible.feasible import feasible
 from axode.problems.inverse.inverse import inverse_dynamics
 from tests.problems.carts import MW, SPIN, G, M, R, cart
-from variants import further
+from variants import further, slow
 
 B = 0.25  # half the track
 L = 0.5  # from the axle to the support
@@ -247,6 +247,7 @@ def balancer() -> ax.Mechanism:
     return bot
 
 
+@pytest.mark.slow
 def test_two_wheel_balancer_falls_without_tipping_over():
     """Pitch is free, so that nothing has to hold it; loads are those the rows tell."""
     model = balancer().derive().compile()
@@ -281,7 +282,7 @@ def test_a_motion_with_missing_force_keeps_its_own_loads():
     np.testing.assert_allclose(pushed, 9.0 * 0.5, rtol=1e-8)
 
 
-@pytest.mark.parametrize("seed", [1, further(3), 4, further(5), further(7), 8, 10])
+@pytest.mark.parametrize("seed", slow([1, further(3), 4, further(5), further(7), 8, 10], 8, 10))
 def test_random_vehicles_on_planar_bases(seed):
     """Slopes, moving ground, leaning wheels, balls, skates, motors on the base: what the rows of
     the planar model tell, the vehicle set free tells too."""

@@ -41,6 +41,7 @@ assert "casadi" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_simulation_without_casadi(tmp_path: Path):
     """In a process where CasADi cannot be imported: the same numbers as here."""
     model = machines.four_bar()

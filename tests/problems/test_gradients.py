@@ -106,7 +106,7 @@ def evaluate(step, known, number):
     [
         ("four_bar", "rk4"),
         ("four_bar", "dopri5"),
-        ("balancer", "rk4"),
+        pytest.param("balancer", "rk4", marks=pytest.mark.slow),
         further("balancer", "dopri5"),
     ],
 )
@@ -222,6 +222,7 @@ def test_starts_as_arrays_are_differentiated_along_tangents():
         assert found.by_speeds[0] == pytest.approx(slope, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_wheels_quaternions_and_laws():
     """Gains and parameters of robots that differ; each run has the gradient that it has alone."""
     kp, mass = np.array([50.0, 60.0, 70.0]), np.array([7.0, 8.0, 9.0])
@@ -272,6 +273,7 @@ def test_samples_of_inputs(between, method):
     assert found[-1] == 0.0 and np.abs(found[:5]).min() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_the_time_of_an_event_moves(method):
     """A run that an event ends, with the cost of its time; another event does not end it."""
@@ -302,6 +304,7 @@ def test_the_time_of_an_event_moves(method):
     assert ax.gradient(time, "start.theta1_dot")["start.theta1_dot"] > 0  # it first moves away
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [further("rk4"), "dopri5"])
 def test_changes_of_independent_speeds(method):
     """The rocker stops describing the motion; the gradient is that of the same run by the crank."""
@@ -427,6 +430,7 @@ def test_steps_that_are_computed_again_are_the_same(method):
     assert np.array_equal(kept.shared["u"], again.shared["u"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_parts_of_batches_and_logs_of_rates(monkeypatch, method):
     """Runs some at a time, and with rates that are read instead of computed, are the same runs."""
@@ -489,6 +493,7 @@ def test_memory_grows_with_the_square_root_of_the_steps():
     assert many < 6 * few and many < 0.2 * 64_000 * rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rk4", further("dopri5")])
 def test_a_gpu_finds_the_same(monkeypatch, method):
     gpu = install(monkeypatch)

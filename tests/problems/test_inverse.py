@@ -125,6 +125,7 @@ def test_the_dependent_coordinate_may_be_the_given_one(four_bar):
     assert np.abs(back["crank.torque"] - there["crank.torque"]).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_a_platform_led_by_its_pose():
     """Six legs: height, roll and the rest given; the legs' lengths and forces follow."""
     model = rm.platform().derive().compile()

@@ -183,6 +183,7 @@ def test_a_mobile_manipulator_leaves_its_wheels_alone():
     assert not held.reached.any() and np.abs(held["x_c"]).max() == 0.0
 
 
+@pytest.mark.slow
 def test_closed_loops_stay_closed():
     model = robot("delta_robot")
     rng = np.random.default_rng(5)

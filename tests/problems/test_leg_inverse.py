@@ -231,6 +231,7 @@ def test_poses_that_cannot_be_are_refused(simulator):
     assert np.isnan(simulator.inverse(([0, 0, np.inf], np.eye(3)))["l_I"])
 
 
+@pytest.mark.slow
 def test_whole_poses_of_restricted_motions_are_kept_or_refused():
     """Coordinates that follow from others must not be replaced in silence."""
     robot = known_robot("platform_3rps")

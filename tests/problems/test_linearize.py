@@ -17,7 +17,7 @@ from axode.cli import run
 from axode.model.model_parts import facts_of
 from tests.problems import machines
 from tests.problems.linear_machines import balancer, built, cart_pole, gimbal, interpreted, pendulum
-from variants import some
+from variants import slow, some
 
 G = 9.81
 HORIZON, STEPS = 0.1, 20  # [s] of the flows that are differentiated
@@ -146,7 +146,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", some(CASES, "platform"))
+@pytest.mark.parametrize("name", slow(some(CASES, "platform"), "platform by pose"))
 def test_the_linear_model_is_the_derivative_of_the_flow(name):
     make, at, options = CASES[name]
     model = make()

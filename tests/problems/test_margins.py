@@ -11,6 +11,7 @@ import pytest
 import axode as ax
 import random_mechanisms as rm
 from tests.problems.carts import cart
+from variants import slow
 
 ROUNDING = 1e-9  # two ways of solving for the loads
 INSIDE = 1e-5  # relative: samples miss an extreme by a little
@@ -56,7 +57,7 @@ def assert_same(model: ax.Model, friction, **study) -> ax.Feasibility:
     return found
 
 
-@pytest.mark.parametrize("wheels", [3, 4])
+@pytest.mark.parametrize("wheels", slow([3, 4], 4))
 def test_carts(wheels):
     """Three wheels, whose loads are unique, and four, whose most even loads are found in a line."""
     model = small_cart() if wheels == 3 else cart(COM, supports=FOUR).derive().compile()
@@ -74,6 +75,7 @@ def test_margins_below_zero():
     assert found.slipping_margin.min() == -np.inf and found.tipping_margin.min() < 0
 
 
+@pytest.mark.slow
 def test_a_random_vehicle():
     """Slopes, moving ground, leaning wheels, parameters."""
     model = rm.random_vehicle(np.random.default_rng(4), "planar").derive().compile()

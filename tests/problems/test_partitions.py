@@ -162,6 +162,7 @@ def test_models_are_forgotten_with_what_was_made_for_them():
     assert known() is None
 
 
+@pytest.mark.slow
 def test_a_platform_that_lies_flat_is_seen_to():
     """In the plane of its legs three motions of the platform leave all elbows at rest: columns of
     the change of speeds vanish together, and none of them seems small beside itself."""

@@ -261,6 +261,7 @@ def test_a_floating_base_follows_too():
     np.testing.assert_allclose(runs[1]["base.x"], runs[1]["path.x"], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_what_the_path_leaves_open_is_asked_for():
     """A balancer's pitch is not told by a path; given besides, it is followed."""
     model = rm.balancer().derive().compile()

@@ -11,6 +11,7 @@ import axode as ax
 from axode.problems.runs.settings import Settings
 from tests.problems import machines
 from tests.problems.machines import G
+from variants import slow
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 CONSERVED = 1e-9  # relative, over 90 s at rtol 1e-10
@@ -22,7 +23,7 @@ MOTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", MOTIONS)
+@pytest.mark.parametrize("name", slow(MOTIONS, "platform"))
 def test_energy_is_conserved(name: str):
     """Nothing supplies or dissipates: kinetic and potential energy keep their sum."""
     run = ax.simulate(getattr(machines, name)(), 90.0, start=MOTIONS[name], **TIGHT)

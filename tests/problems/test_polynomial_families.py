@@ -45,6 +45,7 @@ def test_generic_members_have_as_many_roots_as_the_literature_counts(name, count
     assert residuals(family(name), targets, made.roots).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_platforms_on_six_legs_have_forty_postures():
     six = family("gough_stewart")
     targets = platforms(16, np.random.default_rng(1))

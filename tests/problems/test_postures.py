@@ -33,7 +33,7 @@ COUNTS = [  # in general, those that are finite, and the real ones at home
     ("planar_3rrr", 6, 6, 2),
     ("agile_eye", 8, 8, 8),
     ("delta_robot", 2, 2, 2),
-    ("dietmaier_platform", 40, 40, 40),
+    pytest.param("dietmaier_platform", 40, 40, 40, marks=pytest.mark.slow),
     further("four_bar", 2, 2, 2),
     further("platform_3rps", 16, 16, 8),
     further("flight_simulator", 40, 28, 8),  # two plane hexagons with three axes of symmetry
@@ -176,6 +176,7 @@ def test_home_is_a_root_of_the_polynomials():
 # serial robots -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_wrist_doubles_the_ways_of_an_arm():
     robot = ax.Kinematics(arm(wrist=True))
     pose = robot.home_poses[robot.output]
@@ -288,6 +289,7 @@ def test_postures_do_not_depend_on_the_unit_of_length(unit):
     assert apart.min(axis=1).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_empty_batches_have_no_postures():
     robot = robot_of("five_bar")
     found = robot.direct({"theta1": np.zeros((2, 0))})

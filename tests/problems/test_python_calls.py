@@ -115,6 +115,7 @@ def test_starts_that_close_loops():
     check(call)
 
 
+@pytest.mark.slow
 def test_runs_that_change_their_independent_speed():
     def call(runs: int) -> None:
         begin = {"crank": 0.4 + 0.1 * starts(runs)["pin"], "crank.rate": 8.0}

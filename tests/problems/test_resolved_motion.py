@@ -116,6 +116,7 @@ def test_motion_of_a_mobile_manipulator_rolls():
     assert abs(run["phi_R"][-1]) > 1.0  # the wheels turn
 
 
+@pytest.mark.slow
 def test_motion_of_a_closed_loop():
     model = robot("delta_robot")
     path = np.stack([0.1 * np.sin(TIMES), 0.1 * np.cos(TIMES) - 0.1, -0.45 + 0 * TIMES], axis=-1)

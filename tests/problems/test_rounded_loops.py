@@ -14,7 +14,7 @@ from axode.errors import Immobile, LoopNotClosed, PlausibilityWarning, RequestNo
 from axode.mechanism.values.expressions import numeric
 from tests.problems.machines import four_bar_angles, four_bar_of
 from tests.textbook.test_bennett import linkage
-from variants import further
+from variants import further, slow
 
 SPREAD = 100.0  # times the error of a number: what lengths and lever arms of these loops make of it
 SMALL = 1e-9  # a disagreement of numbers of nine digits
@@ -126,7 +126,7 @@ def derived(name: str) -> ax.Equations:
 
 
 @pytest.mark.parametrize("error", [1e-10, further(1e-8), 5e-6], ids="{:.0e}".format)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", slow(MACHINES, "delta", "car"))
 def test_a_rounded_machine_moves_as_the_exact_one(name, error):
     """Mobility, home and accelerations, to the size of the rounding."""
     exact = derived(name)
@@ -330,6 +330,7 @@ def test_loops_of_nine_digits_close_next_to_home(machine, seed, error):
     assert home == pytest.approx(exact, abs=SPREAD * error)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 @pytest.mark.parametrize("error", [further(1e-9), 1e-6])
 def test_rows_that_contradict_each_other_keep_the_energy_as_they_change(error):
@@ -354,6 +355,7 @@ def test_runs_whose_rows_changed_go_on_and_have_inverse_dynamics():
     assert len(ax.inverse_dynamics(model, whole)) == len(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 def test_sweeps_of_rounded_linkages_end_where_runs_do():
     model = rounded(linkage(), 1e-6).derive().compile()

@@ -62,6 +62,7 @@ SHIPPED = (math.radians(60), math.radians(30))
 DRAWN = [tuple(np.random.default_rng(seed).uniform(0.4, 2.7, 2)) for seed in (3, 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twists", [SHIPPED, DRAWN[0], further(DRAWN[1])])
 def test_bennett_linkages_turn(twists: tuple[float, float]):
     """From rest under a torque, and with a speed, until the first link has turned twice."""
@@ -88,6 +89,7 @@ def test_rank_is_lost_by_the_kept_rows_only():
     assert min(kept) < 0.02 and min(whole) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "formulation",
     [
@@ -104,6 +106,7 @@ def test_every_formulation_changes_rows(formulation: str):
     assert np.abs(run["j1.rate"] - same["j1.rate"]).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_batches_fixed_steps_and_backwards():
     model = bennett(*SHIPPED)
     rates = np.linspace(-9, 9, 5)
@@ -132,6 +135,7 @@ def test_a_start_at_which_the_kept_rows_are_dependent():
         assert run["j1.rate"][0] / 2.0 == pytest.approx(2.7320508, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_turn_driven_by_the_clock():
     """No freedom is left, and still rows have to change."""
     bot = model_mechanism()
@@ -145,6 +149,7 @@ def model_mechanism() -> ax.Mechanism:
     return bennett(*SHIPPED).equations.system.mechanism.copy()
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_along_a_turn():
     """Forwards and back again; a prescribed turn through samples at which the model is singular."""
     model = bennett(*SHIPPED)
@@ -172,6 +177,7 @@ def test_a_linear_model_where_the_kept_rows_are_dependent():
     np.testing.assert_allclose(made[1], (made[0] + made[2]) / 2, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_sweeps_change_rows():
     """Every run at its own step; a function of nu still means the user's speeds."""
     model, rates = bennett(*SHIPPED), [4.0, 7.0, -9.0]
