@@ -207,10 +207,11 @@ def analyse(
     for r in weak:
         del follows[r]
     if weak:
-        spans = [A[kept] / np.linalg.norm(A[kept], axis=1, keepdims=True) for A in matrices]
+        units_kept = [A[kept] / np.linalg.norm(A[kept], axis=1, keepdims=True) for A in matrices]
         for r in set(follows) & set(parts):
             shares = [
-                np.abs(least_norm(Z.T, A[r] / own[r])) for Z, A in zip(spans, matrices, strict=True)
+                np.abs(least_norm(Z.T, A[r] / own[r]))
+                for Z, A in zip(units_kept, matrices, strict=True)
             ]
             most = np.max(shares, axis=0)
             follows[r] = [k for k, c in zip(kept, most, strict=True) if c > least_weight]
