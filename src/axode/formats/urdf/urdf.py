@@ -284,7 +284,7 @@ class Reader:
         return found
 
     def _declare_world(self, elements: dict[str, Element], joints: list[Joint]) -> None:
-        """Add the link that joints hang on as if every file had it."""
+        """Add the link that joints refer to as if every file had it."""
         world = WORLDS[0]
         for joint in joints:
             if joint.parent == world not in elements:

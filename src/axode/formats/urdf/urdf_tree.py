@@ -1,4 +1,4 @@
-"""How the joints of a URDF file hang together: a tree with one root, or why not."""
+"""How the joints of a URDF file are connected: a tree with one root, or why not."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def root_of(
     roots = [name for name in links if name not in holding]
     if (
         all(known) and links_named and joints_named
-    ):  # else what seems loose may hang on what could not be read
+    ):  # else what seems loose may belong to what could not be read
         _report_rings(roots, holding)
         for name in roots[1:]:
             links[name].report(

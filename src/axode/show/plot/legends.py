@@ -13,7 +13,7 @@ from axode.show.style import FONTS, Size
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-POINTS = 72.0  # an inch
+POINTS = 72.0  # per inch
 WIDTH_OF_LETTER = 0.62  # of the size of the text, of most names on average
 ROW = 1.42  # height of a row, of the size of the text
 SOLID_HANDLE, DASHED_HANDLE = 1.6, 2.4  # the line before a label, of the size of the text

@@ -209,11 +209,11 @@ def analyse(
     if weak:
         units_kept = [A[kept] / np.linalg.norm(A[kept], axis=1, keepdims=True) for A in matrices]
         for r in set(follows) & set(parts):
-            shares = [
+            combined = [
                 np.abs(least_norm(Z.T, A[r] / own[r]))
                 for Z, A in zip(units_kept, matrices, strict=True)
             ]
-            most = np.max(shares, axis=0)
+            most = np.max(combined, axis=0)
             follows[r] = [k for k, c in zip(kept, most, strict=True) if c > least_weight]
     reports, indeterminate = _describe(rows, follows, parts)
     kept_matrices = tuple(A[kept] for A in given)
