@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 BUCKETS = 1500  # of a single run; a page in print has about as many dots across
 BUCKETS_OF_MANY = 400
 DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them are
-DISTINCT_LINES = len(COLOURS)  # runs that have a colour each
+COLOURED_RUNS = len(COLOURS)  # runs that have a colour each
 LARGEST = 1e100  # a run that fails may end in any number; axes cannot show them all
 STILL = 1e-12  # a range below is a constant
 ANGLE_ROUNDING = 1e-9  # of a turn, beyond half of one
@@ -60,11 +60,11 @@ class DrawnRuns:
         drawn = np.unique(np.linspace(0, count - 1, min(count, DRAWN_RUNS)).astype(np.intp))
         single = all(len(panel.curves) == 1 for panel in panels)
         own: tuple[str, ...] = ()
-        if 1 < count <= DISTINCT_LINES and single:
+        if 1 < count <= COLOURED_RUNS and single:
             own = tuple(labels) or tuple(f"run {run}" for run in range(count))
         elif labels:
             raise InvalidArgument(
-                f"plot, labels: colours are for 2 to {DISTINCT_LINES} runs of one signal per panel, "
+                f"plot, labels: colours are for 2 to {COLOURED_RUNS} runs of one signal per panel, "
                 f"here are {count} runs, and up to {max(len(p.curves) for p in panels)} signals"
             )
         return cls(trajectory.time, drawn, count, own)

@@ -207,12 +207,10 @@ def analyse(
     for r in weak:
         del follows[r]
     if weak:
-        units_kept = [A[kept] / np.linalg.norm(A[kept], axis=1, keepdims=True) for A in matrices]
+        unit = [A[kept] / np.linalg.norm(A[kept], axis=1, keepdims=True) for A in matrices]
         for r in set(follows) & set(parts):
-            combined = [
-                np.abs(least_norm(Z.T, A[r] / own[r]))
-                for Z, A in zip(units_kept, matrices, strict=True)
-            ]
+            pairs = zip(unit, matrices, strict=True)
+            combined = [np.abs(least_norm(Z.T, A[r] / own[r])) for Z, A in pairs]
             most = np.max(combined, axis=0)
             follows[r] = [k for k, c in zip(kept, most, strict=True) if c > least_weight]
     reports, indeterminate = _describe(rows, follows, parts)
