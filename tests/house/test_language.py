@@ -2,8 +2,8 @@
 
 import pytest
 
-from house.language import FILES, wrong_words
-from house.tree import relative, sources
+from house.language import FILES, TEXT, wrong_words
+from house.tree import ROOT, relative, sources
 
 
 def test_the_package_uses_plain_words():
@@ -67,3 +67,16 @@ def test_a_wrong_word_is_seen(source):
 )
 def test_a_plain_word_is_let_through(source):
     assert wrong_words(source) == []
+
+
+def test_the_manual_uses_plain_words():
+    """Counted words aside: "where in the file a wheel appears" is good English."""
+    patterns = list(TEXT.items())[1:]
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    faults = [
+        f"{relative(page)}: '{match[0]}', write {instead}"
+        for page in pages
+        for pattern, instead in patterns
+        for match in pattern.finditer(page.read_text())
+    ]
+    assert not faults, "words that a reader stumbles over:\n  " + "\n  ".join(faults)

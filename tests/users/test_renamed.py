@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 import axode as ax
+from axode.cli import run
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,13 @@ def test_old_keywords(tmp_path):
         ax.inverse_kinematics(model, {"theta1": 0.5}, near={"theta1": 0.4}, nearest=False)
     with pytest.warns(DeprecationWarning, match="'law=' is now 'input='"):
         ax.page(ax.gallery.build("unicycle"), tmp_path / "page.html", law={})
+
+
+@pytest.mark.parametrize("near", [["--near", "theta1=0.4"], ["--near=theta1=0.4"]])
+def test_old_options(near, capsys):
+    command = ["reach", "four_bar", "--target", "theta1=0.5"]
+    assert run([*command, *near]) == 0
+    told = capsys.readouterr()
+    assert "--near is now --start" in told.err
+    assert run([*command, "--start", "theta1=0.4"]) == 0
+    assert capsys.readouterr().out == told.out

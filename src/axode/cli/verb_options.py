@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import typer
@@ -9,10 +10,19 @@ from typer.core import TyperCommand, TyperGroup
 
 _known: set[str] = set()
 _given: set[str] = set()
+_RENAMED = {"reach": {"--near": "--start"}}  # former names of options by verb
 
 
 class Verb(TyperCommand):
     """A verb that remembers which of its options were given; others have their defaults."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; former names of options work for one version."""
+        for old, new in _RENAMED.get(self.name or "", {}).items():
+            if any(one.partition("=")[0] == old for one in args):
+                typer.echo(f"{old} is now {new}; it will be removed in the next version", err=True)
+                args = [re.sub(f"^{old}(?==|$)", new, one) for one in args]
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters, with placeholders instead of Python's types."""
