@@ -13,10 +13,11 @@ from house.tree import nodes
 _COUNTED = (
     "array|arrays|bytes|calls|colour|column|columns|evaluation|file|files|frames|function|lanes|"
     "metres|module|modules|number|numbers|one|operations|places|registers|rows|runs|samples|sizes|"
-    "steps|test|tests|threads|vectors"
+    "steps|test|tests|threads|two|three|four|five|six|vectors"
 )
 _UNITS = (
-    "block|file|function|inch|input|instruction|joint|kernel|lane|leg|number|output|panel|pixel|"
+    "block|file|function|group|inch|input|instruction|joint|kernel|lane|leg|limb|number|output|panel|"
+    "pixel|"
     "port|robot|row|run|sample|second|signal|step|target|thread|vector|verb|wheel"
 )
 TEXT = {

@@ -135,7 +135,7 @@ def interpolate(
         at: Times asked for [s], within those of the samples.
         smooth: Columns to join by a cubic spline (not-a-knot ends). The others, and those with NaN
             or infinities in them, are joined by straight lines.
-        quaternions: Columns that form unit quaternions, four a group.
+        quaternions: Columns that form unit quaternions, four per group.
     """
     result = np.full((len(values), len(at), values.shape[-1]), np.nan)
     for length in np.unique(lengths[lengths > 0]):

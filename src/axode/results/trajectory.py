@@ -65,7 +65,7 @@ class Trajectory(TrajectoryExports):
         info: What else is known of it, in JSON's own types: model, method, steps, parameters.
         lengths: How many samples each run has; unless given, found from the NaN at the end of its
             coordinates, or of all columns if there are none.
-        quaternions: Names of the columns that form unit quaternions, four a group; found from the
+        quaternions: Names of the columns that form unit quaternions, four per group; found from the
             endings .qw .qx .qy .qz unless given.
         origin: The model that made it; a file does not keep it.
     """
@@ -294,7 +294,7 @@ class Trajectory(TrajectoryExports):
         """One run of a batch, up to its end.
 
         Args:
-            index: Counted through all axes of the batch, or one index an axis.
+            index: Counted through all axes of the batch, or one index per axis.
         """
         chosen = run_number(index, self.batch, self.count)
         length = int(self.lengths.reshape(-1)[chosen])

@@ -88,5 +88,5 @@ class Launch:
         self._driver(self._function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, 0)
 
     def set_budget(self, budget: int) -> None:
-        """Change how often a counted loop may turn."""
+        """Change how many iterations a counted loop may make."""
         self._items[-3] = budget

@@ -1,8 +1,7 @@
 """Adapters: from a system's name in a file of cases to a mechanism of the gallery.
 
 An adapter translates names and nothing else; numbers come from the derived model. To add one,
-put a class into a module `adapters_<letter>.py` of this package (all of them are found by
-themselves):
+put a class into a module `<source>_cases.py` of this package, all of which are imported:
 
     @adapter("C1_quasimoro")
     class Quasimoro(Adapter):
@@ -25,8 +24,8 @@ themselves):
 inputs; `now["theta1"]` is any coordinate, joint speed, input or measure, `now.accelerations` has
 all joint accelerations by the speed's name. A key that no method answers is looked up that way, so
 that a gallery mechanism with the source's names needs few methods. Everything about runs (`t_end`,
-`hold`, `name@t`, `max(...)`) is done for all systems in `running.py`: a method is called with the
-moment that is meant. Quantities that need no state may ignore their argument; `self.model` and
+`hold`, `name@t`, `max(...)`) is done for all systems in `case_runs.py`: a method is called with the
+instant that is meant. Quantities that need no state may ignore their argument; `self.model` and
 `self.equations` are always there.
 """
 

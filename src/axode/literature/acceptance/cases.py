@@ -27,7 +27,7 @@ class Case:
         source_equation: Numbers in its source.
         parameters, state, input: What is given, in the source's own names.
         expected: What is wanted, by the quantity's name.
-        rel, abs: How near is near enough.
+        rel, abs: Relative and absolute tolerance.
     """
 
     id: str
