@@ -52,9 +52,11 @@ NAMES = {
     re.compile(r"_AN?_[A-Z]"): "PER",
     re.compile(r"_an?_(?:second|run|step|number|row|thread|sample)\b"): "per",
     re.compile(r"^_?(?:told|tell|came|judged|settled|recorded|taken|taken_out)$"): "a verb",
-    re.compile(r"^_?(?:held|given)_"): "what it is: locked, prescribed, fixed, default",
+    re.compile(r"^_?(?:held|given)(?:_|$)"): "what it is: locked, prescribed, fixed, default",
     re.compile(r"shortfall|unfelt|takeover|^_?notices?$"): "deficit, without effect, warnings",
-    re.compile(r"^_?(?:HERE|NOTHING|LITTLE|ELSEWHERE|ANYWHERE)(?:_|$)"): "what the number is for",
+    re.compile(
+        r"^_?(?:HERE|NOTHING|LITTLE|ELSEWHERE|ANYWHERE|GIVEN|HELD|PERHAPS|SOON)(?:_|$)"
+    ): "what the number is for",
 }
 # Files are named by what they hold, not by what happens in them.
 FILES = {

@@ -144,7 +144,7 @@ class PostureProblem:
         )
 
     @cached_property
-    def given(self) -> dict[str, Array]:
+    def shared_buffers(self) -> dict[str, Array]:
         """What the programs read and all runs share, by name."""
         units = [in_units(self.model, [goal.unit])[0] for goal in self.goals]
         counts = [goal.size for goal in self.goals]
@@ -262,7 +262,7 @@ class PostureSearch:
         self.cost[chosen], self.error[chosen] = cost[better], error[better]
         self.iterations[chosen] = count[better]
 
-    def _given(self, runs: Indices, program: Any) -> dict[str, Array]:
+    def _buffers_read(self, runs: Indices, program: Any) -> dict[str, Array]:
         everyone = len(runs) == len(self.q)
         there = self.conditions if everyone else self.conditions.at(runs)
         own = {
@@ -274,7 +274,7 @@ class PostureSearch:
             if everyone
             else self.near[np.ix_(runs, self.problem.free)],
             "tolerance": np.array([self.tolerance]),
-            **self.problem.given,
+            **self.problem.shared_buffers,
         }
         return {
             name: np.ascontiguousarray(own[name], dtype=float)
@@ -286,12 +286,12 @@ class PostureSearch:
         """Step from some postures: coordinates that moved, cost, error and steps."""
         rollout = self.problem.program("reach")
         state = rollout.new_state(len(runs), {"x": x})
-        given = self._given(runs, rollout.program) | {"fresh": np.ones(1)}
+        given = self._buffers_read(runs, rollout.program) | {"fresh": np.ones(1)}
         rollout({**state, **given}, {}, budget=BUDGETS[0], threads=self.threads)
         rest = np.flatnonzero(state["active"][:, 0])
         if rest.size:
             more = {name: np.ascontiguousarray(a[rest]) for name, a in state.items()}
-            given = self._given(runs[rest], rollout.program) | {"fresh": np.zeros(1)}
+            given = self._buffers_read(runs[rest], rollout.program) | {"fresh": np.zeros(1)}
             rollout({**more, **given}, {}, budget=BUDGETS[1], threads=self.threads)
             for name, array in more.items():
                 state[name][rest] = array
@@ -316,7 +316,7 @@ class PostureSearch:
         problem, rollout = self.problem, self.problem.program("approach")
         state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, problem.free)]})
         rollout(
-            {**state, **self._given(runs, rollout.program)},
+            {**state, **self._buffers_read(runs, rollout.program)},
             {},
             budget=APPROACH_STEPS,
             threads=self.threads,
@@ -330,7 +330,7 @@ class PostureSearch:
             return
         rollout = self.problem.program("reach")
         state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, self.problem.free)]})
-        given = self._given(runs, rollout.program) | {"fresh": np.ones(1)}
+        given = self._buffers_read(runs, rollout.program) | {"fresh": np.ones(1)}
         given["weights"] = np.zeros_like(given["weights"])
         rollout({**state, **given}, {}, budget=sum(BUDGETS), threads=self.threads)
         self.q[np.ix_(runs, self.problem.free)] = state["x"]
@@ -351,7 +351,7 @@ class PostureSearch:
             return
         problem, rollout = self.problem, self.problem.program("polish")
         state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, problem.free)]})
-        given = self._given(runs, rollout.program) | {"pull": np.array([float(pull)])}
+        given = self._buffers_read(runs, rollout.program) | {"pull": np.array([float(pull)])}
         steps = PULL_STEPS if pull else POLISH_STEPS
         rollout({**state, **given}, {}, budget=steps, threads=self.threads)
         error, cost = self._left(state["x"], runs)
@@ -372,6 +372,6 @@ class PostureSearch:
         """Largest row in its unit, and the cost, of some postures."""
         rollout = self.problem.program("reach")
         state = rollout.new_state(len(runs), {"x": x})
-        given = self._given(runs, rollout.program) | {"fresh": np.ones(1)}
+        given = self._buffers_read(runs, rollout.program) | {"fresh": np.ones(1)}
         rollout({**state, **given}, {}, budget=0, threads=self.threads)
         return state["error"][:, 0], state["cost"][:, 0]

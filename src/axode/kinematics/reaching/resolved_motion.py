@@ -324,7 +324,7 @@ class Stepper:
         spread = conditions.spread(held.shape[:1])
         bound = [k if k is not None else 0 for k in self.places]
         given = {
-            **self.problem.given,
+            **self.problem.shared_buffers,
             "t": spread.t[:, np.newaxis],
             "p": model.parameter_vector() if spread.p is None else spread.p,
             "units": self.units,

@@ -67,7 +67,7 @@ def assemble(
     guess, speeds, wanted = _split(model, near)
     if given.nu is not None:
         speeds = dict(zip(model.independent, given.nu.tolist(), strict=True))
-    held = _held(model, fix, guess)
+    held = _fixed_places(model, fix, guess)
     conditions = Conditions.of(model, start_time(t, given), parameters)
     asked = _named_coordinates(model, near)
     closure = ClosureSystem(model, {n: np.array([v]) for n, v in wanted.items()}, held, conditions)
@@ -223,7 +223,7 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
     return q, speeds, wanted
 
 
-def _held(model: Model, fix: Any, guess: Array) -> list[int]:
+def _fixed_places(model: Model, fix: Any, guess: Array) -> list[int]:
     held = []
     for given in fix:
         index = model.signals.resolve(given, "coordinate").index

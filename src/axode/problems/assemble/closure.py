@@ -118,7 +118,7 @@ class ClosureSystem:
             lambda: evaluation_program(self._tapes(slopes=slopes), slopes=slopes),
             alike=True,
         )
-        given = self.given(runs) | {"q": np.ascontiguousarray(q)}
+        given = self.buffers_read(runs) | {"q": np.ascontiguousarray(q)}
         made = {name: np.zeros((len(q), size)) for name, size in rollout.program.state.items()}
         read = {name: given[name] for name in rollout.program.given}
         rollout(made | read, {}, budget=0, threads=1 if len(q) <= MAX_INTERPRETED else None)
@@ -255,12 +255,12 @@ class ClosureSystem:
         rollout = self.rollout(fixed, rows, self.place, follow=follow)
         buffers = {name: np.zeros((len(q), size)) for name, size in rollout.program.state.items()}
         buffers["q"][...] = q
-        given = self.given(runs)
+        given = self.buffers_read(runs)
         rollout(buffers | {name: given[name] for name in rollout.program.given}, {}, budget=0)
         error, rest, moved = (buffers[name][:, 0] for name in ("error", "rest", "moved"))
         return buffers["q"], error, rest, moved
 
-    def given(self, runs: Indices) -> dict[str, Array]:
+    def buffers_read(self, runs: Indices) -> dict[str, Array]:
         """What the compiled steps read, by name: one row per run, or shared."""
         all_runs = self.conditions.shape == (len(runs),)
         there = self.conditions if all_runs else self.conditions.at(runs)

@@ -188,7 +188,7 @@ class Backward:
             start |= {f"a_{name}": array for name, array in weights.items()}
         buffers = rollout.new_state(len(counts), start, resident=True)
         for name in program.given:
-            buffers[name] = self._given(batch, name, counts, runs)
+            buffers[name] = self._value_of(batch, name, counts, runs)
         tables = {"log": rows}
         measured = self._measured(ends)
         if "samples" in program.tables:
@@ -209,7 +209,7 @@ class Backward:
                 array[...] = buffers[f"a_{name}"]
         return buffers[f"g_{LENGTH}"][:, 0] if with_length else np.zeros(0)
 
-    def _given(self, batch: Batch, name: str, counts: Numbers, runs: Numbers | None) -> Array:
+    def _value_of(self, batch: Batch, name: str, counts: Numbers, runs: Numbers | None) -> Array:
         """What steps read besides their state."""
         if name == "count":
             return np.ascontiguousarray(counts[:, np.newaxis], dtype=float)

@@ -222,7 +222,7 @@ class ClosedPlaces:
 
     def _known(self, x: Array) -> dict[str, Array]:
         known = {"q": x, "nu": np.zeros((len(x), len(self.model.independent)))}
-        given = self.closure.given(self._runs)
+        given = self.closure.buffers_read(self._runs)
         return known | {"t": given["t"], "p": given["p"]}
 
     def _through_normal(self, x: Array, w: Array) -> Array:

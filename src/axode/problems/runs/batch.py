@@ -92,7 +92,7 @@ class Batch(CompiledRuns):
         d = task.dynamics(stiffness=settings.stepper == EXPLICIT and task.log is None)
         rollout = rollout_of(task.model, settings.stepper, d, settings.place, alike=alike)
         first = {"index": np.ones((len(members), 1))} | start
-        given = self._given(task, len(members), first)
+        given = self._read_buffers(task, len(members), first)
         super().__init__(task, d, rollout, members, first, p, given)
         self.watches, self.out = task.events, out
         self.outcomes = Outcomes(self.count, out.shape[-1])
@@ -107,7 +107,7 @@ class Batch(CompiledRuns):
             self.tables["times"] = np.ascontiguousarray(settings.times[:, np.newaxis])
 
     @staticmethod
-    def _given(task: Task, count: int, start: dict[str, Array]) -> dict[str, Array | float]:
+    def _read_buffers(task: Task, count: int, start: dict[str, Array]) -> dict[str, Array | float]:
         """What Python changes between steps, one row per run, and what only this method reads."""
         s = task.settings
         given: dict[str, Array | float] = {

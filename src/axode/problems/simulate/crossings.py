@@ -15,7 +15,7 @@ from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
 from axode.problems.runs.batch import STATE, Batch
 from axode.problems.runs.session import Numbers
-from axode.problems.steps.step_acceptance import EVENT, PERHAPS, RUNNING
+from axode.problems.steps.step_acceptance import CROSSED_INSIDE, EVENT, RUNNING
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -256,7 +256,7 @@ def locate(batch: Batch, runs: Numbers) -> Crossings:
     which, event, offset = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0)
     for k in np.flatnonzero(crossed.any(axis=0)).tolist():
         here = np.flatnonzero(crossed[:, k])
-        at_ends = crossed[here, k] != PERHAPS
+        at_ends = crossed[here, k] != CROSSED_INSIDE
         own, found = Probe(batch, runs[here]).crossings(k, batch.watches[k].direction, at_ends)
         which, offset = np.append(which, here[own]), np.append(offset, found)
         event = np.append(event, np.full(len(own), k))

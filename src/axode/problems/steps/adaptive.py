@@ -25,7 +25,7 @@ MAX_STEPS = 1e7  # of a run whose numbers are gathered, rejected ones included
 FIRST_STEP = 0.01  # of the time scale on which a state changes
 # what `control` reads
 CONTROL = ("t", "h", "h_s", "t_stop", "time_direction", "rtol", "atol", "status")
-GIVEN = ("t_end", "time_direction", "longest", "rtol", "atol", "rows")
+READ_ONLY = ("t_end", "time_direction", "longest", "rtol", "atol", "rows")
 
 
 # buffers of a part of the step, 0 to 1, and of the state there: operations that find the latter
@@ -99,7 +99,7 @@ def adaptive_program(
     own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k} | chattering_marks(d)
     first = [*first_step(d), *clip_step(d), *d.rate_at("q", "nu", "t", "k1")]
     saved = save_times(d, inside)
-    buffers, tables, numbers = d.state() | own, d.tables() | {"times": 1}, [*GIVEN, *given]
+    buffers, tables, numbers = d.state() | own, d.tables() | {"times": 1}, [*READ_ONLY, *given]
     if gathering is not None:
         keep = Evaluate(select_tape("keep", d.n_k), ("starts", "k_b", "k1", "k1"))
         rate = [*clip_step(d), *d.rate_at("q", "nu", "t", "k_b"), keep]

@@ -58,7 +58,7 @@ NOT_SOLVED = (
     34.0  # error that counts for a step that Newton's method did not solve: half of it next
 )
 MAX_EXTRAPOLATION = 2.0  # times the last step: how far its polynomial is used
-GIVEN = ("solve_rtol", "solve_atol", "review")  # beside what all methods read
+READ_ONLY = ("solve_rtol", "solve_atol", "review")  # beside what all methods read
 ZS = tuple(f"z{i + 1}" for i in range(STAGES))
 LAST = tuple(f"last{i + 1}" for i in range(STAGES))  # increments of the step before
 # Transformed stages and their right sides: a vector, then pairs of them in one buffer each.
@@ -103,7 +103,7 @@ def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
     ]
     state = dict.fromkeys(LAST, n) | {"h_last": 1}
     return adaptive_program(
-        "radau9", d, body, inside, after, gathering=gathering, state=state, given=GIVEN
+        "radau9", d, body, inside, after, gathering=gathering, state=state, given=READ_ONLY
     )
 
 

@@ -19,7 +19,7 @@ INACCURATE = 9  # at its end, with an error in the balance of energy
 CHATTERING = 10  # steps are rejected again and again without progress
 FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
 WITHIN = ("g_1", "g_2", "g_3")  # values of event functions at the nodes inside a step
-PERHAPS = 2.0  # value of `crossed` where only the inside of a step shows a crossing
+CROSSED_INSIDE = 2.0  # value of `crossed` where only the inside of a step shows a crossing
 GRAZE = 1e-3  # of the change in a step: an extreme that stays nearer to zero is looked at
 FLIPPED = -1.0  # value of `near` where a pivot changes its sign inside a step
 
@@ -159,7 +159,7 @@ def _watch_inside(d: Dynamics, inside: Callable[[str, str], list[Operation]]) ->
 
 
 def _crossed(values: Sequence[Formula], direction: int) -> Formula:
-    """Find whether a function crosses zero, one if its ends show it and `PERHAPS` if its nodes do.
+    """Find whether a function crosses 0: 1 if its ends show it, `CROSSED_INSIDE` if its nodes do.
 
     One that starts at zero does not cross it.
     """
@@ -171,7 +171,7 @@ def _crossed(values: Sequence[Formula], direction: int) -> Formula:
         depth = (a < 0.0).then(-1.0, 1.0) * curve.at(curve.extreme(k))
         dips = curve.turns(k) & (a * b > 0.0) & (depth < GRAZE * (high - low))
         inside = inside | _crosses(a, b, direction) | dips
-    return _crosses(values[0], values[-1], direction).then(1.0, inside.then(PERHAPS, 0.0))
+    return _crosses(values[0], values[-1], direction).then(1.0, inside.then(CROSSED_INSIDE, 0.0))
 
 
 def _crosses(a: Formula, b: Formula, direction: int) -> Formula:

@@ -204,7 +204,7 @@ class PreparedJob:
     def begin(self, rows: SweepRows, first: int, last: int) -> ChunkStarts:
         """Find the starts of the rows `first` ... `last - 1`, which may be done ahead of time."""
         began, job = time.perf_counter(), self.job
-        given = rows.given(job.model, first, last)
+        given = rows.values(job.model, first, last)
         plan = self._own.plan if job.input is not None else given.plan
         target, batch = job.settings.place.target, (last - first,)
         t0, many = job.settings.t0, rows.count > MAX_INTERPRETED

@@ -90,7 +90,7 @@ class SweepRows:
         """
         rows, impossible = np.arange(first, last), None
         if "parameter" in self.samples.groups.values():
-            impossible = self.given(model, first, last).impossible
+            impossible = self.values(model, first, last).impossible
         return replace(
             self,
             impossible=impossible,
@@ -100,7 +100,7 @@ class SweepRows:
             first=first,
         )
 
-    def given(self, model: Model, first: int, last: int) -> RowValues:
+    def values(self, model: Model, first: int, last: int) -> RowValues:
         """Start, parameters and input of the rows `first` ... `last - 1`."""
         rows = np.arange(first, last)
         groups: dict[Group, dict[str, Array]] = {"start": {}, "parameter": {}, "input": {}}

@@ -150,7 +150,7 @@ def page_text(
 ) -> str:
     """The page as text; the arguments are those of `page`."""
     programs = {"advance": rollout_program(model, "rk4", None)}
-    held = _held(model, law)
+    held = _constant_inputs(model, law)
     if held is None:
         programs["advance_law"] = rollout_program(model, "rk4", law)
     data = {
@@ -179,7 +179,7 @@ def page_text(
     )
 
 
-def _held(model: Model, law: Any) -> list[float] | None:
+def _constant_inputs(model: Model, law: Any) -> list[float] | None:
     """Inputs that a law holds constant; None if it must be computed in every step."""
     plan = plan_input(model, law)
     if plan.callback is not None:

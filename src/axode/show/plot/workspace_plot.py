@@ -250,7 +250,9 @@ def _draw_slice(
         axes.legend(handles=handles, fontsize=0.75 * size.text, loc="best")
     axes.set_xlabel(_label(names[0]))
     axes.set_ylabel(_label(names[1]))
-    for set_limits, ends in zip((axes.set_xlim, axes.set_ylim), _held(workspace), strict=True):
+    for set_limits, ends in zip(
+        (axes.set_xlim, axes.set_ylim), _shown_ranges(workspace), strict=True
+    ):
         set_limits(*ends)
     axes.grid(False)
     if all(name in LENGTHS for name in names[:2]):
@@ -260,7 +262,7 @@ def _draw_slice(
     pin_ticks(axes)
 
 
-def _held(workspace: Workspace) -> list[tuple[float, float]]:
+def _shown_ranges(workspace: Workspace) -> list[tuple[float, float]]:
     """Ranges of the first two axes that hold the workspace, with some room."""
     found = []
     for k, axis in enumerate(list(workspace.axes.values())[:2]):

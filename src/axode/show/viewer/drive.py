@@ -21,7 +21,7 @@ from axode.show.viewer.pulling import Pull, pulled_speeds
 from axode.show.viewer.servo import Motors
 
 STEP = 1e-3  # [s] of the compiled integration
-HELD = 25  # steps over which torques and pulls are held
+HOLD_STEPS = 25  # steps over which torques and pulls are held
 LONGEST = 0.1  # [s] made up for at once; a longer delay is lost, and reported
 STRENGTH = 4.0  # times a brisk torque: what a speed is worth, near a singularity above all
 WINDOW = 60  # frames over which the real-time factor is taken
@@ -146,9 +146,9 @@ class RealTimeRun:
             self._compile()
         self._frames.append((time.perf_counter(), self.time))
         steps = round(min(seconds, LONGEST) / STEP)
-        for piece in range(0, steps, HELD):
+        for piece in range(0, steps, HOLD_STEPS):
             if self.running:
-                self._frame(STEP * min(HELD, steps - piece))
+                self._frame(STEP * min(HOLD_STEPS, steps - piece))
 
     def _compile(self) -> None:
         """Take a step that does not count, so that all is compiled before the clock starts."""

@@ -32,7 +32,7 @@ from axode.show.viewer.viewer import Viewer
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
-AWAY = 1.15  # times the distance from which it just fits
+VIEW_DISTANCE = 1.15  # times the distance from which it just fits
 ROOM = 1.25  # times that, for what is yet to move
 
 
@@ -208,7 +208,7 @@ def _camera(scene: Scene, poses: Array, follow: bool) -> Camera:
         every[:, :, :3, 3] += middle[:1] - middle
         poses = every
     camera = camera_of(scene, poses, 1.0)
-    return replace(camera, distance=AWAY * camera.distance)
+    return replace(camera, distance=VIEW_DISTANCE * camera.distance)
 
 
 def _open(viewer: Viewer, open_browser: bool, block: bool | None) -> Viewer:

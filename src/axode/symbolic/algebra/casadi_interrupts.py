@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
-SOON = 2e-3  # [s] after which a press is sent again
+RESEND_AFTER = 2e-3  # [s] after which a press is sent again
 CALLED_BY_LIBRARIES = ("casadi", "enum")  # modules of functions whose errors are ignored
 
 
@@ -38,7 +38,7 @@ class CasadiInterrupt:
         self.pressed = True
         if not _is_called_by_casadi(frame):
             raise KeyboardInterrupt
-        self._again = threading.Timer(SOON, signal.raise_signal, [signal.SIGINT])
+        self._again = threading.Timer(RESEND_AFTER, signal.raise_signal, [signal.SIGINT])
         self._again.daemon = True
         self._again.start()
 

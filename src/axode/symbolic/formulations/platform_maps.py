@@ -91,11 +91,11 @@ class PlatformMaps:
             None
             if leg.closing is None
             else self._closing_wrench(leg.closing, forces)
-            + self._given(leg.closing.beyond, need, loads)  # (F30)
+            + self._net_wrenches(leg.closing.beyond, need, loads)  # (F30)
             for leg in self.platform.legs
         ]
         others = sum((w for w in found if w is not None), SX.zeros(6))
-        lacking = -self._given([self.platform.link], need, loads) - others
+        lacking = -self._net_wrenches([self.platform.link], need, loads) - others
         return ca.densify(ca.vertcat(*[(lacking if w is None else w).T for w in found]))
 
     @property
@@ -128,7 +128,7 @@ class PlatformMaps:
                 wrench += size * ca.vertcat(R @ n + cross(arm, R @ f), R @ f)
         return wrench if closure.first == closing.towards else -wrench
 
-    def _given(self, links: Sequence[int], need: SX, loads: list[BodyLoad]) -> SX:
+    def _net_wrenches(self, links: Sequence[int], need: SX, loads: list[BodyLoad]) -> SX:
         """Loads on the bodies of some links less what their motion needs, at C_M."""
         tree, centre, total = self.system.tree, self.platform.centre, SX.zeros(6)
         for k, body in enumerate(tree.mechanism.bodies):
