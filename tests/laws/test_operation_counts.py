@@ -63,12 +63,14 @@ def test_derivatives_of_platforms_on_six_legs(make, most):
     assert Tape.from_casadi(graph.function).n_operations <= most
 
 
+@pytest.mark.slow
 def test_direct_dynamics_of_a_long_chain_grows_linearly():
     short, long = direct(chain(32)), direct(chain(64))
     assert long <= CHAIN_OF_64
     assert long / short < LINEAR
 
 
+@pytest.mark.slow
 def test_direct_dynamics_of_platforms_grows_linearly_with_the_legs():
     twist = [f"base.{s}" for s in ("wx", "wy", "wz", "vx", "vy", "vz")]
     legs = np.array([3, 4, 6, 9])

@@ -24,6 +24,7 @@ def test_powers_less_losses_are_the_rate_of_the_energy(name):
         agree(case.vector(state, supplied), case.vector(state, rate), SOLVED)
 
 
+@pytest.mark.slow
 def test_every_run_inverse_and_sweep_has_powers(tmp_path):
     model = gallery.build("wheeled_pendulum").derive().compile()
     push = {"start": {"theta3": 0.2, "surge": 0.5}, "input": {"M1": "0.1 * sin(t)", "M2": 0.3}}

@@ -116,6 +116,7 @@ OWN = {"v": 1.0, "omega": 0.3, "theta3": 0.2}
 JOINTS = {"surge": 1.0, "psi_dot": 0.3, "theta3": 0.2}
 
 
+@pytest.mark.slow
 def test_runs_start_and_are_recorded_in_quasi_velocities(bases):
     own, joints = bases
     push = {"M1": 0.1, "M2": "0.1 * sin(t)"}
@@ -136,6 +137,7 @@ def test_runs_start_and_are_recorded_in_quasi_velocities(bases):
     assert np.abs(needed["v.missing"] - same["surge.missing"]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_sweeps_gradients_and_linear_models_agree(bases):
     found = []
     for model, start in zip(bases, (OWN, JOINTS), strict=True):

@@ -22,6 +22,7 @@ from axode.cli import run
 from axode.gallery import build
 from tests.literature.test_concordance import ALL, CODE, NUMBERS, covered
 from tests.literature.theory_by_oracle import SixLegs, Theory
+from variants import slow
 
 SIX_DIGITS = 2e-5  # relative, of what is printed
 SMALL = 2e-6  # of the largest entry: rounding of zeros, differences in the oracle
@@ -93,7 +94,7 @@ for _command in commands("derive"):
     BY_MECHANISM.setdefault(_command.split()[2], []).append(_command)
 
 
-@pytest.mark.parametrize("mechanism", BY_MECHANISM)
+@pytest.mark.parametrize("mechanism", slow(BY_MECHANISM, "six_legged_platform"))
 def test_numbers_at_a_state(mechanism: str, monkeypatch, capsys):
     def once(source: str, options: list[str] | None) -> Any:
         given = {key: float(value) for key, value in (o.split("=") for o in options or ())}

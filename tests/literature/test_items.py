@@ -32,7 +32,7 @@ from axode.literature.reproduce.item import FigureCurve, ItemResult
 from axode.literature.reproduce.legs_by_lagrange import forces, hinged_leg
 from axode.literature.reproduce.making import comma_separated
 from tests.literature.test_concordance import ALL, NUMBERS, covered
-from variants import some
+from variants import slow, some
 
 # The same computations over less time or with fewer samples.
 SHORTER = {
@@ -71,6 +71,14 @@ LONG = (
     "arms-methods",
     "quasimoro-operations",
 )  # for `make soak`
+SLOW = (
+    "mecanum-torques",
+    "agv-lines",
+    "cart-methods",
+    "arms-operations",
+    "arm-pulses",
+    "manipulator",
+)  # for `make test-slow`
 
 
 SIX_LEGS = ("m1", "j1", "m2", "j2", "m3", "Jx3", "Jt3", "m4", "Jx4", "Jt4", "m5", "j5", "mM")
@@ -94,7 +102,7 @@ def outcomes() -> Computed:
     return Computed()
 
 
-@pytest.mark.parametrize("name", some(ITEMS, *LONG))
+@pytest.mark.parametrize("name", slow(some(ITEMS, *LONG), *SLOW))
 def test_an_item(name: str, outcomes):
     """Its verdict holds, each of its checks can fail, its table can be read."""
     verdict = outcomes[name].verdict
@@ -258,6 +266,7 @@ def test_another_length_is_not_characteristic(monkeypatch):
         assert more_wheels._condition(model, length, behind) > 1.05
 
 
+@pytest.mark.slow
 def test_a_wrong_leg_is_seen(monkeypatch):
     """Cylinders 1 % heavier in Lagrange's equations of the pose than in the mechanism."""
     monkeypatch.setattr(angeles, "DURATION", 0.1)

@@ -169,6 +169,7 @@ def test_backing_up_on_a_circle():
     assert max(abs(np.array(of(given, "tau")))) > 1e-2
 
 
+@pytest.mark.slow
 def test_a_coordinate_is_held_and_let_go():
     """The torque on the held wheel is that which hybrid dynamics asks for; then it is none."""
     given = case(

@@ -86,6 +86,7 @@ def test_what_the_caller_changes_later_changes_nothing(model):
     assert same(ax.simulate(scenario), run) and same(ax.simulate(scenario.changed(0.2)), run)
 
 
+@pytest.mark.slow
 def test_sweeps_costs_and_copies(model):
     scenario = ax.Scenario(model, 0.2, start={"theta3": [0.1, 0.2, 0.3]}, input={"M1": 0.1})
     outputs = {"end": ("last", "theta3")}

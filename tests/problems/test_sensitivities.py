@@ -10,6 +10,7 @@ from tests.problems.gradient_robots import four_bar, pendulum, swing
 from variants import further
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rk4", further("dopri5")])
 def test_sensitivities_are_the_gradients_of_every_sample(method):
     law, model = ax.Law(swing, kp=60.0, kd=15.0), pendulum()
@@ -34,6 +35,7 @@ def test_sensitivities_are_the_gradients_of_every_sample(method):
         assert np.abs(run.sensitivity(signal, "kp") - expected).max() < 1e-5 * scale, signal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [further("rk4"), "auto"])
 def test_sensitivities_of_batches_events_and_changed_speeds(method):
     step = 2e-4 if method == "rk4" else None

@@ -42,6 +42,7 @@ def moved(length: float, equations: ax.Equations) -> ax.Trajectory:
     return ax.simulate(equations.compile(), unit, start=start)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("length", [1e-2, further(3e-3), further(1e-3), 1e-5])
 def test_small_vehicles_keep_their_rows_and_move_as_large_ones_do(length):

@@ -14,7 +14,7 @@ from axode.problems.steps.collocation import Radau
 from axode.problems.steps.radau import METHOD
 from tests.problems import machines
 from tests.problems.rooted_trees import density, trees
-from variants import some
+from variants import slow, some
 
 CONDITION = 1e-13  # of coefficients that are given to sixteen digits
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
@@ -250,7 +250,7 @@ MOTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", some(MOTIONS, "platform"))
+@pytest.mark.parametrize("name", slow(some(MOTIONS, "platform"), "rolling_disk"))
 def test_agrees_with_explicit_steps(name: str):
     """Wheels, loops, quaternions: the same motion, the same balance of energy."""
     model = getattr(machines, name)()

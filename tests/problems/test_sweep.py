@@ -13,6 +13,7 @@ import axode as ax
 from axode.problems.sweep.accumulate import KINDS
 from axode.runtime.launch import SUMMARY_BYTES
 from emulated_gpu import install
+from variants import slow
 
 ROUNDING = 1e-12
 STEP = 5e-3
@@ -59,6 +60,7 @@ def test_formulas_in_outputs():
         ax.sweep(model(), 0.1, outputs={"far": ("max", "2*yy")})
 
 
+@pytest.mark.slow
 def test_outputs_of_inputs(tmp_path):
     """Power of a motor and the square of its torque, of a law, of a table and of constants."""
     model().save(tmp_path / "robot.axm")
@@ -120,7 +122,7 @@ def from_trajectory(run):
     }
 
 
-@pytest.mark.parametrize("options", [{}, {"step": STEP / 10}], ids=str)
+@pytest.mark.parametrize("options", slow([{}, {"step": STEP / 10}], {}), ids=str)
 def test_gathered_numbers_are_those_of_the_stored_trajectory(options):
     made = ax.sweep(
         model(), 0.4, start=STARTS, parameters=PARAMETERS, input=INPUT, outputs=OUTPUTS, **options
@@ -148,7 +150,11 @@ def test_every_kind_is_tested_above():
 
 @pytest.mark.parametrize(
     ("precision", "steps"),
-    [("float64", {"step": STEP}), ("float32", {"step": STEP}), ("float64", {})],
+    [
+        ("float64", {"step": STEP}),
+        ("float32", {"step": STEP}),
+        pytest.param("float64", {}, marks=pytest.mark.slow),
+    ],
     ids=["float64", "float32", "adaptive"],
 )
 def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision, steps):

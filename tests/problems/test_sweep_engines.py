@@ -59,6 +59,7 @@ def arrivals(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_are_replaced(here, arrivals):
     with WorkerProcesses(2) as pool:
         killed = []
@@ -75,6 +76,7 @@ def test_processes_that_are_killed_are_replaced(here, arrivals):
         assert "axode.problems.sweep.chunk" in modules and "casadi" not in modules
 
 
+@pytest.mark.slow
 def test_a_worker_of_a_cluster_is_killed(here, arrivals):
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
@@ -301,6 +303,7 @@ def test_the_rate_of_every_worker():
     assert bar.label.startswith("robot: ") and bar.label.endswith("2 workers, 60 to 60 each")
 
 
+@pytest.mark.slow
 def test_starts_that_their_speed_does_not_describe():
     """A slider at its dead centre: rows begin with the speed of the crank, as `simulate` does."""
     made = ax.Mechanism("slider-crank", gravity=(0, -9.81, 0))

@@ -377,6 +377,7 @@ def test_vehicle_on_a_straight_line():
     assert rates.max() == pytest.approx(0.5) and "path speed" in limited.optimum.active[500]
 
 
+@pytest.mark.slow
 def test_vehicle_on_a_bend_keeps_its_torques():
     robot = ax.gallery.build("caster_robot").derive().compile()
     bend = ax.paths.circle(2.0, speed=1.0, turns=0.25, start="smooth").placed(1.0, 0.0, 0.3)
