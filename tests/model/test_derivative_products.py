@@ -11,7 +11,7 @@ from axode.model.model_parts import facts_of, function_tape
 from emulated_gpu import install
 from multiprecision import change, evaluate
 from near_mechanisms import mechanism_of
-from variants import some
+from variants import slow, some
 
 ROUNDING = 1e-10  # relative to the largest derivative
 GPU_ROUNDING = 1e-12
@@ -64,7 +64,7 @@ def check_first_order(m, function, tolerance, seed=0):
     assert abs(total - np.sum(weights * expected)) <= tolerance * largest * 10, function
 
 
-@pytest.mark.parametrize("shape", ["tree", "loop", "vehicle"])
+@pytest.mark.parametrize("shape", slow(["tree", "loop", "vehicle"], "loop"))
 def test_every_function_against_multiprecision(shape):
     m = mechanism_of("generic", shape, 1).derive().compile("interpreter")
     for function in m.functions:

@@ -12,6 +12,7 @@ import pytest
 import axode as ax
 from axode.model.wrappers.array_function import ArrayFunction
 from emulated_gpu import install
+from variants import slow
 
 SAME = 1e-12
 
@@ -58,7 +59,7 @@ def tensors(torch, *arrays):
 # PyTorch ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["wheeled_pendulum", "four_bar"])
+@pytest.mark.parametrize("name", slow(["wheeled_pendulum", "four_bar"], "wheeled_pendulum"))
 def test_pytorch_checks_first_and_second_derivatives(torch, name):
     """The second ones by finite differences, for which a four-bar changes too steeply."""
     torch.manual_seed(0)
@@ -76,6 +77,7 @@ def test_pytorch_checks_first_and_second_derivatives(torch, name):
         assert torch.autograd.gradgradcheck(call, (many, nu, u, p))
 
 
+@pytest.mark.slow
 def test_functions_of_pytorch_see_through(torch):
     from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
@@ -177,6 +179,7 @@ def test_tensors_on_a_gpu(torch, monkeypatch):
 # JAX ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_jax_checks_first_and_second_derivatives(jax):
     from jax.test_util import check_grads
 
@@ -192,6 +195,7 @@ def test_jax_checks_first_and_second_derivatives(jax):
     check_grads(jax.jit(call), (q, nu, u, p), order=1)
 
 
+@pytest.mark.slow
 def test_transformations_of_jax(jax):
     m = model()
     f = m.jax_function("forward_dynamics")
@@ -290,6 +294,7 @@ def test_tensors_are_real_and_dense(torch):
         f(q.to("meta"))
 
 
+@pytest.mark.slow
 def test_compiled_programs_call_the_model(torch):
     """`torch.compile` read NumPy's functions as its own, and the result was zero."""
     f, (q, nu, u, _) = model().torch_function("forward_dynamics"), state(model())

@@ -13,6 +13,7 @@ from oracle.agreement import judge
 from oracle.soak import RIVALS, SALT
 from oracle.switched_inputs import switched_fault
 from random_mechanisms import arm
+from variants import slow
 
 # Most are nearly special, where mistakes hide.
 COUNTS = {
@@ -26,7 +27,7 @@ MOST = 0.7
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow(KINDS, "nearly", "rounded"))
 def test_formulations_agree_with_the_oracle(kind, shape):
     """Rivals and the system of all bodies in turn, each with every third mechanism."""
     verdicts = []

@@ -29,6 +29,7 @@ def sampled():
     return cost(input=ax.Sampled(np.ones((3, 2)), 0.1))
 
 
+@pytest.mark.slow
 def test_pytorch():
     torch = pytest.importorskip("torch", reason="pip install axode[torch]")
     f, expected = cost().torch_function(NAMES), ax.gradient(cost(), AT)
@@ -51,6 +52,7 @@ def test_pytorch():
     )
 
 
+@pytest.mark.slow
 def test_transforms_of_pytorch():
     torch = pytest.importorskip("torch", reason="pip install axode[torch]")
     f, both = cost().torch_function("kp"), torch.tensor([3.0, 2.0], dtype=torch.float64)
@@ -69,6 +71,7 @@ def test_transforms_of_pytorch():
         first.backward()
 
 
+@pytest.mark.slow
 def test_jax():
     jax = pytest.importorskip("jax", reason="pip install axode[jax]")
     from jax.test_util import check_grads

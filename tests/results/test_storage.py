@@ -34,6 +34,7 @@ def full() -> Trajectory:
 # there and back ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @ended
 @given(run=runs.trajectories())
 @settings(deadline=None, max_examples=60)

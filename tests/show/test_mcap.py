@@ -61,6 +61,7 @@ def log(tmp_path_factory):
     return read(path)
 
 
+@pytest.mark.slow
 def test_joint_states(log):
     run = balancer_run()
     messages = [m for _, m in log[0]["/joint_states"]]

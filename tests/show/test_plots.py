@@ -508,6 +508,7 @@ def test_coordinates_that_count_from_elsewhere_are_no_places_in_the_world():
 # figures and files -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_are_whole_and_the_same_every_time(tmp_path):
     for suffix in (".png", ".svg", ".pdf"):
         one().plot("pitch", size="column", save=tmp_path / f"a{suffix}")

@@ -39,6 +39,7 @@ def numbers(packed: str, kind: str = "<f4") -> np.ndarray:
     return np.frombuffer(base64.b64decode(packed), dtype=kind)
 
 
+@pytest.mark.slow
 def test_the_page_asks_for_nothing_from_elsewhere(text):
     """Every address in it is data of its own; names of XML dialects are no addresses."""
     addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', text)
@@ -112,6 +113,7 @@ def test_a_run_backwards_is_played_forwards(pendulum):
     assert numbers(theta3["values"])[-1] == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_time_moves_is_where_the_clock_puts_it():
     """Poses are asked for with the time of each moment."""
     model = MECHANISMS["disk_on_plate"]().derive().compile()
@@ -137,6 +139,7 @@ def test_a_mechanism_without_a_run_stands_still(tmp_path):
     assert "Mobility" in page and "What happened" not in page
 
 
+@pytest.mark.slow
 def test_a_run_reports_itself(swing, text, tmp_path):
     assert swing.report(tmp_path / "run.html").read_text(encoding="utf-8") == text
 
@@ -200,6 +203,7 @@ def test_names_cannot_break_the_page(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_formulas_of_all_the_gallery_are_known_to_the_converter():
     for name in ("four_bar", "rolling_disk", "unicycle", "snakeboard", "ballbot"):
         assert "<mtable" in to_mathml(gallery.build(name).derive().latex())

@@ -634,6 +634,7 @@ def test_a_workspace_is_drawn_around_the_robot(opened: list[Any]) -> None:
 # the command line --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_it_is_interrupted() -> None:
     command = [
         sys.executable,

@@ -41,6 +41,7 @@ def pendulum():
     return robot.derive().derivation(TURNING, {"M1": 0.1, "M2": 0.05})
 
 
+@pytest.mark.slow
 def test_the_complement_is_derived_step_by_step(pendulum):
     titles = [step.title for step in pendulum.steps]
     order = ("Twists", "Constraints", "Rank", "Null space", "Natural", "Its rate", "Inertia of")
@@ -124,6 +125,7 @@ MADE_BY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE_BY)
 def test_the_example_notebooks_are_what_the_command_writes(name, tmp_path):
     """All of their text and formulas, but for the last digits of numbers."""
