@@ -21,7 +21,9 @@ def test_solve_ivp_agrees_with_simulate(name, start, u):
     state = ax.assemble(model, start)
     x = np.concatenate([state.q, state.nu])
     given = {} if u is None else {"input": dict(zip(model.inputs, u, strict=True))}
-    run = ax.simulate(model, 1.0, start=state, method="dopri5", save_every=0.25, **PRECISE, **given)
+    times = [0.0, 0.1, 0.45, 1.0]
+    run = ax.simulate(model, 1.0, start=state, method="dopri5", t_eval=times, **PRECISE, **given)
+    assert run.time.tolist() == times
     found = solve_ivp(model.rhs, (0.0, 1.0), x, "DOP853", t_eval=run.time, args=(u,), **PRECISE)
     names = (*model.coordinates, *model.independent)
     np.testing.assert_allclose(found.y, [run[name] for name in names], atol=1e-9)

@@ -129,3 +129,31 @@ def test_states_are_released_with_the_run():
         assert kept() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("method", ["auto", "dopri5", "radau9"])
+def test_samples_at_given_times(method):
+    model = ax.gallery.build("four_bar").derive().compile("interpreter")
+    given = {"start": {"theta1": [0.6, 0.7], "theta1_dot": 1.0}, "method": method}
+    run = ax.simulate(model, -1.0, t0=2.0, t_eval=[1.9, 1.5, 1.25], **given)
+    assert run.time.tolist() == [2.0, 1.9, 1.5, 1.25, 1.0]
+    finer = ax.simulate(model, -1.0, t0=2.0, **given).resample(run.time)
+    np.testing.assert_allclose(run["theta1"], finer["theta1"], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"t_eval": [0.2, 0.1]},
+        {"t_eval": [0.5, 1.5]},
+        {"t_eval": [[0.1, 0.2]]},
+        {"t_eval": [float("nan")]},
+        {"t_eval": [0.5], "save_every": 0.1},
+        {"t_eval": [0.5], "method": "rk4"},
+        {"t_eval": [0.5], "sensitivities": ["start.theta1"]},
+    ],
+)
+def test_impossible_times_of_samples(given):
+    model = ax.gallery.build("four_bar").derive().compile("interpreter")
+    with pytest.raises(ax.InvalidArgument, match="t_eval: "):
+        ax.simulate(model, 1.0, start={"theta1": 0.6}, **given)

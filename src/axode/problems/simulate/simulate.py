@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import SimulationFailed, SingularConfiguration
+from axode.errors import InvalidArgument, SimulationFailed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.named_arguments import as_numbers
 from axode.problems.assemble.dropped_rows import describe_missed_rows
 from axode.problems.inputs.inputs import Callback
 from axode.problems.runs.session import Session, Task, check_on_interrupt
+from axode.problems.runs.settings import Settings
 from axode.problems.simulate.continuing import KnownMotion
 from axode.problems.simulate.record import record
 from axode.problems.simulate.runs import Runs
@@ -45,6 +50,7 @@ def simulate(
     duration: float | None = None,
     *,
     save_every: float | None = None,
+    t_eval: npt.ArrayLike | None = None,
     sensitivities: Sequence[str] = (),
     progress: bool | None = None,
     on_interrupt: str = "raise",
@@ -56,6 +62,8 @@ def simulate(
         model: What moves, or a `Scenario`.
         duration: How long [s]; negative runs backwards in time.
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
+        t_eval: Times of the recorded samples [s], instead of `save_every`; start and end are
+            recorded as well. Not with rk4, whose samples are ends of steps.
         sensitivities: Names of what to differentiate the run by, such as `["pole.mass", "kp",
             "start.pitch"]`: parameters, gains of a `Law`, constant inputs, values of the start by
             name; `run.sensitivity(signal, name)` gives the derivatives. The method is rk4 or
@@ -82,6 +90,8 @@ def simulate(
     check_on_interrupt("simulate", on_interrupt)
     scenario = Scenario.read("simulate", model, duration, options)
     settings = scenario.settings(save_every=save_every)
+    if t_eval is not None:
+        settings = _record_at(settings, t_eval, save_every, sensitivities)
     if settings.method == AUTOMATIC and sensitivities:
         settings = replace(settings, method=EXPLICIT)
     model, plan, watches = scenario.model, scenario.plan, scenario.events
@@ -123,6 +133,26 @@ def simulate(
         raise SimulationFailed(missed, trajectory, settings.t_end)
     runs.warn_of_approaches()
     return trajectory
+
+
+def _record_at(
+    settings: Settings, t_eval: Any, save_every: float | None, sensitivities: Sequence[str]
+) -> Settings:
+    """Return the settings with samples at given times, at the start and at the end."""
+    times = as_numbers("t_eval", t_eval)
+    ends = np.array([settings.t0, settings.t_end])
+    ahead = settings.direction * np.diff(times) > 0 if times.ndim == 1 else np.zeros(1, dtype=bool)
+    if not ahead.all() or not ((ends.min() <= times) & (times <= ends.max())).all():
+        raise InvalidArgument(
+            f"t_eval: times in order, from {ends[0]:g} s to {ends[1]:g} s, are needed"
+        )
+    if save_every is not None or sensitivities or settings.method == "rk4":
+        raise InvalidArgument(
+            "t_eval: not with save_every, with sensitivities or with method='rk4'; "
+            "run.resample(times) gives other times of any run"
+        )
+    between = times[~np.isin(times, ends)]
+    return replace(settings, at=(*between.tolist(), settings.t_end))
 
 
 def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
