@@ -12,7 +12,7 @@ from axode.symbolic.analysis.twist_constraints import TwistConstraints
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.equations import Equations
 from laws.cases import gallery_case
-from variants import further, some
+from variants import further, slow, some
 
 LEGS = ("I", "II", "III", "IV", "V", "VI")
 SLOW = (0.03, -0.02, 0.01, 0.02, -0.03, 0.02)  # [rad/s or m/s] of the legs' joints
@@ -187,7 +187,12 @@ def test_constraints_on_twists(name: str):
 
 
 @pytest.mark.parametrize(
-    "name", some([name for name in ENTRIES if name != "six_legged_platform"], "flight_simulator")
+    "name",
+    slow(
+        some([name for name in ENTRIES if name != "six_legged_platform"], "flight_simulator"),
+        "delta_array",
+        "mecanum_platform",
+    ),
 )
 def test_energy_stays(name: str):
     """The platform on six legs keeps its energy while it falls, below."""

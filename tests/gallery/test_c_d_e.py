@@ -15,7 +15,6 @@ from axode.literature.acceptance.cases import Case, Quantity, load_cases
 from axode.mechanism.values.expressions import numeric
 from gallery.known import Known, each_check
 from laws.cases import gallery_case
-from variants import slow
 
 OPEN = {case.id: case for case in load_cases() if case.system[0] in "CDE"}
 HANGING = {"d": 0.08, "Jx": 0.1556, "Jy": 0.0456}  # the load of the cart, below its axle
@@ -156,7 +155,7 @@ def held(y: np.ndarray, torque: float, p: dict[str, float]) -> np.ndarray:
     return np.linalg.solve(unknown, torque * np.array([1.0, 0.0, 1.0]) - b)
 
 
-@pytest.mark.parametrize("released", slow([False, True], "held"), ids=["held", "released"])
+@pytest.mark.parametrize("released", [False, True], ids=["held", "released"])
 def test_pendulum_with_a_wheel_held(released: bool):
     """Manoeuvre 3 by the source's own equations, theta2 held throughout or for a second."""
     case = OPEN["C1-5"]
@@ -314,6 +313,7 @@ def test_arm_on_a_heavy_platform_is_the_arm():
     np.testing.assert_allclose(found[2:], wanted, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_arm_pushes_the_platform():
     """Wheels without inertia pass on no force along the track: the common mass centre stays."""
     bot = build("mobile_manipulator", I1=1e-9, g=0.0)

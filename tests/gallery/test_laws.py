@@ -7,7 +7,7 @@ import pytest
 from axode.gallery import NAMES
 from laws import test_constraint_forces, test_constraints, test_dynamics
 from laws.cases import gallery_case
-from variants import some
+from variants import slow, some
 
 FOR_ALL = {
     "test_inertia_is_symmetric_and_positive_definite": test_dynamics,
@@ -37,7 +37,7 @@ def judge(name: str, laws: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatc
         getattr(module, law)(name)
 
 
-@pytest.mark.parametrize("name", some(NAMES, *ALIKE))
+@pytest.mark.parametrize("name", slow(some(NAMES, *ALIKE), "six_legged_platform"))
 def test_dynamics_of(name: str, monkeypatch: pytest.MonkeyPatch):
     judge(name, FOR_ALL, monkeypatch)
 

@@ -183,6 +183,7 @@ def test_tangents_are_the_speeds_of_a_tree_and_more_than_those_of_a_wheeled_robo
     assert np.abs(wheels.residual_jacobian(robot.states[0].q) @ T).max() < SOLVED
 
 
+@pytest.mark.slow
 def test_derivatives_in_batches_and_files(tmp_path):
     """One call, one table: any batch, any choice of arguments, any source of the code."""
     case = case_of("parametric_loop")

@@ -65,6 +65,7 @@ def test_formulations_agree_on_any_tree(seed):
         compare(case, formulation)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(seed=SEEDS)
 def test_formulations_agree_on_any_loop(seed):
@@ -73,6 +74,7 @@ def test_formulations_agree_on_any_loop(seed):
         compare(case, formulation)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(seed=SEEDS)
 def test_formulations_agree_on_any_vehicle(seed):

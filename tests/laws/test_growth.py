@@ -101,6 +101,7 @@ def test_operations_grow_linearly_with_the_limbs(kind):
         assert_linear(LIMBS, [operations(e, name) for e in robots], name)
 
 
+@pytest.mark.slow
 def test_operations_of_vectors_grow_linearly_with_the_length():
     robots = [derived(1, n, "floating", True) for n in LENGTHS]
     for name in OF_STATE:

@@ -6,6 +6,7 @@ import pytest
 
 import axode as ax
 from laws.cases import case_of
+from variants import slow
 
 # speeds, rows, rank, dof of configuration, mobility, what motion reaches
 KNOWN = {
@@ -36,7 +37,7 @@ DROPPED = {
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", slow(KNOWN, "balancer", "car"))
 def test_known_mechanisms_are_counted_right(name):
     m = case_of(name).equations.mobility
     found = (len(m.speeds), m.rows, m.rank, m.configuration_dof, m.mobility, m.reachable)

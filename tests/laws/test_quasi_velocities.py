@@ -178,6 +178,7 @@ def test_models_and_copies_keep_their_quasi_velocities(bases, tmp_path):
     assert "v [m/s] = r / 2 * (theta1_dot + theta2_dot)" in str(report)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_formulas(capsys):
     own = "v [m/s] = r/2*(theta1_dot + theta2_dot), omega = rho*(theta2_dot - theta1_dot)"
     what = ["--independent", f"{own}, theta3_dot", "--part=I", "--state=theta3=0", "--json"]

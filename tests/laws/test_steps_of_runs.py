@@ -11,7 +11,7 @@ from axode.codegen.tape.reversal import forward, reverse
 from axode.problems.gradients.steps_of_cost import TABLEAUS, StepOfCost
 from axode.problems.inputs.inputs import plan_input
 from axode.problems.steps.compiled import dynamics_of
-from variants import some
+from variants import slow, some
 
 TRANSPOSED = 1e-12  # relative
 EXTENDED = 1e-9  # relative to the largest change: steps of nearly singular loops lose digits
@@ -39,7 +39,7 @@ def evaluate(evaluations, known, number=np.float64):
     return known
 
 
-@pytest.mark.parametrize("name", some(NAMES, *(set(NAMES) - set(FIRST))))
+@pytest.mark.parametrize("name", slow(some(NAMES, *(set(NAMES) - set(FIRST))), "loop_30"))
 def test_a_step_forwards_backwards_and_by_differences(name):
     model = random_mechanisms.MECHANISMS[name]().derive().compile("interpreter")
     if not model.independent:

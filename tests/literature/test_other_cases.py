@@ -142,6 +142,7 @@ def test_platform_accelerates_as_its_torques_say():
     )
 
 
+@pytest.mark.slow
 def test_every_leg_has_its_rates():
     """Rows 4 of the legs' L are the unit rows: the elbows are what drives."""
     given = open_case("A2-3")

@@ -359,6 +359,7 @@ def test_the_schema_has_both_forms():
 # the command line --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_check_shows_what_was_added(place, capsys):
     path = write(place, HEAD + 'wheels = "proposed"\nremove = ["damper.*"]\n' + SLIDER)
     assert run(["check", str(path)]) == 0

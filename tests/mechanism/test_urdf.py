@@ -215,6 +215,7 @@ def test_a_robot_becomes_toml(file, tmp_path):
     assert ax.load("arm.toml") == bot
 
 
+@pytest.mark.slow
 def test_wheels_are_added_after_loading():
     bot = ax.load(DIFFDRIVE, base="floating", wheels=())
     for side in ("left", "right"):

@@ -78,6 +78,7 @@ def subject(mechanism: ax.Mechanism, function: str) -> Subject:
     return Subject(mechanism, equations, function, random_states(mechanism, model, 70))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
 @pytest.mark.parametrize("mechanism", [arm(), platform(3)], ids=repr)
 def test_contestants_agree_before_they_are_timed(mechanism: ax.Mechanism, function: str):

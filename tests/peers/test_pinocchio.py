@@ -231,6 +231,7 @@ def test_derivatives_of_inverse_dynamics(seed: int):
         assert relative_error(found, wanted[order]) < TOLERANCE
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_closed_platform():
     """Pinocchio's are by all joints as if loops could open: along what keeps them closed, ours."""
     mechanism = platform()

@@ -97,6 +97,7 @@ def test_a_guess_for_a_loop_is_a_guess():
     assert state["coupler"] != 0.0
 
 
+@pytest.mark.slow
 def test_measures_as_start_values():
     """The pitch of a balancer on a floating base, while its wheels touch the ground."""
     model = random_mechanisms.balancer().derive().compile()

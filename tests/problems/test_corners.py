@@ -89,6 +89,7 @@ def led(motion) -> ax.Mechanism:
     return bot
 
 
+@pytest.mark.slow
 def test_a_prescribed_motion_with_corners_reaches_files_and_prints(tmp_path):
     """The check at `derive` differentiates the motion a second time, by other means."""
     bot = led(lambda t: np.clip(t, 0, 1) ** 2 + abs(0.1 * t) - np.minimum(t, 2) + np.arctan2(t, 3))

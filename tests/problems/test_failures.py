@@ -117,6 +117,7 @@ def test_what_a_rejected_step_leaves_behind():
     assert run.energy_error < 1e-6 and run.time[-1] == pytest.approx(2.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_start_that_the_independent_speeds_do_not_tell_names_others():
     """Steered by a right angle, a tricycle turns about its axle and has no speed ahead."""
     bot = ax.gallery.build("tricycle")

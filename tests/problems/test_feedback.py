@@ -69,6 +69,7 @@ def test_lqr_solves_the_riccati_equation_and_is_stable():
     assert np.allclose(np.linalg.solve(R, lin.B.T @ P), K.K)
 
 
+@pytest.mark.slow
 def test_lqr_balances_the_whole_robot():
     model = ax.gallery.build("wheeled_pendulum").derive().compile()
     upright = {"theta3": np.pi}

@@ -193,6 +193,7 @@ def test_everything_a_closed_loop_depends_on(method):
     assert "value" in repr(found) and "four_bar" in repr(cost)
 
 
+@pytest.mark.slow
 def test_starts_as_arrays_are_differentiated_along_tangents():
     """Displacements that keep the loop closed and the wheels on the ground, and speeds."""
     for model, given in ((four_bar(), {"tau": 0.3}), (balancer(), {})):

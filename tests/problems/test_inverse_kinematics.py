@@ -66,6 +66,7 @@ def test_forward_after_inverse(model, body):
     assert (found.attempts >= 1).all() and (found.iterations > 0).all()
 
 
+@pytest.mark.slow
 def test_position_and_rotation_make_a_pose():
     """As in motions and in `Kinematics.inverse`; a list or an array is a batch of positions."""
     model, place, turn = robot("seven_axis_arm"), (0.4, 0.1, 0.5), (3.0, 0.1, 0.2)
@@ -167,6 +168,7 @@ def test_a_model_from_a_file_finds_the_same(tmp_path):
     assert own.reached and np.array_equal(own.q, read.q)
 
 
+@pytest.mark.slow
 def test_a_mobile_manipulator_leaves_its_wheels_alone():
     model = robot("mobile_manipulator")
     goal = np.array([[2.0, 1.0, 0.5], [-1.0, 3.0, 0.4]])
@@ -196,6 +198,7 @@ def test_closed_loops_stay_closed():
     assert far.state.residual < 1e-10
 
 
+@pytest.mark.slow
 def test_points_coordinates_and_weights():
     model = robot("seven_axis_arm")
     at = (0.0, 0.05, 0.2)

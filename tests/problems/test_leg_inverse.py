@@ -17,7 +17,7 @@ from tests.problems.small_parallel_robots import (
     three_rpr,
     three_rps,
 )
-from variants import further, some
+from variants import further, slow, some
 
 ROBOTS = {
     "flight_simulator": "spatial",
@@ -46,7 +46,9 @@ def apart(values, expected, name):
     return gap if name.startswith("l") else np.abs((gap + math.pi) % (2 * math.pi) - math.pi)
 
 
-@pytest.mark.parametrize("name", some(ROBOTS, "three_legs_with_knees", "three_rpr"))
+@pytest.mark.parametrize(
+    "name", slow(some(ROBOTS, "three_legs_with_knees", "three_rpr"), "delta_robot")
+)
 def test_driven_coordinates_of_assembled_states_come_back(name):
     robot, kind = known_robot(name), ROBOTS[name]
     motion = closed_form_legs(robot).motion

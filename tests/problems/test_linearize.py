@@ -386,6 +386,7 @@ def test_the_choice_of_independent_speeds_does_not_matter():
     assert np.allclose(one.B, two.B, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_places_and_speeds_are_counted_apart():
     """Posture dimension and mobility differ where wheels roll."""
     for name in ("caster_robot", "unicycle", "four_bar", "flight_simulator", "wheeled_pendulum"):

@@ -67,6 +67,7 @@ def test_carts(wheels):
     assert 0 < found.tipping_margin.min() < found.tipping_margin.max() < 1
 
 
+@pytest.mark.slow
 def test_margins_below_zero():
     """A cart that tips in a turn: no load, no friction, and margins below zero."""
     model = cart((0.1, 0.0, 0.8), supports=((0.5, 0.0),)).derive().compile()
@@ -83,6 +84,7 @@ def test_a_random_vehicle():
     assert_same(model, 0.7, start={model.independent[0]: 0.3}, input=inputs)
 
 
+@pytest.mark.slow
 def test_a_share_without_friction_is_the_friction_needed():
     model = ax.gallery.build("mecanum_rover").derive().compile()
     study = {"start": {"phi1_dot": 1.0}, "step": STEP, "input": {model.inputs[0]: [0.5, 1.0]}}

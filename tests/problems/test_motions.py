@@ -266,6 +266,7 @@ def five_bar() -> ax.Model:
     return ax.gallery.build("five_bar").derive().compile()
 
 
+@pytest.mark.slow
 def test_inverse_of_joint_motions(five_bar):
     start = {"theta1": 2.0, "theta2": np.pi - 2.0}
     motion = ax.motions.minimum_jerk(start, {"theta1": 1.6, "theta2": 1.2}, 0.5, model=five_bar)

@@ -274,6 +274,7 @@ def test_what_the_path_leaves_open_is_asked_for():
     np.testing.assert_allclose(run["base.x"], run["path.x"], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_path_tells_how_to_steer():
     """A tricycle: the tangent of the steering angle is length times curvature, also at rest."""
     model = ax.gallery.build("tricycle", L=0.7).derive().compile()
@@ -336,6 +337,7 @@ def test_sharp_turns_are_no_jumps(name):
     assert run["path.residual"].max() < 1e-9
 
 
+@pytest.mark.slow
 def test_samples_of_steering_are_taken_as_exactly_as_splines_are():
     model = ax.gallery.build("tricycle", L=0.7).derive().compile()
     path = paths.parallel_lines(1.0, 2.0, speed=0.5, start="moving")

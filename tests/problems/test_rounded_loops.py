@@ -342,6 +342,7 @@ def test_rows_that_contradict_each_other_keep_the_energy_as_they_change(error):
     assert run.energy_error < SPREAD * error
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::axode.errors.PlausibilityWarning")
 def test_runs_whose_rows_changed_go_on_and_have_inverse_dynamics():
     error = 1e-6

@@ -194,6 +194,7 @@ def test_sweeps_change_rows():
     assert np.abs(swept["nu"] - run["j0.rate"][:, -1]).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_a_plate_on_three_cranks():
     """Where two of the cranks are in line with their pivots the third still holds the plate."""
     bot = ax.Mechanism("plate", gravity=(0, -9.81, 0))

@@ -213,6 +213,7 @@ def test_feedback_is_in_the_jacobian(method: str):
     assert runs[0]["rail"] == pytest.approx(runs[1]["rail"], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_van_der_pol():
     """x'' = mu ((1 - x^2) x' - x) with mu = 1000, against SciPy's Radau: corners and all."""
     mu = 1e3

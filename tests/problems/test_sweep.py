@@ -177,6 +177,7 @@ def test_a_sweep_on_the_gpu_is_the_sweep_on_the_cpu(monkeypatch, precision, step
         np.testing.assert_allclose(there[name], here[name], rtol=loose, atol=loose, err_msg=name)
 
 
+@pytest.mark.slow
 def test_the_state_of_a_sweep_stays_on_the_gpu_between_slices(monkeypatch):
     gpu = install(monkeypatch)
     monkeypatch.setattr("axode.problems.runs.session._next_budget", lambda budget, seconds: 5)

@@ -247,6 +247,7 @@ def test_rows_are_runs_of_simulate():
         assert made["error"].max() < 1e3 * tolerance
 
 
+@pytest.mark.slow
 def test_stiff_rows_change_their_method(monkeypatch):
     """A slider that a law of 1e7 / s holds to a speed; rows that stay explicit are no worse."""
     model = machines.slider()
@@ -312,6 +313,7 @@ def test_runs_are_regrouped_and_keep_their_bits(monkeypatch):
     assert counts[0] == 41 and len(set(counts)) > 3 and counts == sorted(counts, reverse=True)
 
 
+@pytest.mark.slow
 def test_stiff_rows_on_a_gpu(monkeypatch):
     """They change their method there as here."""
     install(monkeypatch)

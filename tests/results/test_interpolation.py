@@ -38,6 +38,7 @@ def test_what_jumps_does_not_overshoot():
     assert curves.min() < -0.1 and curves.max() > 3.1
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 40), min_size=1, unique=True).map(sorted), st.booleans())
 @settings(deadline=None, max_examples=40)
 def test_samples_are_given_back_to_the_bit(chosen, backwards):

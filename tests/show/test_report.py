@@ -134,6 +134,7 @@ def test_an_animation_moves(pendulum, swing, tmp_path):
         assert ImageChops.difference(first, film.convert("RGB")).getbbox() is not None
 
 
+@pytest.mark.slow
 def test_a_mechanism_without_a_run_stands_still(tmp_path):
     page = report(gallery.build("four_bar"), tmp_path / "still.html").read_text(encoding="utf-8")
     assert "Mobility" in page and "What happened" not in page
@@ -173,6 +174,7 @@ def test_what_cannot_be_told(pendulum, swing, tmp_path):
     assert not list(tmp_path.glob("*.html*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["four_bar", further("six_legged_platform")])
 def test_without_the_converter_equations_are_tex(name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)

@@ -281,6 +281,7 @@ def test_keys_move_omnidirectional_vehicles_sideways() -> None:
     assert moved[1] > 0.005 and abs(moved[0]) < 1e-3 * moved[1]
 
 
+@pytest.mark.slow
 def test_keys_steer_by_an_angle_that_returns_to_the_centre() -> None:
     tricycle = model("tricycle")
     drive = RealTimeRun(tricycle, 1.0)

@@ -29,6 +29,7 @@ def drift(equations, run):
     return np.ptp(values, axis=1)
 
 
+@pytest.mark.slow
 def test_all_that_the_report_counts_are_found(robot):
     """And keep their value along a run in which every wheel turns."""
     mobility = robot.mobility
@@ -40,6 +41,7 @@ def test_all_that_the_report_counts_are_found(robot):
     assert (drift(robot, run) < KEPT).all()
 
 
+@pytest.mark.slow
 def test_a_free_body_on_wheels_turns_by_half_an_angle():
     """The heading is an angle of the quaternion; what the ground holds is left out."""
     bot = ax.Mechanism("trolley")
@@ -67,6 +69,7 @@ def test_what_positions_tie_is_no_integral():
     assert mobility.integrals == ("2 b theta - r phi_R + r phi_L = const.",)
 
 
+@pytest.mark.slow
 def test_integrals_of_other_forms_are_counted_only():
     """A tree, a linkage and a wheel have none; on the slope the body pitches, too."""
     for name, count in (

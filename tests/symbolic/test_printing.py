@@ -22,6 +22,7 @@ from axode.printing.sympy_model import sympy_model
 from axode.printing.text import readable
 from axode.printing.writers import LatexWriter
 from benchmarks.printed_terms import count_terms
+from variants import slow
 
 TOLERANCE = 1e-11  # relative: both sides are rounded arithmetic on the same graph
 
@@ -139,7 +140,7 @@ def assert_terms_defined_in_order(text):
     assert set(term.findall(text)) == defined
 
 
-@pytest.mark.parametrize("mechanism", SMALL, ids=lambda m: m.__name__)
+@pytest.mark.parametrize("mechanism", slow(SMALL, four_bar, rolling_disk), ids=lambda m: m.__name__)
 def test_sympy_is_the_model(mechanism):
     sympy = pytest.importorskip("sympy")
     equations = mechanism().derive()
@@ -162,6 +163,7 @@ def test_sympy_is_the_model(mechanism):
             )
 
 
+@pytest.mark.slow
 def test_sympy_is_as_short_as_the_print():
     """Angeles (12.79): exact numbers, and nothing that cancels is left."""
     sympy = pytest.importorskip("sympy")
@@ -270,7 +272,9 @@ def test_a_cart_with_two_wheels_can_be_read():
 
 
 @pytest.mark.parametrize("mechanism", [*SMALL, arm], ids=lambda m: m.__name__)
-@pytest.mark.parametrize("parts", [None, tuple(PRINTED)], ids=["usual", "all"])
+@pytest.mark.parametrize(
+    "parts", slow([None, tuple(PRINTED)], tuple(PRINTED)), ids=["usual", "all"]
+)
 def test_latex_is_well_formed(mechanism, parts):
     text = latex(mechanism().derive(), parts)
     assert_well_formed(text)
@@ -349,6 +353,7 @@ def test_symbols_of_the_user_keep_their_names():
     assert {"I", "I_{p}", "m_{c}", "m_{p}", "H"} <= {*caster.p}
 
 
+@pytest.mark.slow
 def test_what_rounding_left_of_a_cosine_is_not_written():
     text = ax.gallery.build("planar_3rrr").derive().latex()
     assert r"\cdot 10^{-17}" not in text
@@ -434,6 +439,7 @@ def test_latex_read_back_is_the_model(name):
             np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE, err_msg=part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["caster_robot", "two_caster_robot"])
 def test_what_is_projected_reads_back(name):
     """I = Theta^T I~ Theta and C nu = Theta^T (I~ Theta_dot nu + C~ v), where that is shorter."""
@@ -504,6 +510,7 @@ def read(latex_text, values):
     return eval(text, {"__builtins__": {}}, known | symbols)
 
 
+@pytest.mark.slow
 def test_sums_as_computed_share_factors_and_cancel():
     """Angeles, 12.5.1: (a + b) once; the angle of the caster's disk, which cancels, never."""
     robot = ax.gallery.build("caster_robot").derive()
@@ -539,6 +546,7 @@ def test_identities_leave_nothing_behind():
     assert "I[omega, omega] = m a^2 + J" in sleigh and "C nu[omega] = m a v omega" in sleigh
 
 
+@pytest.mark.slow
 def test_the_vertical_of_a_disk_is_named():
     found = exact_part(rolling_disk().derive(), "bias")
     text = latex(rolling_disk().derive(), ["bias"])

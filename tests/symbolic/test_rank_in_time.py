@@ -55,6 +55,7 @@ def test_wheels_that_steer_freely_are_named_together():
     assert "meet at special angles only" in conflict
 
 
+@pytest.mark.slow
 def test_a_row_left_out_as_rounded_keeps_no_car_from_turning():
     machine = car(None, None)
     rod = machine.add_body("rod", mass=1.0, inertia=(0.1, 0.001, 0.1))
