@@ -379,6 +379,7 @@ def carrier(motion):
     return made.derive().compile()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("motion", CORNERS)
 def test_at_a_corner_of_a_motion_its_rate_is_that_after_it(motion):
     before, after = CORNERS[motion]
@@ -450,6 +451,7 @@ def test_a_prescribed_position_cannot_jump():
     assert ax.simulate(model, 0.2).final["theta"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t0", [0.0, 1e9])
 def test_small_jumps_of_positions_are_told_from_rounding(t0):
     at = t0 + 0.25

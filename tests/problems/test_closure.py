@@ -66,6 +66,7 @@ def test_prescribed_motion_and_its_force():
     assert np.abs(run["shake.prescribed.force"]).max() > 1.0
 
 
+@pytest.mark.slow
 def test_prescribed_loops_on_wheels():
     """A crank driven by the clock inside a loop on a rolling base; free parameters too."""
     model = random_mechanisms.driven_five_bar().derive().compile()

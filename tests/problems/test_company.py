@@ -10,6 +10,7 @@ from axode.problems.assemble.assemble import assemble_many
 from axode.problems.simulate.starts import find_starts
 from axode.problems.singular import switching
 from tests.problems import machines
+from variants import slow
 
 OUTPUTS = {"error": ("largest", "error"), "last": ("last", "kinetic")}
 TIMES = {"cooperating_arms": 0.5, "four_bar": 0.9}
@@ -29,6 +30,7 @@ def drawn(model: ax.Model, name: str, count: int) -> dict[str, np.ndarray]:
     return {speed: rng.uniform(-0.3, 0.3, count) for speed in model.independent}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TIMES)
 def test_rows_of_a_sweep(name: str):
     model, time = made_anew(name), TIMES[name]
@@ -49,7 +51,7 @@ def test_rows_of_a_sweep(name: str):
             np.testing.assert_array_equal(swept(fresh, rows, **how)[0], wanted[:, rows])
 
 
-@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("name", slow(TIMES, "cooperating_arms"))
 def test_runs_of_a_batch(name: str):
     """Two of them at least: code for a single run rounds differently."""
     model, time = made_anew(name), TIMES[name]
@@ -95,6 +97,7 @@ def test_starts(name: str):
             np.testing.assert_array_equal(found.nu.ravel(), nu[k])
 
 
+@pytest.mark.slow
 def test_models_that_are_kept_decide_nothing(monkeypatch: pytest.MonkeyPatch):
     """Where only one is kept, others are made again when they are needed."""
     wanted, fewer = (made_anew("cooperating_arms") for _ in range(2))

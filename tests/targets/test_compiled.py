@@ -64,6 +64,7 @@ def test_all_widths_agree_with_the_interpreter(name, times):
     assert_agree(numpy, few, tape, f"{name}, NumPy", scale[:2000])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(functions.random_function(whole=True))
 def test_random_functions_of_integers_are_exact(source):
@@ -227,6 +228,7 @@ def test_threads_give_the_same_numbers():
         np.testing.assert_array_equal(compiled(*arrays, threads=threads), one)
 
 
+@pytest.mark.slow
 def test_two_threads_may_call_one_function():
     tape = Tape.from_casadi(functions.long_function(9_000))
     compiled = CompiledFunction(tape)  # long enough to use a work array
@@ -263,6 +265,7 @@ def cut_into(monkeypatch, longest, chunk):
     monkeypatch.setenv("AXODE_CACHE", "off")
 
 
+@pytest.mark.slow
 def test_long_tapes_are_cut_without_changing_the_result(monkeypatch):
     tape = Tape.from_casadi(functions.long_function(4000))
     arrays = [samples(tape, 100)[0] * 0.3]

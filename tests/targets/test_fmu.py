@@ -279,6 +279,7 @@ def test_states_are_saved_restored_and_reset(files, version):
     unit.call("FreeInstance")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_set_is_refused(files, four_bar):
     unit = Unit(files[1]["3.0"])
     assert unit.set(time=1.0) == 3 and unit.messages[-1].startswith("this variable is computed")
@@ -293,6 +294,7 @@ def test_what_cannot_be_set_is_refused(files, four_bar):
     assert unit.messages[-1] == "this variable can be set until initialization ends"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_impossible_parameters_are_refused_as_by_simulate(files, version, tmp_path):
     """A principal moment of -0.0375 was simulated; a model from a file knows the checks too."""

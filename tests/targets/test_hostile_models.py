@@ -86,6 +86,7 @@ thread.join()
 """
 
 
+@pytest.mark.slow
 def test_many_ports_do_not_reach_the_stack():
     """A table of 600 000 addresses ended the process, or wrote over another thread's arrays."""
     done = subprocess.run(
