@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
@@ -85,6 +86,52 @@ def test_a_worker_of_a_cluster_is_killed(here, arrivals):
         arrivals["then"] = [lambda: os.kill(first, signal.SIGKILL)]
         assert_same(sweep(executor=client), here)
     assert sorted(arrivals["rows"]) == list(range(0, ROWS, CHUNK))
+
+
+def test_a_cluster_that_failed_is_asked_again(here, monkeypatch):
+    """What is lost in one call is no part of the next, although both have the same job."""
+    distributed = pytest.importorskip("distributed")
+    real, lost = remote.Payload.__init__, [True]
+
+    def make(self, *arguments):
+        if lost and threading.current_thread() is not threading.main_thread():
+            raise OSError("the worker was lost")
+        real(self, *arguments)
+
+    monkeypatch.setattr(remote.Payload, "__init__", make)
+    options = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        with pytest.raises(ax.SweepFailed, match="the worker was lost") as kept:
+            sweep(executor=client)
+        lost.clear()
+        assert_same(sweep(executor=client), here)
+    assert kept.value.result.statuses == {"interrupted": ROWS}
+
+
+def test_a_cluster_without_workers_is_waited_for(here, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(engines, "RECOUNT", 0.0)
+    monkeypatch.setattr(engines, "PATIENCE", 0.0)
+    options = {"n_workers": 0, "processes": False, "dashboard_address": None}
+    waited = pytest.warns(ax.PlausibilityWarning, match="has no workers, and the sweep waits for one")
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        later = threading.Timer(0.5, cluster.scale, [1])
+        later.start()
+        with waited as told:
+            assert_same(sweep(executor=client), here)
+    assert len(told) == 1
+
+
+def test_a_scheduler_that_is_lost(here, arrivals):
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        arrivals["then"] = [client.close]
+        with pytest.raises(ax.SweepFailed, match="the executor stopped computing") as kept:
+            sweep(executor=client)
+        assert kept.value.result.statuses["finished"] >= CHUNK
+        with pytest.raises(ax.SweepFailed, match="the executor stopped computing"):
+            sweep(executor=client)
 
 
 def test_runs_that_change_rows_are_finished_here(monkeypatch):
@@ -191,6 +238,9 @@ def test_an_executor_that_takes_no_chunks():
 def test_a_chunk_that_kills_every_process_is_given_up(monkeypatch):
     with WorkerProcesses(1) as pool, pytest.raises(BaseException, match="3 processes were lost"):
         pool.submit(os._exit, 1).result()
+    monkeypatch.setattr(engines, "compute_chunk", os.abort)
+    with pytest.raises(ax.SweepFailed, match="smaller chunks need less memory"):
+        sweep(executor=1)
 
 
 def test_workers_with_another_version_leave_the_work_here(here, monkeypatch):

@@ -18,7 +18,7 @@ from axode.problems.sweep.gpu_engine import compute_on_gpus
 from axode.problems.sweep.remote import Failure, Payload, compute_chunk
 from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows
-from axode.problems.sweep.worker_processes import WorkerProcesses
+from axode.problems.sweep.worker_processes import ProcessesLost, WorkerProcesses
 
 Submit = Callable[[SweepRows, int, int], Future[Any]]
 POLL = 0.1  # [s] between checks for Ctrl-C
@@ -27,6 +27,7 @@ RETRIES = 3  # times that a cluster starts a chunk again whose worker was lost
 CONNECT_TIMEOUT = 10.0  # [s]
 MAX_PROCESSES = 1024  # of one call, all on this machine
 RECOUNT = 2.0  # [s] between looks at how many workers a cluster has
+PATIENCE = 20.0  # [s] without workers before a warning
 PROCESSES = "processes"
 EXPECTED = (
     "a number of processes, 'processes', an executor such as "
@@ -133,7 +134,9 @@ def compute_elsewhere(
                 session.check()
                 for future in sorted(done, key=_has_failed):  # what was computed is kept
                     number = waiting.pop(future)
-                    made = finisher.finish(number, _result(future))
+                    with _as_sweep_failed():
+                        found = future.result()
+                    made = finisher.finish(number, found)
                     tally.add(made)
                     yield number, made
         finally:
@@ -184,14 +187,18 @@ def _has_failed(future: Future[Any]) -> bool:
     return future.cancelled() or future.exception() is not None
 
 
-def _result(future: Future[Any]) -> Any:
+@contextmanager
+def _as_sweep_failed() -> Iterator[None]:
+    """Raise what an executor raises as a `SweepFailed` with a remedy."""
     try:
-        return future.result()
+        yield
     except Exception as error:
+        remedy = "executor='processes' replaces processes that are lost"
+        if isinstance(error, ProcessesLost):
+            remedy = "fewer processes and smaller chunks need less memory"
         raise SweepFailed(
             f"the executor stopped computing ({type(error).__name__}: {shortened(str(error))}).\n"
-            "  With store=... the same call computes only what is missing; executor='processes' "
-            "replaces processes that are lost."
+            f"  With store=... the same call computes only what is missing; {remedy}."
         ) from error
 
 
@@ -203,9 +210,12 @@ def _submitter(executor: Any, job: SweepJob) -> Iterator[tuple[Submit, Callable[
         with _own_processes(executor, job) as own:
             yield _submit_to(own, payload), lambda: own.num_workers
     elif _is_dask(executor):
-        # a task, not scattered data: it is made again where its worker is lost
-        shared = executor.submit(Payload, payload.version, payload.digest, payload.content)
-        pool = executor.get_executor(retries=RETRIES, pure=False)
+        # a task, not scattered data: it is made again where its worker is lost; one per call, for
+        # Dask remembers a task that failed
+        parts = payload.version, payload.digest, payload.content
+        with _as_sweep_failed():  # a client that is closed
+            shared = executor.submit(Payload, *parts, retries=RETRIES, pure=False)
+            pool = executor.get_executor(retries=RETRIES, pure=False)
         yield _submit_to(pool, shared), _recounted(lambda: sum(executor.nthreads().values()))
     elif getattr(executor, "__name__", "") == "ray":
         submit = _submit_to_ray(executor, payload)
@@ -262,14 +272,26 @@ def _is_dask(executor: Any) -> bool:
 
 
 def _recounted(count: Callable[[], int]) -> Callable[[], int]:
-    """Count the workers of a cluster regularly, since they come and go."""
-    known = [0.0, -RECOUNT]
+    """Count the workers of a cluster regularly: they come and go, and none may be left."""
+    found, at, seen = 1, -RECOUNT, time.monotonic()
 
     def recount() -> int:
+        nonlocal found, at, seen
         now = time.monotonic()
-        if now - known[1] >= RECOUNT:
-            known[:] = [max(1, count()), now]
-        return int(known[0])
+        if now - at >= RECOUNT:
+            with _as_sweep_failed():  # a scheduler that has gone
+                found, at = count(), now
+            if found:
+                seen = now
+            elif now - seen >= PATIENCE:
+                seen = float("inf")  # warn once
+                warnings.warn(
+                    "the cluster has no workers, and the sweep waits for one; Ctrl-C ends it and "
+                    "keeps what was computed",
+                    PlausibilityWarning,
+                    stacklevel=2,
+                )
+        return max(1, found)
 
     return recount
 

@@ -29,6 +29,10 @@ _PROGRAM = (
 _LENGTH = struct.Struct("<Q")
 
 
+class ProcessesLost(BrokenExecutor):
+    """One call took several processes with it, as where the memory ends."""
+
+
 class WorkerProcesses(Executor):
     """An executor whose processes are replaced when they are lost.
 
@@ -101,7 +105,7 @@ class WorkerProcesses(Executor):
                 self._end(place)
                 if self._closed:
                     break
-        raise BrokenExecutor(f"{MAX_LOST} processes were lost in the same call")
+        raise ProcessesLost(f"{MAX_LOST} processes were lost in the same call")
 
     def _end(self, place: int) -> None:
         process, self._processes[place] = self._processes[place], None
