@@ -297,6 +297,32 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
         SweepStore.create_or_resume(tmp_path, manifest())
 
 
+@pytest.mark.parametrize("reason", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+def test_a_finished_store_on_a_disk_that_takes_nothing(folder, monkeypatch, reason):
+    """Nothing is left to write, so that nothing has to be locked."""
+    real = os.open
+
+    def refuse(path, flags, *rest, **options):
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(reason, os.strerror(reason))
+        return real(path, flags, *rest, **options)
+
+    monkeypatch.setattr("os.open", refuse)
+    with SweepStore.create_or_resume(folder, manifest()) as store:
+        assert store.finished() == {0, 1, 2}
+    with pytest.raises(ax.FileError, match="holds another sweep"):
+        SweepStore.create_or_resume(folder, manifest(outputs=("pitch",)))
+    (folder / "part-00000001.parquet").unlink()
+    with pytest.raises(ax.FileError, match=f"cannot write '.*_lock': {os.strerror(reason)}"):
+        SweepStore.create_or_resume(folder, manifest())
+    assert sorted(os.listdir(folder)) == [
+        "_lock",
+        MANIFEST,
+        "part-00000000.parquet",
+        "part-00000002.parquet",
+    ]
+
+
 def test_links_and_the_umask_are_respected(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -7,6 +7,7 @@ description is in a file of the same columns without rows, so that it does not d
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -30,6 +31,7 @@ from axode.results.sweep_manifest import SweepManifest
 
 MANIFEST = "_manifest.parquet"
 KEY, DIGEST, STUDY = b"axode.sweep", b"axode.sha256", b"axode.study"
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
 FREE_ROWS = 1 << 25  # of which arrays may be made, however few are in the folder
 _PART = re.compile(r"part-(\d{8,})\.parquet", re.ASCII)
 _DRAFT = re.compile(r"\.(?:part-\d+|_manifest)\.parquet\.(?:axode-)?[0-9a-f]+\.part")
@@ -64,11 +66,18 @@ class SweepStore:
 
         Raises:
             FileError: if the folder holds another study or anything else, if another process
-                writes to it, or if nothing can be written.
+                writes to it, or if nothing can be written and chunks are missing.
         """
         require_pyarrow("a store of a sweep")
         path = _make_folder(folder)
-        lock = FolderLock(path)
+        try:
+            lock = FolderLock(path)
+        except FileError as error:
+            read_only = getattr(error.__cause__, "errno", None) in READ_ONLY
+            finished = cls._opened_if_finished(path, manifest) if read_only else None
+            if finished is None:
+                raise
+            return finished
         try:
             store = cls(path, manifest, lock)
             store._remove_drafts()
@@ -84,6 +93,15 @@ class SweepStore:
             lock.release()
             raise
         return store
+
+    @classmethod
+    def _opened_if_finished(cls, path: Path, manifest: SweepManifest) -> SweepStore | None:
+        """Open a store of the same study, if no chunk is missing, without a lock."""
+        if not os.path.lexists(path / MANIFEST):
+            return None
+        store = cls(path, manifest)
+        store._check_same_study(cls.open(path).manifest)
+        return store if len(store.finished()) == manifest.chunks else None
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> SweepStore:
