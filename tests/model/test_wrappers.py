@@ -294,6 +294,19 @@ def test_tensors_are_real_and_dense(torch):
         f(q.to("meta"))
 
 
+def test_weights_may_be_sparse_and_directions_are_real(torch):
+    m = model()
+    q, nu, u, p = tensors(torch, *state(m))
+    f = m.torch_function("forward_dynamics")
+    weights = torch.tensor([2.0, 0.0, -1.0], dtype=torch.float64)
+    expected = torch.autograd.grad(f(q, nu, u, parameters=p), [q, p], weights)
+    found = torch.autograd.grad(f(q, nu, u, parameters=p), [q, p], weights.to_sparse())
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    along = torch.ones_like(q) * (1 + 1j)
+    with pytest.raises(ax.InvalidArgument, match="forward_dynamics: a complex direction"):
+        torch.func.jvp(lambda q: f(q, nu, u, parameters=p), (q,), (along,))
+
+
 @pytest.mark.slow
 def test_compiled_programs_call_the_model(torch):
     """`torch.compile` read NumPy's functions as its own, and the result was zero."""

@@ -52,6 +52,16 @@ def test_pytorch():
     )
 
 
+def test_weights_of_pytorch_may_be_sparse():
+    torch = pytest.importorskip("torch", reason="pip install axode[torch]")
+    f = cost().torch_function("kp")
+    at = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    weights = torch.tensor([0.0, 3.0], dtype=torch.float64)
+    (expected,) = torch.autograd.grad(f(at), at, weights)
+    (found,) = torch.autograd.grad(f(at), at, weights.to_sparse())
+    assert torch.equal(found, expected) and found[1] != 0
+
+
 @pytest.mark.slow
 def test_transforms_of_pytorch():
     torch = pytest.importorskip("torch", reason="pip install axode[torch]")

@@ -186,6 +186,7 @@ def _backward(ctx: Any, weights: Any) -> Any:
     count, wanted = len(source.arguments), ctx.needs_input_grad[3:]
     by = tuple(name for name, w in zip(source.arguments, wanted, strict=False) if w)
     arguments, others = tensors[:count], tensors[count:]
+    weights = weights.to_dense()
     parts: list[Any] = []
     match kind:
         case "value":
@@ -216,6 +217,10 @@ def _backward(ctx: Any, weights: Any) -> Any:
 def _jvp(ctx: Any, _: Any, __: Any, ___: Any, *moves: Any) -> Any:
     source, kind, tensors = ctx.source, ctx.kind, ctx.saved_tensors
     count, product = len(source.arguments), _product().apply
+    if any(move is not None and move.is_complex() for move in moves):
+        raise InvalidArgument(
+            f"{source.name}: a complex direction; give its real and its imaginary part in turn"
+        )
     pairs = [(n, m) for n, m in zip(source.arguments, moves, strict=False) if m is not None]
     along, given = tuple(name for name, _ in pairs), [move for _, move in pairs]
     parts = []

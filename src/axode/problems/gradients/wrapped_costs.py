@@ -154,7 +154,7 @@ def _gradients() -> Any:
 
         @staticmethod
         def forward(source: WrappedCost, weights: Any, *tensors: Any) -> Any:
-            count = len(source.names)
+            count, weights = len(source.names), weights.to_dense()
             return tuple(
                 (weights.reshape((*weights.shape, *[1] * axes)) * x).sum_to_size(like.shape)
                 for like, x, axes in zip(tensors[:count], tensors[count:], source.axes, strict=True)
