@@ -125,7 +125,8 @@ def test_a_cluster_without_workers_is_waited_for(here, monkeypatch):
 def test_a_scheduler_that_is_lost(here, arrivals):
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 1, "processes": False, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    with distributed.LocalCluster(**options) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
         arrivals["then"] = [client.close]
         with pytest.raises(ax.SweepFailed, match="the executor stopped computing") as kept:
             sweep(executor=client)
