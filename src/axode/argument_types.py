@@ -106,11 +106,25 @@ def _alternatives(annotation: str) -> list[str]:
     return annotation.split("|")
 
 
+def real_number(given: Any) -> float:
+    """Return a number as a float.
+
+    Raises:
+        TypeError: for texts, bytes, complex numbers and times, which float() takes in part.
+        ValueError, OverflowError: for other things that are none.
+    """
+    kind = getattr(getattr(given, "dtype", None), "kind", "f")
+    texts = isinstance(given, str | bytes | bytearray | memoryview)
+    if texts or isinstance(given, complex) or kind not in "fiubO":
+        raise TypeError
+    return float(given)
+
+
 def _number(given: Any) -> bool:
-    float(given)  # raises for formulas and for whole numbers that are too large
+    real_number(given)  # raises for formulas and for whole numbers that are too large
     if hasattr(given, "dtype"):
         return given.shape == () and given.dtype.kind in "fiu"
-    return not isinstance(given, bool | str | bytes | bytearray)
+    return not isinstance(given, bool)
 
 
 def _whole(given: Any) -> bool:

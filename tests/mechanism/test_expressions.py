@@ -275,8 +275,9 @@ def test_parameters_take_numbers_only():
         ax.Parameter(3, 1.0)
     with pytest.raises(ax.InvalidArgument, match="the default of Parameter 'x' must be a number"):
         ax.Parameter("x", L)
-    with pytest.raises(ax.InvalidArgument, match="expected a number or a Parameter, got '1'"):
-        ax.Parameter("x", "1")
+    for wrong in ("1", b"1", bytearray(b"1"), np.array("1"), np.complex64(1), np.timedelta64(1)):
+        with pytest.raises(ax.InvalidArgument, match="expected a number or a Parameter, got"):
+            ax.Parameter("x", wrong)
     assert ax.Parameter("x", 1) == ax.Parameter("x", np.float64(1.0))
 
 

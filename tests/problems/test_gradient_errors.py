@@ -128,7 +128,9 @@ def test_measurements(lever):
     values[2] = np.nan
     bad = run[["hinge"]].changed(values=values)
     refused("match: column 'hinge' is not all finite", cost_of, lever, match=bad)
-    refused("scales: 'hinge' must be > 0, got -1", cost_of, lever, match=run, scales={"hinge": -1})
+    for scale in (-1, [1.0, 2.0], range(2)):
+        text = f"scales: 'hinge' must be one number > 0, got {scale}"
+        refused(text, cost_of, lever, match=run, scales={"hinge": scale})
     unknown = ax.errors.UnknownName
     refused(
         "match has no column 'hing'", cost_of, lever, match=run, scales={"hing": 1}, error=unknown

@@ -129,6 +129,7 @@ def test_batches_of_no_runs():
         cost_of(start=nobody).value,
         lambda: ax.gradient(cost_of(start=nobody), "mass"),
         lambda: ax.simulate(lever(), 0.1, start=nobody),
+        lambda: ax.simulate(lever(), 0.1, parameters={"mass": []}),
     ):
         with pytest.raises(ax.errors.InvalidArgument, match="make a batch of no runs"):
             call()

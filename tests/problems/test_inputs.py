@@ -218,14 +218,24 @@ WRONG = [
     (ax.Sampled({"rail.force": [1.0]}, 0.0), r"period must be > 0"),
     (ax.Sampled({"rail.force": [1.0]}, 1.0, start=np.nan), r"start must be finite"),
     (ax.Sampled({"rail.force": [1.0]}, 1.0, between="cubic"), r"neither 'hold' nor 'linear'"),
+    (ax.Sampled({"rail.force": [1.0]}, "1.0"), r"period: expected a number of seconds, got '1\.0'"),
+    (ax.Sampled({"rail.force": [1.0]}, 1.0, start=np.complex64(1j)), r"start: expected a number"),
+    (ax.Sampled({"rail.force": [1.0]}, 1.0, between=np.zeros(2)), r"neither 'hold' nor 'linear'"),
     (ax.Sampled({"left": [1.0]}, 1.0), r"no input 'left'"),
     (ax.Callback(lambda t, s: [1.0, 2.0]), r"callback: expected 1 inputs"),
     (ax.Callback(lambda t, s: None), r"callback: expected 1 inputs"),
     (ax.Callback(lambda t, s: [np.datetime64("2020")]), r"callback: expected numbers"),
     ([np.timedelta64(1), 0.5], r"expected numbers"),
+    (ax.Callback(lambda t, s: b"1.0"), r"callback: expected numbers, got b'1\.0' \(they are bytes"),
+    (ax.Callback(lambda t, s: bytearray(b"1")), r"callback: expected numbers"),
+    (ax.Callback(lambda t, s: ["1.0"]), r"callback: expected numbers.*they are texts"),
+    ({"rail.force": np.array([(1.0,)], "f8,")}, r"expected numbers.*they are records"),
+    ([b"1.0"], r"expected numbers.*they are bytes"),
+    (np.ma.masked_array([1.0], [True]), r"'rail\.force': every number must be finite"),
     (ax.Callback(lambda t, s: {"left": 1.0}), r"no input 'left'"),
     ({"rail.force": ca.SX.sym("z")}, r"symbol 'z' is not of this model"),
     (lambda s: [s["railing"]], r"no signal 'railing'"),
+    (lambda s: [bytearray(b"1")], r"where one number or expression is needed"),
     (lambda s: [1.0, 2.0], r"gives 2 values, the model takes 1"),
     ({"rail.force": [1.0, 2.0], "push": 1}, r"no input 'push'"),
 ]
@@ -235,6 +245,17 @@ WRONG = [
 def test_wrong_inputs(given, words: str):
     with pytest.raises(ax.AxodeError, match=words):
         ax.simulate(machines.slider(), 1.0, input=given)
+
+
+def test_numbers_of_other_precisions():
+    """CasADi ends the process at a `longdouble`."""
+    runs = [ax.simulate(machines.slider(), 0.1, input=lambda s, x=x: [x]) for x in PRECISIONS]
+    assert len({float(run.final["rail"]) for run in runs}) == 1
+    with pytest.raises(ax.InvalidArgument, match="where one number or expression is needed"):
+        ax.simulate(machines.slider(), 0.1, input=lambda s: [[[1.0], [1.0, 2.0]]])
+
+
+PRECISIONS = (0.5, np.longdouble(0.5), np.array(0.5, np.longdouble), np.float16(0.5))
 
 
 def test_errors_of_a_callback_come_through():

@@ -309,12 +309,17 @@ def test_all_faults_at_once():
         "start": {"a": ax.Uniform(2.0, 1.0), "b": ax.Normal(np.nan, 1.0)},
         "parameter": {"c": ax.LogUniform(-1.0, 1.0), "d": ax.Normal(0.0, 0.0)},
         "input": {"e": ax.Uniform("1", 2.0), "f": scipy.stats.norm(0.0, -1.0)},
-        "other": {"g": ax.Uniform(0, np.inf)},
+        "other": {
+            "g": ax.Uniform(0, np.inf),
+            "h": ax.Uniform(0, np.timedelta64(1, "s")),
+            "i": ax.Uniform(0, iter("")),
+            "j": ax.Uniform(0, np.float16(np.inf)),
+        },
     }
     with pytest.raises(ax.InvalidArgument) as caught:
         plan_samples(given)
     text = str(caught.value)
-    assert text.startswith("sweep has 8 problems.")
+    assert text.startswith("sweep has 11 problems.")
     for part in (
         "start 'a': Uniform(low=2.0, high=1.0): low must be less than high",
         "start 'b': Normal(mean=nan, deviation=1.0): mean must be finite",
@@ -323,8 +328,11 @@ def test_all_faults_at_once():
         "input 'e': Uniform(low='1', high=2.0): low must be a number, got '1'",
         "input 'f': ppf of ",
         "is not finite at",
-        "high must be finite",
-        "a, b, c, d, e, f, g: a distribution needs samples=N, how many rows to draw",
+        "other 'g': Uniform(low=0, high=inf): high must be finite",
+        "high must be a number, got np.timedelta64(1,'s')",
+        "high must be a number, got <str_ascii_iterator object",
+        "other 'j': Uniform(low=0, high=np.float16(inf)): high must be finite",
+        "a, b, c, d, e, f, g, h, i, j: a distribution needs samples=N, how many rows to draw",
     ):
         assert part in text
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
+_NO_REALS = {"c": "complex", "m": "times", "M": "times", "S": "bytes", "U": "texts", "V": "records"}
 
 
 class NeedsSolving(Exception):
@@ -203,20 +204,20 @@ def _broadcast(argument: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[in
 
 
 def real_array(value: Any) -> Array:
-    """Array of floats.
+    """Array of floats; masked numbers are NaN.
 
     Raises:
-        TypeError: for complex numbers too, of which NumPy drops the imaginary part, and for dates,
-            which it counts in units of their own.
+        TypeError: for what NumPy would make numbers of as well: of complex numbers it drops the
+            imaginary part, dates it counts in units of their own, texts and bytes it parses.
     """
     array = np.asarray(value)
-    if array.dtype.kind in "cmM":
-        raise TypeError("they are complex" if array.dtype.kind == "c" else "they are times")
-    if array.dtype.kind == "O":  # each by itself: a list may hold dates beside numbers
-        for one in array.flat:
-            if np.asarray(one).dtype.kind in "cmM":
-                raise TypeError("they are complex or times")
-    return np.asarray(array, dtype=float)
+    # objects each by itself: a list may hold dates beside numbers
+    parts = (np.asarray(one) for one in array.flat) if array.dtype.kind == "O" else (array,)
+    refused = {_NO_REALS[part.dtype.kind] for part in parts if part.dtype.kind in _NO_REALS}
+    if refused or isinstance(value, bytearray):
+        raise TypeError(f"they are {' or '.join(sorted(refused)) or 'bytes'}")
+    made = np.asarray(array, dtype=float)
+    return np.where(value.mask, np.nan, made) if isinstance(value, np.ma.MaskedArray) else made
 
 
 def as_numbers(name: str, value: Any) -> Array:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.argument_types import real_number
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
@@ -68,7 +69,7 @@ def number(name: str, given: Any, expected: str = "a number") -> float:
         InvalidArgument: for anything else, and for numbers beyond the range of floats.
     """
     try:
-        return float(given)
+        return real_number(given)
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name}: expected {expected}, got {shortened(given)}") from None
 

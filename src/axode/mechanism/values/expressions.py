@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from axode.argument_types import real_number
 from axode.errors import InvalidArgument, shortened, suggest
 from axode.mechanism.values.formula_functions import (
     COMPARISONS,
@@ -319,10 +320,9 @@ def as_scalar(value: Any) -> Scalar:
     """
     if isinstance(value, Expression):
         return value
-    not_numbers = bool, np.bool_, str, bytes, complex
-    if not isinstance(value, not_numbers) and not getattr(value, "ndim", 0):
+    if not isinstance(value, bool | np.bool_) and not getattr(value, "ndim", 0):
         try:
-            return float(value)
+            return real_number(value)
         except (TypeError, ValueError, OverflowError):
             pass
     hint = "; formulas are written with Parameters, as in Parameter('l', 0.4) / 2"

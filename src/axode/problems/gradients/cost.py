@@ -350,8 +350,9 @@ def _checked_scales(given: Mapping[str, float] | None, columns: Sequence[str]) -
         raise InvalidArgument("scales: differences to `match` are scaled, which is not given")
     scales = dict.fromkeys(columns, 1.0)
     for name, value in Names("match", "column", columns).by_full_name(given or {}).items():
-        scale = float(_finite(f"scales, {name}", value))
-        if not scale > 0:
-            raise InvalidArgument(f"scales: '{name}' must be > 0, got {scale:g}")
-        scales[name] = scale
+        scale = _finite(f"scales, {name}", value)
+        if scale.ndim or not scale > 0:
+            shown = shortened(value)
+            raise InvalidArgument(f"scales: '{name}' must be one number > 0, got {shown}")
+        scales[name] = float(scale)
     return list(scales.values())

@@ -59,8 +59,9 @@ class Sampled:
         Raises:
             InvalidArgument: for invalid shapes, numbers or choices.
         """
-        if self.between not in ("hold", "linear"):
-            raise InvalidArgument(f"between: '{self.between}' is neither 'hold' nor 'linear'")
+        if not isinstance(self.between, str) or self.between not in ("hold", "linear"):
+            shown = shortened(self.between)
+            raise InvalidArgument(f"between: {shown} is neither 'hold' nor 'linear'")
         period, start = (
             number(f"sampled inputs: {name}", getattr(self, name), "a number of seconds")
             for name in ("period", "start")
@@ -419,7 +420,7 @@ def _as_inputs(model: Model, made: Any) -> list[Any]:
 
         items = ca.vertsplit(ca.vec(made))
     else:
-        items = list(made) if np.ndim(made) or isinstance(made, list | tuple) else [made]
+        items = list(made) if isinstance(made, list | tuple) or np.ndim(made) else [made]
     if len(items) != len(model.inputs):
         raise InvalidArgument(
             f"input: the function gives {len(items)} values, the model takes {len(model.inputs)} "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -32,6 +33,7 @@ from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape
+from axode.model.named_arguments import real_array
 from axode.problems.inputs.state_formulas import stand_in
 
 Function = Callable[..., list[Any]]
@@ -219,10 +221,11 @@ def _as_expression(name: str, given: Any) -> Any:
     """One number that a function returned, as an expression."""
     import casadi as ca
 
-    try:
-        made = ca.SX(given)
-    except NotImplementedError:  # CasADi's word for a type that it does not know
-        made = None
+    made = None
+    with contextlib.suppress(NotImplementedError, RuntimeError, TypeError, ValueError):
+        if isinstance(given, np.generic | np.ndarray) and given.dtype.kind != "O":
+            given = real_array(given)  # CasADi ends the process at NumPy's longdouble
+        made = None if isinstance(given, bytearray | memoryview) else ca.SX(given)
     if made is None or made.shape != (1, 1):
         raise InvalidArgument(
             f"{name}: the function gives {shortened(given)} where one number or expression is "

@@ -20,7 +20,7 @@ from axode.problems.inputs.inputs import InputPlan, plan_input
 from axode.problems.inputs.laws import Law
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.runs.settings import Settings
-from axode.problems.simulate.starts import Starts, find_starts, require_runs, shared_batch
+from axode.problems.simulate.starts import Starts, find_starts, shared_batch
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC
 
@@ -249,6 +249,5 @@ class Scenario:
         batch = shared_batch(self.plan.batch, [others])
         target = self.place.target
         begun = find_starts(self.model, self.state, self.t0, self.p, batch, target=target)
-        require_runs(begun.batch)
         begun.require_some()
         return begun

@@ -141,11 +141,12 @@ def _describe_finely(value: Any) -> dict[str, Any]:
 
 
 def _unbounded(given: Any) -> str:
-    for name, value in asdict(given).items():
+    for name, value in vars(given).items():
         number = isinstance(value, int | float | np.integer | np.floating)
-        if isinstance(value, bool) or not number:
+        if isinstance(value, bool | np.timedelta64) or not number:
             return f"{name} must be a number, got {shortened(value)}"
-        if not abs(value) <= sys.float_info.max:  # NaN and very large integers too
+        size = abs(value) if isinstance(value, int) else abs(float(value))
+        if not size <= sys.float_info.max:  # NaN and very large integers too
             return f"{name} must be finite"
     return ""
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, PlausibilityWarning, UnknownName, shortened
 from axode.model.named_arguments import real_array
 from axode.problems.sweep.distributions import distribution_fault, is_distribution
-from axode.problems.sweep.sample_tables import read_table, without_mask
+from axode.problems.sweep.sample_tables import read_table
 from axode.problems.sweep.samples import (
     AbstractSamples,
     DrawnSamples,
@@ -178,7 +178,7 @@ class _Plan:
 
     def _as_list(self, group: Group, name: str, value: Any) -> Array | None:
         try:
-            array = real_array(without_mask(value)).copy()
+            array = real_array(value).copy()
         except (TypeError, ValueError, OverflowError):
             self.faults.append(f"{group} '{name}': expected numbers, got {shortened(value)}")
             return None

@@ -183,7 +183,7 @@ class SelfCheck:
             yield _worst(A_error / A_size.clip(1e-300), labels)
             yield _worst(np.abs(b[known] - other.b) / (1.0 + np.abs(other.b)), labels)
             spin = float(np.abs(state.v).max(initial=0.0))
-            slack = SLACK * (self._slip(state) * spin + self._gap(state) * spin**2)
+            slack = SLACK * (self._slip(state) * spin + self._gap(state) * spin * spin)
             size = other.bias_size + slack / AGREEMENT
             errors = np.abs(bias[known] - other.bias) / size.clip(1e-300)
             yield _worst(errors, [f"bias of {label}" for label in labels])
