@@ -280,7 +280,7 @@ VERBS = {
     "simulate": lambda x: ax.simulate(x, 1.0),
     "sweep": lambda x: ax.sweep(x, 1.0),
     "assemble": lambda x: ax.assemble(x),
-    "inverse": lambda x: ax.inverse_dynamics(x, {"plane.x": "t"}, times=1.0),
+    "inverse_dynamics": lambda x: ax.inverse_dynamics(x, {"plane.x": "t"}, times=1.0),
     "follow": lambda x: ax.paths.follow(x, ax.paths.circle(1.0, speed=1.0)),
     "feasible": lambda x: ax.feasible(x, None, 0.5),
     "linearize": lambda x: ax.linearize(x),
