@@ -6,9 +6,9 @@ import pytest
 
 import axode as ax
 from benchmarks.printed_terms import MECHANISMS, PAGE, PARTS, numbers_of, printed_terms, row_of
-from tests.variants import some
+from variants import slow, some
 
-SLOW = (
+FOR_SOAK = (
     "six_legged_platform",
     "flight_simulator",
     "caster_robot",
@@ -16,6 +16,7 @@ SLOW = (
     "cooperating_arms",
     "mobile_manipulator",
 )
+LONG = ("four_bar", "rolling_disk", "five_axis_arm")
 
 
 def test_every_mechanism_of_the_sources_has_a_row():
@@ -26,7 +27,7 @@ def test_every_mechanism_of_the_sources_has_a_row():
     assert set(shown) & set(ax.gallery.NAMES) - beyond <= set(MECHANISMS)
 
 
-@pytest.mark.parametrize("name", some(MECHANISMS, *SLOW))
+@pytest.mark.parametrize("name", slow(some(MECHANISMS, *FOR_SOAK), *LONG))
 def test_the_numbers_are_those_of_the_print(name):
     equations = ax.gallery.build(name).derive(self_check=False)
     written = numbers_of(row_of(PAGE.read_text(encoding="utf-8"), name))

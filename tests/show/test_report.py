@@ -222,6 +222,13 @@ def test_the_font_of_a_page_has_the_sign_of_roots():
     assert {ord("\N{SQUARE ROOT}"), 0x1D465} <= set(letters)
 
 
+@pytest.mark.parametrize(
+    "tex", [r"\sin x", r"\sin \theta_{2}", r"\cos \dot{x}", r"\sin^{2} \theta_{1}"]
+)
+def test_a_space_follows_the_name_of_a_function(tex):
+    assert '<mspace width="0.167em" />' in to_mathml(tex)
+
+
 def test_script_letters_are_letters():
     # browsers ignore mathvariant="script": the letter itself has to be the script one
     for tex in (r"\mathcal M x", r"\mathcal{M} x", r"\bar{\mathcal M}"):

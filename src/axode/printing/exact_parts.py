@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 MOST_OPERATIONS = 4000  # of a part whose exact form is sought
-MOST_WRITTEN = 80  # terms of an entry that can be read
+MOST_WRITTEN = 50  # terms of an entry that can be read
 AGREED = 1e-9  # relative, of exact fractions and what was computed
 Verticals = list[tuple[str, tuple[int, int, int, int]]]
 

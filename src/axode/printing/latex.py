@@ -97,7 +97,8 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
     bulky = [part for part in parts if part in PROJECTIONS]
     system = equations.system
     if (
-        is_first_kind(equations)
+        not bulky
+        or is_first_kind(equations)
         or system.is_tree
         or system.rheonomic
         or len(plain) < LONG * len(bulky)
@@ -106,7 +107,7 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
     needed = [name for part in bulky for name in PROJECTIONS[part][1]]
     others = [part for part in parts if part not in PROJECTIONS]
     projected = _aligned(equations, list(dict.fromkeys([*others, *needed])), bulky)
-    return min((plain, projected), key=count_symbols) if bulky else plain
+    return min((plain, projected), key=count_symbols)
 
 
 def _aligned(equations: Equations, parts: Sequence[str], projected: Sequence[str] = ()) -> str:

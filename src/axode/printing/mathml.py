@@ -27,7 +27,13 @@ CORRECTIONS = (
     ),
     (re.compile(r'<mn mathvariant="bold">1</mn>'), "<mi>\U0001d7cf</mi>"),
     (re.compile(r"<mi />"), "<mrow></mrow>"),
-    (re.compile(r"(<mi>(?:sin|cos|tan)</mi>)(?=<mi>)"), r'\1<mspace width="0.167em" />'),
+    (
+        re.compile(
+            r"(<mi>(?:sin|cos|tan)</mi>|<msup><mi>(?:sin|cos|tan)</mi><mrow><mn>\d</mn></mrow></msup>)"
+            r"(?=<m(?:i|sub|over)\b)"
+        ),
+        r'\1<mspace width="0.167em" />',
+    ),
     (
         re.compile(
             r"(<mo>&#x0003D;</mo>|<mo>&#x0002C;</mo>|&#x00028;</mo>|<mspace[^>]*/>)"

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from axode.printing.exact import Generator, Ratio
-from axode.printing.layout import FractionLayout, Product, Sum, positive_first
+from axode.printing.layout import FractionLayout, Product, Sum, positive_first, rank
 
 DIGITS = 6  # of numbers that are no short fractions
 DENOMINATORS = (2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 27, 32, 36, 48, 64)
@@ -132,7 +132,8 @@ class FractionWriter:
 
     def angle(self, atom: Generator) -> tuple[str, bool]:
         """Write what a sine or cosine is of; return whether that is a single symbol."""
-        terms = [Product(x, ((g, 1),)) for g, x in atom.angle]
+        ordered = sorted(atom.angle, key=lambda term: rank(self.atoms, term[0]))
+        terms = [Product(x, ((g, 1),)) for g, x in ordered]
         single = len(terms) == 1 and terms[0].number == 1
         return self.write(Sum(positive_first(terms))), single
 
