@@ -178,6 +178,7 @@ def test_a_new_gain_of_runs_that_change_their_speeds_compiles_nothing(loads: Loa
     assert not loads
 
 
+@pytest.mark.slow
 def test_programs_beyond_the_limit_are_unloaded(loads: Loads, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compiled, "MAX_PROGRAMS", 3)
     monkeypatch.setattr(tracing, "compile_tape", tracing.CompiledFunction)
@@ -192,6 +193,7 @@ def test_programs_beyond_the_limit_are_unloaded(loads: Loads, monkeypatch: pytes
     assert loads.alive == before and len(loads) >= 2 * len(powers)
 
 
+@pytest.mark.slow
 def test_a_model_takes_its_code_along(loads: Loads):
     for _ in range(3):
         model = machines.slider.__wrapped__()
@@ -239,6 +241,7 @@ def test_functions_beyond_the_limit_are_unloaded(loads: Loads):
     assert made(np.array([1.0])) == pytest.approx(1.7)
 
 
+@pytest.mark.slow
 def test_code_that_was_unloaded_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
     """An engine remembers every library it ever had: it serves a few and is replaced."""
     engines: list = []

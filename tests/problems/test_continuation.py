@@ -74,6 +74,7 @@ def test_a_second_and_a_second_are_two_seconds(input: Any):
     np.testing.assert_allclose(back["pin"][-1], first["pin"][-1], atol=EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_every_verb_goes_on_at_the_time_of_its_start():
     model, half = shaken(), 0.5

@@ -95,6 +95,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(VARIANTS, "three", "two", "joint of the tree"))
 def test_resultant_is_inertia_and_weight(name):
     model = holding(**VARIANTS[name])
@@ -159,6 +160,7 @@ def test_torques_for_shares_alone(planar):
     assert repr(batch) == "GraspWrenches of grip1, grip2, states (2,)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [VARIANTS["on a cart"], further(VARIANTS["three"])])
 def test_prescribed_squeeze_of_spatial_arms(options):
     model = holding(**options)
@@ -186,6 +188,7 @@ def test_prescribed_squeeze_of_spatial_arms(options):
     assert np.abs(body - world).max() < 1e-9 * np.abs(world).max()
 
 
+@pytest.mark.slow
 def test_a_simulation_has_the_prescribed_squeeze(planar):
     """The load goes along a line and turns, squeezed by 25 N, under sampled torques."""
     times = np.linspace(0, 0.5, 251)

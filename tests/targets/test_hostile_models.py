@@ -235,6 +235,7 @@ def use(model: ax.Model) -> None:
         assert model.scene.spacing > 0
 
 
+@pytest.mark.slow
 def test_only_our_own_errors_come_out(saved, tmp_path):
     """Mutants of a file, signed again, raise errors of Axode's own or can be used."""
     dice = random.Random(13)

@@ -27,7 +27,7 @@ from axode.symbolic.functions import RECIPES, function_graph
 from random_mechanisms import MECHANISMS
 from tests.targets.agreement import ULP_OF_LARGEST_TERM, assert_agree, largest_terms
 from tests.targets.test_c import library, needs_cc
-from variants import further
+from variants import further, slow
 
 NAMES = ("arm", "platform", "balancer", "four_bar", "mecanum_base", "rolling_disk")
 SAMPLES = dict.fromkeys(NAMES, 4_000) | dict.fromkeys(("arm", "balancer", "four_bar"), 20_000)
@@ -162,7 +162,7 @@ def test_c_agrees_with_machine_code(name, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::axode.errors.UnderactuatedMotionWarning")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow(NAMES, "platform"))
 def test_every_function_of_a_model_is_the_same_on_both_targets(name):
     s = states(name, 7)
     arguments = {

@@ -497,6 +497,7 @@ def test_bench_times_what_it_is_asked_for(capsys):
     assert "has no function 'nope'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_doctor_finds_nothing_wrong_here(capsys):
     found = told(capsys, "doctor")
     assert found["passed"]
@@ -505,6 +506,7 @@ def test_doctor_finds_nothing_wrong_here(capsys):
     assert found["lanes"] in (2, 4, 8)
 
 
+@pytest.mark.slow
 def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
     from axode.cli import installation
     from axode.problems.assemble import assemble
