@@ -50,7 +50,7 @@ demo: $(STAMP)  ## derive, compile and run a robot; results in out/
 test: lint  ## linters, types, then the tests that are not marked slow
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
 
-test-slow: $(STAMP)  ## the tests that are marked slow: over a second of CPU time each
+test-slow: $(STAMP)  ## the tests that are marked slow: about a second of CPU time or more each
 	$(BIN)/python -m pytest -n $(JOBS) -m slow $(ARGS)
 
 test-all: test test-slow  ## everything that a change has to pass
