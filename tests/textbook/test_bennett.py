@@ -67,6 +67,7 @@ def test_angles_follow_the_closed_form():
     assert run.energy_error < 1e-7
 
 
+@pytest.mark.slow
 def test_any_other_length_leaves_it_open_or_rigid():
     with pytest.raises((ax.Immobile, ax.LoopNotClosed)):
         linkage(last=1.05 * B).derive()

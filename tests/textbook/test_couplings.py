@@ -280,6 +280,7 @@ def test_a_ratio_may_be_a_parameter():
     assert np.abs(run["residual"]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_energy_is_kept_by_a_car_with_a_differential():
     """Coasting on a curve for two seconds, on a floating base so that all rows are needed."""
     for base in ("planar", "floating"):

@@ -14,7 +14,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import axode as ax
-from variants import further
+from variants import further, slow
 
 G = 9.81
 KEPT = 1e-6  # [J] of energy in 10 s, as the benchmark is judged here
@@ -141,7 +141,9 @@ def test_runs_of_a_batch_pass_by_themselves():
     assert {p["run"] for p in run.info["passed"]} == {0, 1, 2}
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "rk4", "step": 1e-3}], ids=["adaptive", "rk4"])
+@pytest.mark.parametrize(
+    "options", slow([{}, {"method": "rk4", "step": 1e-3}], {}), ids=["adaptive", "rk4"]
+)
 def test_runs_pass_alike_in_any_company(options):
     """The same bits in reverse, among others, and by a model that nothing has used before."""
     rates = np.random.default_rng(0).uniform(-3.0, 3.0, 6)

@@ -70,6 +70,7 @@ STATES = [
 ]
 
 
+@pytest.mark.slow
 def test_mobility(equations: ax.Equations):
     """Three freedoms for two motors; the heading integrates."""
     mobility = equations.mobility

@@ -66,6 +66,7 @@ def spoiled(dice):
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_only_our_own_errors_come_out(tmp_path):
     dice = random.Random(9)
     path = tmp_path / "robot.toml"

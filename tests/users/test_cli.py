@@ -16,6 +16,7 @@ from axode.cli import run
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.slow
 def test_check_prints_the_mobility_report(capsys):
     assert run(["check", str(EXAMPLES / "balancer.toml")]) == 0
     expected = str(ax.load(EXAMPLES / "balancer.toml").derive())
@@ -29,6 +30,7 @@ def test_check_for_machines(capsys):
     assert report["holonomic"] is True
 
 
+@pytest.mark.slow
 def test_check_lists_the_couplings(capsys):
     path = str(EXAMPLES / "differential.toml")
     assert run(["check", path]) == 0
@@ -38,6 +40,7 @@ def test_check_lists_the_couplings(capsys):
     assert shown == list(map(str, ax.load(path).couplings))
 
 
+@pytest.mark.slow
 def test_compare_shows_every_formulation(capsys):
     assert run(["compare", str(EXAMPLES / "fourbar.toml")]) == 0
     shown = capsys.readouterr().out
@@ -90,6 +93,7 @@ def test_the_package_runs_as_a_module():
     assert shown.stdout.startswith("axode ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("example", "needed"), [("balancer", set()), ("rover", {"sympy"})])
 def test_a_check_waits_for_nothing_that_it_does_not_need(example, needed):
     """Of the rover, exact sums of coordinates are printed that its wheels keep constant."""

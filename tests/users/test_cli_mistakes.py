@@ -213,6 +213,7 @@ WORDS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(WORDS, max_size=6))
 @settings(max_examples=80)
 @example(["simulate", "chaplygin_sleigh", "--time", "0.01", "--start", "v=1", "--out", "x.csv"])
@@ -305,6 +306,7 @@ def piped(command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_fault():
     shown = piped("axode gallery | head -1; axode gallery | true")
     assert shown.stdout == "four_bar             planar four-bar linkage\n"

@@ -104,6 +104,7 @@ def test_outside_a_verb_nothing_was_given():
     refuse("never", "out", "json")
 
 
+@pytest.mark.slow
 def test_the_part_of_long_equations_is_printed(capsys):
     assert run(["derive", "four_bar", "--part", "I"]) == 0
     shown = capsys.readouterr().out
@@ -175,6 +176,7 @@ def test_the_law_of_lqr_simulates(capsys, away):
     assert runs[0].final["theta3"] == pytest.approx(runs[1].final["theta3"], abs=1e-8)
 
 
+@pytest.mark.slow
 def test_feasible_says_whether_wheels_slip(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = ["--path", "straight:length=1,duration=2"]

@@ -22,6 +22,7 @@ def lines() -> list[list[str]]:
     return [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("axode ")]
 
 
+@pytest.mark.slow
 def test_every_line_of_the_page_runs(tmp_path, monkeypatch, capsys):
     for example in (ROOT / "examples").iterdir():  # the page names them as a reader's own
         if example.suffix in (".toml", ".urdf"):

@@ -39,6 +39,7 @@ def known(values):
 # what is built -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_options_go_to_the_gallery(capsys):
     wheels = "[[0.2, 0.1, 1.57, 0.8], (0.2, -0.1, 1.57, -0.8), (-0.2, 0, 1.57, 0.8)]"
     for name, words, options in (
@@ -301,6 +302,7 @@ def test_a_run_stops_where_it_is_told_to(capsys):
     assert set(found["final"]) == {"phi", "v", "v_lat", "w", "phi_dot"}
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_told_and_kept(tmp_path, capsys):
     file = tmp_path / "run.npz"
     # an input that has no value after half a second
