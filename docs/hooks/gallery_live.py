@@ -42,7 +42,7 @@ def live(name: str) -> str:
     model = as_model(mechanism)
     return page_text(
         model,
-        input=None if how.law is None else how.law(model),
+        law=None if how.law is None else how.law(model),
         start=dict(how.start),
         title=None,
         signals=how.signals,
@@ -123,13 +123,13 @@ LIVE = {
     "ballbot": Live(
         start={"body.roll": 0.1},
         prepare=prepare_ballbot,
-        input=balance_ballbot,
+        law=balance_ballbot,
         signals=("body.roll", "body.pitch", "surge", "sway"),
         keys=WANTED,
     ),
     "pendulum_on_slope": Live(
         prepare=prepare_pendulum,
-        input=balance_pendulum,
+        law=balance_pendulum,
         signals=("pitch", "surge", "yaw_rate"),
         keys={axis: WANTED[axis] for axis in ("ahead", "turn")},
     ),
