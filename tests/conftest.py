@@ -6,7 +6,6 @@ import gc
 import os
 import re
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,23 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Durations())
 
 
-class Backwards(pytest.Dir):
-    """A folder whose files are collected from the last to the first."""
-
-    def collect(self) -> list[Any]:
-        return list(super().collect())[::-1]
-
-
-def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Dir | None:
-    """Let every other process begin at the end: each then compiles half of the files for both."""
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return Backwards.from_parent(parent, path=path) if number % 2 else None
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave variants for `make soak` out; tests that need a GPU say so where there is none."""
-    items.sort(key=lambda item: item.path)
     later = {item for item in items if is_for_soak(item)}
     for item in later:
         item.add_marker("soak")
