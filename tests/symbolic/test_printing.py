@@ -179,6 +179,13 @@ def test_sympy_is_as_short_as_the_print():
     assert model.C.count_ops() < 120
 
 
+@pytest.mark.slow
+def test_sympy_has_the_coriolis_force_of_a_loop_in_lowest_terms():
+    """Written as it is computed it has thousands of operations."""
+    model = ax.gallery.build("four_bar").derive(self_check=False).to_sympy()
+    assert model.bias[0].count_ops() < 400
+
+
 def test_sympy_can_differentiate_the_energies_of_the_pendulum():
     sympy = pytest.importorskip("sympy")
     model = sympy_model(pendulum().derive())

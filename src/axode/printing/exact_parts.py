@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_OPERATIONS = 4000  # of a part whose exact form is sought
 MOST_WRITTEN = 50  # terms of an entry that can be read
+MOST_COMPUTED = 150  # the same, of an expression for further computation
 AGREED = 1e-9  # relative, of exact fractions and what was computed
 Verticals = list[tuple[str, tuple[int, int, int, int]]]
 
@@ -66,14 +67,19 @@ def exact_part(equations: Equations, part: str, *, all_speeds: bool = False) -> 
     """
     tape = tape_of(equations, [part], all_speeds=all_speeds)
     found = [
-        exact_fractions(tape, unit_quaternions(equations)),
-        world_fractions(equations, part, tape, all_speeds=all_speeds),
+        exact_fractions(tape, unit_quaternions(equations), MOST_COMPUTED),
+        world_fractions(equations, part, tape, all_speeds=all_speeds, most=MOST_COMPUTED),
     ]
     return min((x for x in found if x is not None), key=lambda x: x.terms, default=None)
 
 
 def world_fractions(
-    equations: Equations, part: str, tape: Tape, *, all_speeds: bool = False
+    equations: Equations,
+    part: str,
+    tape: Tape,
+    *,
+    all_speeds: bool = False,
+    most: int = MOST_WRITTEN,
 ) -> ExactPart | None:
     """Find exact fractions for inertia as T^T M T in world axes, and for C nu from these.
 
@@ -85,6 +91,7 @@ def world_fractions(
         part: Which part of it.
         tape: How it is computed otherwise.
         all_speeds: Whether the tape is of all speeds.
+        most: Terms that an entry may have.
     """
     tree, rates = part.endswith("_tree"), part.startswith("bias")
     if part not in ("I", "I_tree", "bias", "bias_tree") or (rates and tree and not all_speeds):
@@ -109,10 +116,10 @@ def world_fractions(
             exact.results = exact.coriolis_forces(*map(list, pieces))
     except (TooLong, ModuleNotFoundError):
         return None
-    return _readable(tape, exact)
+    return _readable(tape, exact, most)
 
 
-def exact_fractions(tape: Tape, verticals: Verticals) -> ExactPart | None:
+def exact_fractions(tape: Tape, verticals: Verticals, most: int = MOST_WRITTEN) -> ExactPart | None:
     """Find exact fractions for the first output of a tape, as `exact_part` does."""
     if tape.n_operations > MOST_OPERATIONS:
         return None
@@ -120,12 +127,12 @@ def exact_fractions(tape: Tape, verticals: Verticals) -> ExactPart | None:
         exact = ExactTape(tape, verticals)
     except (TooLong, ModuleNotFoundError):
         return None
-    return _readable(tape, exact)
+    return _readable(tape, exact, most)
 
 
-def _readable(tape: Tape, exact: ExactTape) -> ExactPart | None:
+def _readable(tape: Tape, exact: ExactTape, most: int) -> ExactPart | None:
     """Return exact fractions that are short and agree with a tape's first output."""
-    if any(len(value.above) + len(value.below) > MOST_WRITTEN for value in exact.results):
+    if any(len(value.above) + len(value.below) > most for value in exact.results):
         return None
     rows, columns = (*tape.outputs[0].shape, 1, 1)[:2]
     if not exact.exact or not _agrees(tape, exact):
