@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+import time
 import zipfile
 from pathlib import Path
 
@@ -208,6 +209,26 @@ def test_keys_of_very_many_parts_are_refused_before_they_are_kept(tmp_path, key)
     path = tmp_path / "dots.toml"
     path.write_text('name = "x"\n' + key + "\n")
     with pytest.raises(ax.FileError, match="line 2: a key has more than 16 parts"):
+        ax.load(path)
+
+
+@pytest.mark.parametrize("unit", ['\\"', '\\"""\n', "'\n"])
+def test_strings_without_end_are_looked_for_once(tmp_path, unit):
+    """2 MB of them took hours, for the rest of the file was searched from each quote."""
+    path = tmp_path / "quotes.toml"
+    path.write_text(unit * (200_000 // len(unit)))
+    began = time.process_time()
+    with pytest.raises(ax.FileError, match="line 1"):
+        ax.load(path)
+    assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize("text", ["x = [" + "1," * 600_000 + "]", "[a.b.c.d.e.f]\n" * 100_000])
+def test_very_many_words_are_refused_before_they_are_kept(tmp_path, text):
+    """2 million numbers took 0.7 GB, 100 000 long headers 1 GB."""
+    path = tmp_path / "words.toml"
+    path.write_text(text)
+    with pytest.raises(ax.FileError, match="has more than 500000 names and numbers"):
         ax.load(path)
 
 

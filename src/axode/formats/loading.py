@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 MAX_TOML = 4 << 20  # bytes; a robot of a thousand links has a tenth of it
 MAX_KEY_PARTS = 16
+MAX_WORDS = 500_000  # of TOML
 MAX_EXTENDED = 8  # files, each of which extends the next
 
 
@@ -292,7 +293,7 @@ _SDF = re.compile(_PROLOGUE + r"<sdf[\s/>]", re.DOTALL)
 
 def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     """Parse TOML, and find where its keys stand."""
-    _check_key_lengths(text, place)
+    _check_words(text, place)
     try:
         data = tomllib.loads(text)
         require_readable(str(place), joints_of_tables(data))
@@ -306,17 +307,26 @@ def _toml(text: str, place: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
 
 
 # Dotted keys, and what could be taken for one: strings, comments, single words.
-_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+# One without its last quote goes to the end of the line or of the text: to begin again at every
+# quote would take hours.
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\[^\n])*+"?+|'[^'\n]*+'?+)"""
 _DOTTED = re.compile(
     rf"""({_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS},}})"""
-    r"""|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}.*?'{3}|#[^\n]*+|""" + _PART,
+    r"""|\"{3}(?:[^\\]|\\.)*?(?:\"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|#[^\n]*+|""" + _PART,
     re.DOTALL,
 )
 
 
-def _check_key_lengths(text: str, place: Path) -> None:
-    """Raise an error for keys of very many parts: the reader keeps each beginning of one."""
-    for found in _DOTTED.finditer(text):
+def _check_words(text: str, place: Path) -> None:
+    """Raise an error for very many words, and for keys of very many parts.
+
+    The reader keeps each beginning of a key, and the line of each entry of a list.
+    """
+    for count, found in enumerate(_DOTTED.finditer(text)):
+        if count >= MAX_WORDS:
+            raise FileError(
+                f"{place} has more than {MAX_WORDS} names and numbers, and no mechanism needs them."
+            )
         if found[1]:
             line = text.count("\n", 0, found.start()) + 1
             raise FileError(
