@@ -1,5 +1,6 @@
 """Ctrl-C keeps what was computed; a progress bar shows only in front of somebody who waits."""
 
+import asyncio
 import io
 import os
 import signal
@@ -68,6 +69,24 @@ def test_a_second_press_does_not_wait():
     with pytest.raises(KeyboardInterrupt), interrupt.Interrupt():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_in_a_running_loop():
+    """The handler of asyncio cancels a task, which acts only once the run has ended."""
+    model = machines.wheeled_pendulum()
+    ax.simulate(model, 5e-3, start={"pitch": 0.5}, **LONG)
+
+    async def run():
+        before = signal.getsignal(signal.SIGINT)
+        press_after(0.3)
+        with pytest.raises(ax.Interrupted) as caught:
+            ax.simulate(model, 5.0, start={"pitch": 0.5}, **LONG)
+        assert signal.getsignal(signal.SIGINT) is before
+        return caught.value.result
+
+    started = time.perf_counter()
+    assert 0 < asyncio.run(run()).time[-1] < 5.0
+    assert time.perf_counter() - started < 0.3 + SOON
 
 
 def test_elsewhere_than_in_the_main_thread():

@@ -9,6 +9,7 @@ import pytest
 
 import axode as ax
 import polynomial_families
+from axode.codegen.targets.object_cache import ObjectCache
 from axode.kinematics.polynomials import start_sets, tracked_paths
 from axode.kinematics.polynomials.certificates import certify_roots
 from axode.kinematics.polynomials.path_tracker import PathStatus
@@ -165,9 +166,12 @@ def test_start_sets_are_kept_on_disk(monkeypatch, tmp_path):
     with pytest.warns(UserWarning, match="is damaged"):
         third = fresh()
     assert len(made) == 2 and (first.roots == third.roots).all()
+    size = curve.parameters + curve.unknowns * (start_sets.MAX_ROOTS + 1)
+    ObjectCache(kept.parent).write(kept.stem, bytes(16 * size))  # more roots than any family has
+    assert (first.roots == fresh().roots).all() and len(made) == 3
     monkeypatch.setattr(start_sets, "VERSION", 0)  # another version is another file
     fresh()
-    assert len(made) == 3
+    assert len(made) == 4
 
 
 def test_on_a_gpu(monkeypatch):

@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from axode.codegen.targets.compiler_process import CHECKS
-from axode.symbolic.algebra.casadi_interrupts import CasadiInterrupt
+from axode.symbolic.algebra.casadi_interrupts import CasadiInterrupt, is_usual
 
 
 class Interrupt:
@@ -27,7 +27,7 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         before = signal.getsignal(signal.SIGINT)
-        usual = before is signal.default_int_handler or isinstance(before, CasadiInterrupt)
+        usual = is_usual(before) or isinstance(before, CasadiInterrupt)
         if usual and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._handle)
             CHECKS.append(self.check)  # compilations in between need not be waited for

@@ -176,7 +176,8 @@ def _pack(made: StartSet) -> bytes:
 def _unpack(data: bytes, family: PolynomialFamily) -> StartSet | None:
     """Read a start set, if it is one of the family."""
     n, m = family.unknowns, family.parameters
-    if len(data) % 16 or len(data) < 16 * (n + m) or (len(data) // 16 - m) % n:
+    count, rest = divmod(len(data) - 16 * m, 16 * n)
+    if rest or not 1 <= count <= MAX_ROOTS:
         return None
     table = np.frombuffer(data, dtype="<c16").astype(np.complex128)
     if not np.isfinite(table).all():

@@ -20,6 +20,16 @@ RESEND_AFTER = 2e-3  # [s] after which a press is sent again
 CALLED_BY_LIBRARIES = ("casadi", "enum")  # modules of functions whose errors are ignored
 
 
+def is_usual(handler: Any) -> bool:
+    """Return whether a handler of Ctrl-C is Python's own.
+
+    That of asyncio cancels the main task, which acts only when the task waits again.
+    """
+    function = getattr(handler, "func", handler)  # of a partial
+    of_asyncio = getattr(function, "__module__", None) == "asyncio.runners"
+    return of_asyncio or handler is signal.default_int_handler
+
+
 class CasadiInterrupt:
     """Handler of Ctrl-C that raises `KeyboardInterrupt`, but not inside of CasADi's functions.
 
@@ -57,7 +67,7 @@ def raise_outside_casadi() -> Iterator[None]:
     """
     before: Any = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or before is not signal.default_int_handler:
+    if not is_main or not is_usual(before):
         yield
         return
     handler = CasadiInterrupt()
