@@ -157,7 +157,7 @@ class CStep:
             "",
             "The state q, nu becomes that at the end of the step.",
             *(closes if self.closing else []),
-            "Returns 0; 1 if the motion is not finite; 2 if the independent speeds become singular",
+            "Returns 0; 1 if the motion is not finite or leaps; 2 if the independent speeds become singular",
             *(TORN if self._functions.n_places else ["in the step."]),
             "The state then stays as it is.",
             *notes,
@@ -295,15 +295,15 @@ def _absent(names: str, arguments: Sequence[str]) -> str:
 _STEP = """/* Step x, whose last number is the work done; gives what the function below returns. */
 static int make_step(const real *u, const real *p, real t, real dt, real *x)
 {
+    int i;
 #if N_PIVOTS
     real before[N_PIVOTS], after[N_PIVOTS];
     const real end = t + dt;
-    int i;
     model_pivots(&t, x, u, p, before);
 #endif
     x[N_X] = 0;
-    if (divided_step(u, p, t, dt, x)) return 3;
-    if (!is_finite(x, N_X)) return 1;
+    i = divided_step(u, p, t, dt, x);
+    if (i) return i;
 #if N_PIVOTS
     model_pivots(&end, x, u, p, after);
     for (i = 0; i < N_PIVOTS; ++i)

@@ -14,6 +14,7 @@
 #define AXODE_FIXED_STEP_H
 
 #define CLOSING_STEPS 50 /* of Newton's method, for start values */
+#define LEAP 100 /* of one and of a coordinate: by more no step of use changes it */
 
 static int is_finite(const real *x, int size)
 {
@@ -85,6 +86,12 @@ static void rk4(const real *u, const real *p, real t, real h, const real *x, rea
         next[i] = x[i] + sixth * (k1[i] + (real)2 * (k2[i] + k3[i]) + k4[i]);
 }
 
+static int differs(real a, real b, real share)
+{
+    const real by = a > b ? a - b : b - a, size = b < (real)0 ? -b : b;
+    return by > share * ((real)1 + size);
+}
+
 #if N_PLACES
 #define N_SIDES (N_PLACES + N_SLOPES)
 enum { SAME, TURNED, SWITCHED };
@@ -131,12 +138,6 @@ static int next_switch(const real *p, real low, real high, real *found)
     }
 }
 
-static int differs(real a, real b, real share)
-{
-    const real by = a > b ? a - b : b - a, size = b < (real)0 ? -b : b;
-    return by > share * ((real)1 + size);
-}
-
 /* Let speeds jump with prescribed rates so that momentum stays; gives 3 if a position jumps. */
 static int cross_switch(const real *u, const real *p, real t, real off, real *x)
 {
@@ -162,12 +163,20 @@ static int cross_switch(const real *u, const real *p, real t, real off, real *x)
 }
 #endif
 
-/* Make a step that is divided where the motion switches; gives 3 if a prescribed position jumps. */
+/* Make a step that is divided where the motion switches; gives 3 if a prescribed position jumps.
+ *
+ * Gives 1 if the motion is not finite or leaps: near a singular pose it may be any numbers.
+ */
 static int divided_step(const real *u, const real *p, real t, real h, real *x)
 {
+    real first[N_Q + 1]; /* no array is empty */
+    int i;
 #if N_PLACES
     const real end = t + h;
     real off = inwards(t, h), found;
+#endif
+    for (i = 0; i < N_Q; ++i) first[i] = x[i];
+#if N_PLACES
     while (next_switch(p, t + off, end + off, &found)) {
         rk4(u, p, t, found - t, x, x);
         if (cross_switch(u, p, found, off, x)) return 3;
@@ -179,7 +188,9 @@ static int divided_step(const real *u, const real *p, real t, real h, real *x)
 #endif
     rk4(u, p, t, h, x, x);
     project(u, p, t + h, x);
-    return 0;
+    for (i = 0; i < N_Q; ++i)
+        if (differs(x[i], first[i], (real)LEAP)) return 1;
+    return !is_finite(x, N_X);
 }
 
 #endif

@@ -438,9 +438,10 @@ static int advance(Instance *c, double t, double h)
     x[N_X] = 0.0;
     for (k = 0.0; k < count && status == OK; k += 1.0) {
         const double end = t + (k + 1.0) * (h / count);
-        if (divided_step(u, p, t + k * (h / count), h / count, x))
+        const int found = divided_step(u, p, t + k * (h / count), h / count, x);
+        if (found == 3)
             status = fail(c, ERROR, TORN_APART);
-        else if (!is_finite(x, N_X))
+        else if (found)
             status = fail(c, DISCARD, "the motion is not finite; take shorter internal steps");
         else
             status = watch_pivots(c, x, end, 0);
