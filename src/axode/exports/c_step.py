@@ -28,7 +28,7 @@ LIMITS = {  # of fixed_step.h
     "float32": {"CLOSED": "2e-6f", "INWARDS": "5e-7f", "JUMPED": "1e-5f", "TORN": "1e-4f"},
 }
 TORN = (
-    "in the step; 3 if a prescribed position jumps. The step is divided where prescribed motions",
+    "singular in the step; 3 if a prescribed position jumps. It is divided where prescribed motions",
     "switch, and speeds jump there with prescribed rates.",
 )
 STEP_LENGTH = 1e-3  # [s] of the steps that are checked, and shorter ones where motion is fast
@@ -157,8 +157,8 @@ class CStep:
             "",
             "The state q, nu becomes that at the end of the step.",
             *(closes if self.closing else []),
-            "Returns 0; 1 if the motion is not finite or leaps; 2 if the independent speeds become singular",
-            *(TORN if self._functions.n_places else ["in the step."]),
+            "Returns 0; 1 if the motion is not finite or leaps; 2 if the independent speeds become",
+            *(TORN if self._functions.n_places else ["singular in the step."]),
             "The state then stays as it is.",
             *notes,
         ]
