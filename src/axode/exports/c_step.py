@@ -28,8 +28,8 @@ LIMITS = {  # of fixed_step.h
     "float32": {"CLOSED": "2e-6f", "INWARDS": "5e-7f", "JUMPED": "1e-5f", "TORN": "1e-4f"},
 }
 TORN = (
-    "singular in the step; 3 if a prescribed position jumps. It is divided where prescribed motions",
-    "switch, and speeds jump there with prescribed rates.",
+    "singular in the step; 3 if a prescribed position jumps. The step is divided where prescribed",
+    "motions switch, and speeds jump there with prescribed rates.",
 )
 STEP_LENGTH = 1e-3  # [s] of the steps that are checked, and shorter ones where motion is fast
 MOTION = 0.05  # of a coordinate in such a step [rad, or lengths of the model]
