@@ -17,6 +17,15 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.slow
+def test_a_warning_is_printed_once(tmp_path, monkeypatch, capsys):
+    """A cache that takes nothing was mentioned for every function that was compiled."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AXODE_CACHE", str(tmp_path / "file"))
+    assert run(["simulate", "unicycle", "--time", "0.1"]) == 0
+    shown = capsys.readouterr().err
+    assert shown.count("Compiled code is not cached: cannot write") == 1
+
+
 def test_check_prints_the_mobility_report(capsys):
     assert run(["check", str(EXAMPLES / "balancer.toml")]) == 0
     expected = str(ax.load(EXAMPLES / "balancer.toml").derive())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import warnings
@@ -83,7 +84,7 @@ for verb in VERBS:
 def run(arguments: list[str] | None = None) -> int:
     """Return the exit code: 0 done, 1 wrong mechanism or data, 2 wrong command, 130 Ctrl-C."""
     with warnings.catch_warnings():
-        warnings.showwarning = _print_warning
+        warnings.showwarning = functools.partial(_print_warning, set())
         try:
             command: Callable[..., Any] = typer.main.get_command(app)
             code = command(args=arguments, prog_name="axode", standalone_mode=False)  # type: ignore[call-arg]
@@ -126,9 +127,12 @@ def _describe(error: Exception) -> int:
     return WRONG_DATA
 
 
-def _print_warning(message: Warning | str, *place: Any, **more: Any) -> None:
-    """Print a warning without the line of code that raised it."""
-    print(f"Warning: {message}{_flags(str(message))}", file=sys.stderr)
+def _print_warning(printed: set[str], warning: Warning | str, *place: Any, **more: Any) -> None:
+    """Print a warning once, without the line of code that raised it."""
+    message = str(warning)
+    if message not in printed:
+        printed.add(message)
+        print(f"Warning: {message}{_flags(message)}", file=sys.stderr)
 
 
 def _flags(message: str) -> str:
