@@ -52,6 +52,16 @@ def told(path):
     return str(caught.value)
 
 
+def test_a_working_folder_that_was_removed(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    bot = ax.gallery.build("unicycle")
+    for call in (lambda: ax.load("a.toml"), lambda: bot.save("a.toml")):
+        with pytest.raises(ax.FileError, match=r"'a\.toml': the working folder has been removed"):
+            call()
+
+
 def test_the_sound_file_is_sound(file):
     assert [body.name for body in ax.load(file(SOUND)).bodies] == ["chassis", "left"]
 

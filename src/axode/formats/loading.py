@@ -374,9 +374,15 @@ def schema() -> dict[str, Any]:
 
 def _as_path(path: str | os.PathLike[str]) -> Path:
     try:
-        return Path(path)
+        found = Path(path)
+        found.absolute()
     except TypeError:
         raise FileError(f"expected the path of a file, got {shortened(path)}.") from None
+    except FileNotFoundError:
+        raise FileError(
+            f"'{path}': the working folder has been removed; go to another, or give a full path."
+        ) from None
+    return found
 
 
 def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
