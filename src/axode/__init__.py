@@ -339,6 +339,7 @@ _RENAMED = {"inverse": "inverse_dynamics"}  # former names; removed in the next 
 if not TYPE_CHECKING:  # a checker would accept every name
 
     def __getattr__(name: str) -> Any:
+        import sys
         from importlib import import_module
 
         if name in _LAZY_MODULES:
@@ -352,7 +353,8 @@ if not TYPE_CHECKING:  # a checker would accept every name
         found = getattr(errors, name, None)
         if isinstance(found, type):
             return found
-        raise AttributeError(f"module 'axode' has no attribute '{name}'")
+        message = f"module 'axode' has no attribute '{name}'"
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

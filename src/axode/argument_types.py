@@ -33,16 +33,27 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
         _check(name, rules, given[name])
 
 
-def check_options(verb: str, kind: type, given: Mapping[str, Any]) -> None:
+def check_options(
+    verb: str, kind: type, given: Mapping[str, Any], own: Callable[..., Any] | None = None
+) -> None:
     """Check keywords against the annotations of a typed dictionary.
 
+    Args:
+        verb: Function that they were given to.
+        kind: The typed dictionary.
+        given: The keywords.
+        own: The function itself, whose other keywords an error lists too.
+
     Raises:
-        InvalidArgument: naming an unknown keyword and all that are known, or a wrong type.
+        UnknownName: for an unknown keyword, with all that are known.
+        InvalidArgument: for a wrong type.
     """
     rules = _option_rules(kind)
     for name, value in given.items():
         if name not in rules:
-            raise UnknownName(verb, "keyword", name, tuple(rules))
+            parameters = inspect.signature(own).parameters.values() if own else ()
+            others = (p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+            raise UnknownName(verb, "keyword", name, (*rules, *others))
         _check(name, rules[name], value)
 
 

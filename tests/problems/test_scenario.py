@@ -123,3 +123,16 @@ def test_mistakes(model):
         ax.sweep(model, 1.0, events=ax.Event("up", lambda s: s["theta3"]))
     with pytest.raises(NotApplicable, match="singular"):
         ax.Cost(model, 1.0, final="theta3", singular="pass")
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda model: ax.simulate(model, 1.0, teval=[0.5]), "t_eval"),
+        (lambda model: ax.sweep(model, 1.0, sample={}), "samples"),
+        (lambda model: ax.Cost(model, 1.0, finall="x"), "final"),
+    ],
+)
+def test_unknown_keywords_are_compared_with_those_of_the_verb_too(model, call, meant):
+    with pytest.raises(UnknownName, match=f"Did you mean '{meant}'"):
+        call(model)

@@ -20,7 +20,7 @@ class Verb(TyperCommand):
         """Read the arguments; former names of options work for one version."""
         for old, new in _RENAMED.get(self.name or "", {}).items():
             if any(one.partition("=")[0] == old for one in args):
-                typer.echo(f"{old} is now {new}; it will be removed in the next version", err=True)
+                typer.echo(f"{old} is now {new}, and will be removed in the next version", err=True)
                 args = [re.sub(f"^{old}(?==|$)", new, one) for one in args]
         return super().parse_args(ctx, args)
 

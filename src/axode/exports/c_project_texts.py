@@ -91,7 +91,7 @@ units. Compilers that contract products and sums, and other mathematical librari
 that. `-ffast-math` need not.
 
 The table has the bounds at @states@ random states that satisfy the constraints (@few@ for the
-step), and the errors that were found there in the same precision; both relative to the largest
+step), and of single precision the errors that were found there; both relative to the largest
 entry of the result. Near singularities every precision loses digits, and no bound holds for all
 states.
 

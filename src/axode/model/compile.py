@@ -24,7 +24,8 @@ def compile_model(
 ) -> Model:
     """Compile a model; see `Equations.compile`."""
     if not isinstance(target, str) or target not in TARGETS:
-        raise UnknownName("axode", "target", target, TARGETS)
+        problem = "GPUs are the target 'cuda'." if target == "gpu" else ""
+        raise UnknownName("axode", "target", target, TARGETS, problem)
     check_precision(precision, target)
     fixed = are_fixed(parameters)
     library = SymbolicLibrary(equations, target, fixed=fixed, precision=precision)

@@ -25,7 +25,8 @@ class ModelParts:
         def __getattr__(self, name: str) -> Any:
             """Return a part by the name it had when it was public."""
             if name not in _FORMER:
-                raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+                message = f"'{type(self).__name__}' has no attribute '{name}'"
+                raise AttributeError(message, name=name, obj=self)
             instead, read = _FORMER[name]
             warn_renamed(f"model.{name}", instead)
             return read(self)

@@ -76,7 +76,9 @@ class Cost:
         **options: Unpack[RunOptions],
     ) -> None:
         check_arguments(Cost.__init__, {**locals(), "self": self})
-        scenario = Scenario.read("Cost", model, duration, options, refused=("singular",))
+        scenario = Scenario.read(
+            "Cost", model, duration, options, refused=("singular",), own=Cost.__init__
+        )
         method = scenario.options.get("method")
         if method is None:
             method = EXPLICIT if scenario.options.get("step") is None else "rk4"

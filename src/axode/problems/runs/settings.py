@@ -55,7 +55,7 @@ class Settings:
             raise UnknownName("jumps=...", "choice", self.jumps, JUMP_CHOICES)
         if self.step is not None and self.method != "rk4":
             raise InvalidArgument(
-                f"step: {self.stepper} chooses its own steps; use method='rk4', or rtol and atol"
+                f"step: {self.method} chooses its own steps; use method='rk4', or rtol and atol"
             )
         for name in ("duration", "t0", "rtol", "atol", "step", "save_every"):
             if getattr(self, name) is not None:

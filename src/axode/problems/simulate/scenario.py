@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -125,6 +125,7 @@ class Scenario:
         options: RunOptions,
         *,
         refused: Sequence[str] = (),
+        own: Callable[..., Any] | None = None,
     ) -> Scenario:
         """Return the scenario that a verb was given, changed by its other arguments.
 
@@ -134,6 +135,7 @@ class Scenario:
             duration: How long [s].
             options: Other arguments of the verb.
             refused: Options that the verb does not take.
+            own: The verb, whose own keywords errors list too.
 
         Raises:
             InvalidArgument: for a model without a duration.
@@ -143,7 +145,7 @@ class Scenario:
             made = what.changed(duration, **options)
         else:
             require_model(verb, what)
-            check_options(verb, RunOptions, options)
+            check_options(verb, RunOptions, options, own)
             if duration is None:
                 raise InvalidArgument(f"{verb}: a model needs a duration [s], {verb}(model, 5.0)")
             made = cls(what, duration, **options)

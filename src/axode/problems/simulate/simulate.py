@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, SimulationFailed, SingularConfiguration
+from axode.errors import InvalidArgument, SimulationFailed, SingularConfiguration, shortened
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
@@ -88,7 +88,7 @@ def simulate(
     """
     check_arguments(simulate, locals())
     check_on_interrupt("simulate", on_interrupt)
-    scenario = Scenario.read("simulate", model, duration, options)
+    scenario = Scenario.read("simulate", model, duration, options, own=simulate)
     settings = scenario.settings(save_every=save_every)
     if t_eval is not None:
         settings = _record_at(settings, t_eval, save_every, sensitivities)
@@ -144,7 +144,8 @@ def _record_at(
     ahead = settings.direction * np.diff(times) > 0 if times.ndim == 1 else np.zeros(1, dtype=bool)
     if not ahead.all() or not ((ends.min() <= times) & (times <= ends.max())).all():
         raise InvalidArgument(
-            f"t_eval: times in order, from {ends[0]:g} s to {ends[1]:g} s, are needed"
+            f"t_eval: times in order, from {ends[0]:g} s to {ends[1]:g} s, are needed, got "
+            f"{shortened(t_eval)}"
         )
     if save_every is not None or sensitivities or settings.method == "rk4":
         raise InvalidArgument(

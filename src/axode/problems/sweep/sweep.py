@@ -101,7 +101,9 @@ def sweep(
     if asarray is not None:
         check_library(asarray)
         cupy()  # now rather than after all the computing
-    scenario = Scenario.read("sweep", model, duration, options, refused=("events", "singular"))
+    scenario = Scenario.read(
+        "sweep", model, duration, options, refused=("events", "singular"), own=sweep
+    )
     asked, model, place = scenario.options, scenario.model, scenario.place
     given: dict[Group, Any] = {
         "start": asked.get("start"),

@@ -33,8 +33,8 @@ def find_missing_inertia(system: System) -> MechanismError | None:
         An error that names every speed without inertia and the bodies to look at, or None.
 
     Warns:
-        Doubtful: if forward dynamics loses most of its digits, or if the kinetic energy can be
-            negative.
+        PlausibilityWarning: if forward dynamics loses most of its digits, or if the kinetic energy
+            can be negative.
     """
     suspects = suspicious_bodies(system.mechanism)
     if not suspects:
