@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 MOST_CPU_SECONDS = 1.0  # of a test in `make test`
-RECORD = "axode/cpu_seconds"  # in pytest's cache: tests over the limit in the last `make test`
 PROPERTY = "cpu_seconds"
 
 
@@ -49,9 +48,3 @@ class Durations:
             terminalreporter.section(f"over {MOST_CPU_SECONDS} s of CPU time, and not marked slow")
         for test, seconds in sorted(self.long.items(), key=lambda item: -item[1]):
             terminalreporter.line(f"{seconds:6.1f} s  {test}")
-
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        cache = getattr(session.config, "cache", None)
-        whole = session.config.option.markexpr == "not slow"
-        if cache is not None and whole and not hasattr(session.config, "workerinput"):
-            cache.set(RECORD, self.long)

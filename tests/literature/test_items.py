@@ -216,6 +216,7 @@ def test_a_path_that_hides_another_is_dashed():
     assert not _covers(circle(2.2, 0.06), circle(2.0, 0.0))
 
 
+@pytest.mark.slow
 def test_the_print_is_drawn_where_the_verdict_blames_it(outcomes):
     for name in (
         *("caster-torques", "two-casters", "disk", "agv-lines", "arm-pulses"),

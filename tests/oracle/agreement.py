@@ -19,6 +19,7 @@ REFUSALS = (ax.MechanismError, ax.LoopNotClosed, ax.Immobile, ax.NotApplicable)
 # of the terms of every sum
 AGREE = 1e-9
 ROUNDING, THIN = 1e-14, 1e-10  # of rows: what lies between is told apart by nobody
+SHORT = 1e-5  # of the largest terms of a row: relative to more, rounding is below THIN
 WELL_CONDITIONED = 1e5  # of the inertia on the independent speeds: beyond it digits are lost
 
 
@@ -97,8 +98,8 @@ def count_fault(equations: Equations, check: SelfCheck) -> str:
         return ""  # reported as left out although something is left of it
     own = len(equations.system.independent)
     for rows in check.oracle_rows:
-        there = rows.A_size > ROUNDING * rows.A_size.max(initial=1.0)
-        A = rows.A[there] / rows.A_size[there, np.newaxis]
+        # the terms of a row with the shortest levers are rounding themselves
+        A = rows.A / (rows.A_size + SHORT * rows.A_size.max(initial=1.0))[:, np.newaxis]
         sizes = np.linalg.svd(A, compute_uv=False) if A.size else np.zeros(0)
         free = A.shape[1] - int((sizes > THIN).sum())
         if own != free and not ((sizes > ROUNDING) & (sizes < THIN)).any():

@@ -10,7 +10,7 @@ import harder_mechanisms
 from harder_mechanisms import add_twin, couple, make_harder
 from near_mechanisms import KINDS, SHAPES, mechanism_of
 from oracle.agreement import judge
-from oracle.soak import RIVALS, SALT
+from oracle.soak import RIVALS, SALT, judge_range
 from oracle.switched_inputs import switched_fault
 from random_mechanisms import arm
 from variants import slow
@@ -69,6 +69,22 @@ def test_a_row_that_holds_little_of_its_own_may_lose_as_many_digits():
     assert "4.5e-09" in make_harder(bot, np.random.default_rng([SALT, 100_901]))
     verdict = judge(bot, [], thin=True)
     assert not verdict.failed and not verdict.refused and verdict.lost
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "number",
+    [
+        2187,  # pseudo joints where no tip can move against its rows
+        2286,  # rows of which nothing but rounding is left, in the self-check
+        8962,  # a joint whose forces are rounding of others
+        8098,  # the same in the count of independent speeds
+        9021,  # a tilted twin with short levers
+    ],
+)
+def test_exact_and_nearly_exact_twins_agree(number):
+    (record,) = judge_range(number, number + 1)
+    assert record["verdict"] == "agrees", record["why"]
 
 
 @pytest.mark.filterwarnings("ignore")

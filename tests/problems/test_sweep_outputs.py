@@ -327,3 +327,45 @@ def test_stiff_rows_on_a_gpu(monkeypatch):
     there = ax.sweep(machines.slider(limit=1e9), 2.0, target="cuda", **options)
     for name in here:
         np.testing.assert_allclose(there[name], here[name], atol=CLOSE)
+
+
+@pytest.mark.parametrize("apart", [1e-2, 1e-3, 1e-4])
+def test_equal_jumps_near_each_other_are_both_integrated(apart):
+    """Symmetric rules agree on a piece in whose middle half of a staircase's jumps have come."""
+    start = np.random.default_rng(0).uniform(-0.2, 0.2, 200)
+    output = f"where(rail > 0.5, 1, 0) + where(rail > {0.5 + apart}, 1, 0)"
+    outputs = {"both": ("integral", output), "steps": ("integral", "0.01 * floor(rail / 0.01)")}
+    for name, wanted in (("both", 1.0 - apart + 2.0 * start), ("steps", None)):
+        made = ax.sweep(
+            machines.slider(),
+            1.0,
+            start={"rail": start, "rail.rate": 1.0},
+            outputs={name: outputs[name]},
+        )
+        if wanted is None:
+            edges = [np.unique([0.0, 1.0, *(k * 0.01 - s for k in range(-30, 130))]) for s in start]
+            inside = [e[(e >= 0.0) & (e <= 1.0)] for e in edges]
+            wanted = np.array(
+                [
+                    np.sum(np.diff(e) * 0.01 * np.floor((s + (e[1:] + e[:-1]) / 2) / 0.01))
+                    for s, e in zip(start, inside, strict=True)
+                ]
+            )
+        assert made[name] == pytest.approx(wanted, abs=1e-11)
+
+
+def test_an_output_that_has_settled_leaves_the_pieces_to_others():
+    """Its noise of 1e-16 used up all pieces of the step, so that others were 5e-5 off."""
+    bot = ax.Mechanism("two masses", gravity=(0, 0, 0))
+    for name in ("x", "y"):
+        bot.add_body(name, mass=1.0, inertia=(1, 1, 1))
+        bot.add_joint(name, ax.Prismatic(name), parent=bot.ground, child=name)
+        bot.add_motor(f"f{name}", name)
+    model = bot.derive().compile()
+    law = {"fx": "1600 * (0.5 - x) - 80 * x.rate", "fy": "-100 * y"}
+    one = {"on": ("integral", "where(y > 0.1, 1, 0)")}
+    options = {"start": {"x": 0.0, "y": 0.9}, "input": law}
+    alone = ax.sweep(model, 3.0, **options, outputs=one)
+    beside = ax.sweep(model, 3.0, **options, outputs=one | {"iae": ("integral", "abs(x - 0.5)")})
+    assert beside["on"] == pytest.approx(alone["on"], abs=1e-9)
+    assert beside["iae"] == pytest.approx(0.025, abs=1e-9)  # 2 w / k^2 of a critically damped mass

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from axode.codegen.host import Host
 from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.lowering import chunk_plan as lowering
 from axode.codegen.tape.operations import Kind
@@ -363,7 +364,7 @@ def test_code_for_arm_reaches_tables_wherever_the_linker_puts_them(monkeypatch):
     asked = {}
     target = SimpleNamespace(create_target_machine=lambda **given: asked.update(given))
     monkeypatch.setattr(jit.llvm.Target, "from_triple", lambda triple: target)
-    monkeypatch.setattr(jit, "host", lambda: jit.Host("aarch64-linux-gnu", "generic", "", 2))
+    monkeypatch.setattr(jit, "host", lambda: Host("aarch64-linux-gnu", "generic", "", 2))
     jit._target_machine.__wrapped__()
     assert (asked["reloc"], asked["codemodel"]) == ("static", "large")
 

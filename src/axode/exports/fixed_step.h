@@ -15,6 +15,7 @@
 
 #define CLOSING_STEPS 50 /* of Newton's method, for start values */
 #define LEAP 100 /* of one and of a coordinate: by more no step of use changes it */
+#define OPENED ((real)1 / (real)100) /* the same of a projection: a step that opens loops so far is too long */
 
 static int is_finite(const real *x, int size)
 {
@@ -187,7 +188,7 @@ static int divided_step(const real *u, const real *p, real t, real h, real *x)
     }
 #endif
     rk4(u, p, t, h, x, x);
-    project(u, p, t + h, x);
+    if (!(project(u, p, t + h, x) <= OPENED)) return 1;
     for (i = 0; i < N_Q; ++i)
         if (differs(x[i], first[i], (real)LEAP)) return 1;
     return !is_finite(x, N_X);

@@ -257,7 +257,7 @@ class Model(DerivativeProducts, ModelDisplay):
             u: Inputs in order or by name; zero unless given.
             parameters: Values by name instead of the defaults.
         """
-        state, size = np.asarray(x, dtype=float), len(self.coordinates)
+        state, size = as_numbers("x", x), len(self.coordinates)
         if state.ndim not in (1, 2) or len(state) != size + len(self.independent):
             raise InvalidArgument(
                 f"x: {size} coordinates and {len(self.independent)} speeds are needed, got shape "

@@ -20,7 +20,7 @@ from axode.problems.inputs.inputs import InputPlan, plan_input
 from axode.problems.inputs.laws import Law
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.runs.settings import Settings
-from axode.problems.simulate.starts import Starts, find_starts, shared_batch
+from axode.problems.simulate.starts import Starts, find_starts, require_runs, shared_batch
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC
 
@@ -168,7 +168,7 @@ class Scenario:
                 vars(made)[name] = vars(self)[name]
         old, new = self.input, made.input
         laws = isinstance(old, Law) and isinstance(new, Law) and old.function is new.function
-        if laws and "plan" in vars(self) and old.gains and old.gains.keys() == new.gains.keys():
+        if laws and "plan" in vars(self) and old.gains and [*old.gains] == [*new.gains]:
             vars(made)["plan"] = replace(self.plan, gains=new.array())
         return made
 
@@ -249,6 +249,8 @@ class Scenario:
     def starts_beside(self, others: tuple[int, ...]) -> Starts:
         """Return the starts of the runs, with a batch of the shape `others`, too."""
         batch = shared_batch(self.plan.batch, [others])
+        given = self.state.shapes + ([] if self.p is None else [self.p.shape[:-1]])
+        require_runs(shared_batch(batch, given))
         target = self.place.target
         begun = find_starts(self.model, self.state, self.t0, self.p, batch, target=target)
         begun.require_some()

@@ -81,7 +81,6 @@ def find_starts(
         InvalidArgument, LoopNotClosed: for arrays that are no closed configurations.
     """
     batch = shared_batch(others, start.shapes + ([] if p is None else [p.shape[:-1]]))
-    require_runs(batch)
     count = int(np.prod(batch, dtype=int))
     if p is not None and p.ndim > 1:
         p = np.broadcast_to(p, (*batch, p.shape[-1])).reshape(count, -1)

@@ -60,7 +60,9 @@ def reachable_dimension(system: System, most: int) -> tuple[int, bool]:
 
     generator = np.random.default_rng(0)
     start = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
-    length = 1.0 if system.report.units is None else float(system.report.units.speeds.min())
+    length = max(1.0, system.report.extent)  # so that long machines turn as much as others
+    if system.report.units is not None:
+        length = float(system.report.units.speeds.min())
     units = [*speed_units(system.mechanism).values()]
     speeds = np.array([length if units[j] == "m/s" else 1.0 for j in system.independent])
     found, directions = 0, flow(start, 0.0 * speeds)[0]

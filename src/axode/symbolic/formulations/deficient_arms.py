@@ -24,6 +24,8 @@ from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
 from axode.symbolic.tree.rows import Row
 
+ROUNDING = 1e-12  # of the inverse mass: smaller compliances of rows are rounding
+
 
 class DeficientArmsFormulation(SpatialOperatorFormulation):
     """Six steps with every row of every loop and contact."""
@@ -160,7 +162,10 @@ class PseudoJointFormulation(DeficientArmsFormulation):
         lighter = total[0] / mass if total[0] > 0.0 else SX(1)  # as parameters make it
         arms = [system.assembly.extent if row.unit == "rad" else 1.0 for row in self.closing_rows]
         tips = [r for r, row in enumerate(self.closing_rows) if not row.on_joints]
+        usual = 1.0 / total[0] if total[0] > 0.0 else 1.0
         largest = max(at_home[r] * arms[r] ** 2 for r in tips)
+        if largest < ROUNDING * usual:  # no tip can move against its rows
+            largest = usual
         return SX([largest / arms[r] ** 2 for _, r, _ in self._places]) * lighter
 
     @cached_property

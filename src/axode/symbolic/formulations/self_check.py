@@ -162,7 +162,8 @@ class SelfCheck:
                 np.array(ca.DM(x)) for x in self._forces(state.q, state.v, INSTANT, system.defaults)
             )
             mine = given[i] + armature.ravel() * v_dot[i] - passive.ravel()
-            errors = np.abs(mine - expected.value[i]) / expected.size[i].clip(1e-300)
+            rounding = np.finfo(float).eps * expected.size[i].max(initial=1e-300)
+            errors = np.abs(mine - expected.value[i]) / (expected.size[i] + rounding / AGREEMENT)
             yield _worst(errors, [f"force on {name}" for name in oracle.speeds])
             if B.size:
                 inputs = oracle.inputs(state.q)
@@ -179,7 +180,8 @@ class SelfCheck:
             known = [names.index(name) for name in other.names]
             labels = [f"row {name}" for name in other.names]
             A_error = np.abs(A[known] - other.A).max(axis=1, initial=0.0)
-            A_size = other.A_size + SLACK * self._gap(state) / AGREEMENT
+            off = SLACK * self._gap(state) + ROUNDING * self.system.report.extent
+            A_size = other.A_size + off / AGREEMENT  # of terms that are all zero, too
             yield _worst(A_error / A_size.clip(1e-300), labels)
             yield _worst(np.abs(b[known] - other.b) / (1.0 + np.abs(other.b)), labels)
             spin = float(np.abs(state.v).max(initial=0.0))
