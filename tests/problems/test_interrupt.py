@@ -85,7 +85,7 @@ def test_in_a_running_loop():
         return caught.value.result
 
     started = time.perf_counter()
-    assert 0 < asyncio.run(run()).time[-1] < 5.0
+    assert 0 < asyncio.run(run()).time[-1] < 100.0
     assert time.perf_counter() - started < 0.3 + SOON
 
 
