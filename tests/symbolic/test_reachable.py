@@ -43,21 +43,31 @@ def test_a_floating_snake_reaches_as_much():
     assert snake(3, 0.27, 2, ax.Floating()).derive().mobility.reachable == 8
 
 
-@pytest.mark.parametrize("count", [*range(1, 6), further(6), 7, *map(further, (8, 9)), 10])
-def test_a_car_with_trailers_reaches_everything(count):
-    """Growth vector 2, 3, ..., n + 3 (Jean 1996): the last direction takes n + 1 brackets."""
+def car_with_trailers(count: int, length: float = 1.0) -> ax.Mechanism:
+    """Skates in a row, hinged at the axle in front: count + 3 dimensions are within reach."""
     bot = ax.Mechanism("trailers")
     for k in range(count + 1):
         bot.add_body(f"body{k}", mass=1.0, inertia=(0.01, 0.02, 0.02))
         bot.add_contact(f"wheels{k}", ax.Skate(), body=f"body{k}")
         if k:
-            behind = {"parent": f"body{k - 1}", "child_at": (1.0, 0, 0)}
+            behind = {"parent": f"body{k - 1}", "child_at": (length, 0, 0)}
             bot.add_joint(f"hitch{k}", ax.Revolute("z"), child=f"body{k}", **behind)
         else:
             bot.add_joint("base", ax.Planar(), parent=bot.ground, child="body0")
-    mobility = bot.derive(self_check=False).mobility
+    return bot
+
+
+@pytest.mark.parametrize("count", [*range(1, 6), further(6), 7, *map(further, (8, 9)), 10])
+def test_a_car_with_trailers_reaches_everything(count):
+    """Growth vector 2, 3, ..., n + 3 (Jean 1996): the last direction takes n + 1 brackets."""
+    mobility = car_with_trailers(count).derive(self_check=False).mobility
     assert (mobility.mobility, mobility.reachable) == (2, count + 3)
     assert mobility.reachable_is_certain
+
+
+@pytest.mark.parametrize(("count", "length"), [(6, 20.0), (4, 200.0), (2, 3000.0), (3, 1e-3)])
+def test_long_and_short_machines_reach_as_much(count, length):
+    assert car_with_trailers(count, length).derive(self_check=False).mobility.reachable == count + 3
 
 
 def test_a_dimension_that_fades_into_rounding_is_a_lower_bound(monkeypatch):

@@ -60,7 +60,7 @@ def reachable_dimension(system: System, most: int) -> tuple[int, bool]:
 
     generator = np.random.default_rng(0)
     start = max(system.samples, key=lambda q: float(np.linalg.norm(q)))
-    length = max(1.0, system.report.extent)  # so that long machines turn as much as others
+    length = max(1.0, system.assembly.extent)  # so that long machines turn as much as others
     if system.report.units is not None:
         length = float(system.report.units.speeds.min())
     units = [*speed_units(system.mechanism).values()]
