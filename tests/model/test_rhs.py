@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import axode as ax
+from tests.problems import machines
 
 PRECISE = {"rtol": 1e-11, "atol": 1e-12}
 
@@ -47,3 +48,10 @@ def test_time_parameters_and_columns_of_states():
     np.testing.assert_allclose(both[:, 1], model.rhs(3.0, 2 * x))
     with pytest.raises(ax.InvalidArgument, match=r"2 coordinates and 1 speeds are needed"):
         model.rhs(0.0, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("x", [np.array([1j, 0.0]), ["1", "2"], np.ma.array([1.0, 2.0], mask=True)])
+def test_what_is_no_number_is_refused(x):
+    model = machines.slider()
+    with pytest.raises(ax.InvalidArgument, match="x"):
+        model.rhs(0.0, x)

@@ -136,3 +136,12 @@ def test_mistakes(model):
 def test_unknown_keywords_are_compared_with_those_of_the_verb_too(model, call, meant):
     with pytest.raises(UnknownName, match=f"Did you mean '{meant}'"):
         call(model)
+
+
+def test_gains_in_another_order_keep_their_values(model):
+    def law(s, kp, kd):
+        return {"M1": -kp * s["theta3"] - kd * s["theta3_dot"], "M2": 0.0}
+
+    scenario = ax.Scenario(model, 0.5, start={"theta3": 0.3}, input=ax.Law(law, kp=0.5, kd=0.02))
+    wanted = ax.simulate(scenario)
+    assert same(ax.simulate(scenario, input=ax.Law(law, kd=0.02, kp=0.5)), wanted)
