@@ -15,7 +15,7 @@
 
 #define CLOSING_STEPS 50 /* of Newton's method, for start values */
 #define LEAP 100 /* of one and of a coordinate: by more no step of use changes it */
-#define OPENED ((real)1 / (real)100) /* the same of a projection: a step that opens loops so far is too long */
+#define OPENED ((real)1 / (real)100) /* the same of a projection: of more a step is too long */
 
 static int is_finite(const real *x, int size)
 {
@@ -183,7 +183,7 @@ static int divided_step(const real *u, const real *p, real t, real h, real *x)
         if (cross_switch(u, p, found, off, x)) return 3;
         t = found;
         h = end - t;
-        if (!(off * h > (real)0)) return 0;
+        if (!(off * h > (real)0)) return !is_finite(x, N_X);
         off = inwards(t, h);
     }
 #endif
