@@ -18,10 +18,14 @@ from typing import Any
 import numpy as np
 
 from axode.kinematics.polynomials.certificates import certify_roots
-from axode.kinematics.polynomials.polish import evaluate_at, polish_roots
-from axode.kinematics.polynomials.solve_family import FamilyRoots, solve_family
-from axode.kinematics.polynomials.start_sets import monodromy, start_set
-from axode.kinematics.polynomials.tracked_paths import USUAL, tracker_of
+from axode.kinematics.polynomials.path_tracker import USUAL, tracker_of
+from axode.kinematics.polynomials.polynomial_family import evaluate_at, polish_roots
+from axode.kinematics.polynomials.solve_family import (
+    FamilyRoots,
+    monodromy,
+    solve_family,
+    start_set,
+)
 from benchmarks.conditions import conditions, load
 from benchmarks.platform_numbers import LEGS, dietmaier, platforms, real_in_own_charts
 from benchmarks.platforms import gough_stewart

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from axode.kinematics.polynomials.solve_family import solve_family
-from axode.kinematics.polynomials.start_sets import start_set
+from axode.kinematics.polynomials.solve_family import solve_family, start_set
 from benchmarks.platform_numbers import dietmaier, platforms
 from benchmarks.platforms import gough_stewart
 

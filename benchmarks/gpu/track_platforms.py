@@ -47,7 +47,7 @@ class StoredFamily:
 def read(folder: Path) -> tuple[StoredFamily, Any]:
     """Read the family and the known roots."""
     from axode.codegen.tape.tape import Tape
-    from axode.kinematics.polynomials.start_sets import StartSet, remember_start_sets
+    from axode.kinematics.polynomials.solve_family import StartSet, remember_start_sets
 
     known = np.load(folder / "known.npz")
     tapes = [
@@ -77,7 +77,7 @@ def check_known(family: StoredFamily, known: Any) -> float:
 
 def largest_residual(family: StoredFamily, targets: np.ndarray, roots: np.ndarray) -> float:
     """Largest residual of any root, relative to its size squared."""
-    from axode.kinematics.polynomials.polish import evaluate_at
+    from axode.kinematics.polynomials.polynomial_family import evaluate_at
 
     worst = 0.0
     for first in range(0, len(targets), 4096):
@@ -92,8 +92,8 @@ def time_kernel(family: StoredFamily, targets: np.ndarray) -> dict[str, Any]:
     """Time one launch over all paths, of which the arrays are on the GPU."""
     import cupy as cp
 
-    from axode.kinematics.polynomials.start_sets import start_set
-    from axode.kinematics.polynomials.tracked_paths import USUAL, tracker_of
+    from axode.kinematics.polynomials.path_tracker import USUAL, tracker_of
+    from axode.kinematics.polynomials.solve_family import start_set
     from axode.runtime.cuda import soa
 
     kernel = tracker_of(family, TARGET).kernel  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.kinematics.velocities.dexterity import Dexterity as Dexterity
     from axode.kinematics.velocities.output_stiffness import OutputStiffness as OutputStiffness
     from axode.kinematics.velocities.singularities import Singularities as Singularities
-    from axode.kinematics.velocities.singularity_map import SingularityMap as SingularityMap
+    from axode.kinematics.velocities.singularities import SingularityMap as SingularityMap
     from axode.kinematics.velocities.velocity_jacobians import (
         VelocityJacobians as VelocityJacobians,
     )
@@ -221,7 +221,7 @@ _LAZY = {
     "Postures": "axode.kinematics.postures.postures",
     "ResolvedRates": "axode.kinematics.reaching.resolved_motion",
     "Singularities": "axode.kinematics.velocities.singularities",
-    "SingularityMap": "axode.kinematics.velocities.singularity_map",
+    "SingularityMap": "axode.kinematics.velocities.singularities",
     "StateFeedback": "axode.problems.linearize.feedback",
     "TwistConstraints": "axode.symbolic.analysis.twist_constraints",
     "TwistRedundancy": "axode.symbolic.analysis.twist_redundancy",

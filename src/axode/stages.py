@@ -39,8 +39,8 @@ MODULES = {
     "export_model": "exports.export",
     # of robots and their postures
     "direct": "kinematics.postures.direct_kinematics",
-    "inverse": "kinematics.workspaces.leg_inverse",
-    "inverse_postures": "kinematics.postures.inverse_postures",
+    "inverse": "kinematics.workspaces.closed_form",
+    "inverse_postures": "kinematics.postures.direct_kinematics",
     "workspace": "kinematics.workspaces.workspace",
     "plot_postures": "show.plot.posture_plot",
     "plot_singularity_map": "show.plot.singularity_plot",

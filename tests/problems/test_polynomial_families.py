@@ -10,14 +10,16 @@ import pytest
 import axode as ax
 import polynomial_families
 from axode.codegen.targets.object_cache import ObjectCache
-from axode.kinematics.polynomials import start_sets, tracked_paths
+from axode.kinematics.polynomials import path_tracker
+from axode.kinematics.polynomials import solve_family as families
 from axode.kinematics.polynomials.certificates import certify_roots
-from axode.kinematics.polynomials.path_tracker import PathStatus
-from axode.kinematics.polynomials.polish import evaluate_at, polish_roots
-from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
-from axode.kinematics.polynomials.solve_family import solve_family
-from axode.kinematics.polynomials.start_sets import monodromy, start_set
-from axode.kinematics.polynomials.tracked_paths import TrackingSettings
+from axode.kinematics.polynomials.path_tracker import PathStatus, TrackingSettings
+from axode.kinematics.polynomials.polynomial_family import (
+    PolynomialFamily,
+    evaluate_at,
+    polish_roots,
+)
+from axode.kinematics.polynomials.solve_family import monodromy, solve_family, start_set
 from benchmarks.platform_numbers import dietmaier, platforms, random_complex, real_in_own_charts
 from benchmarks.platforms import gough_stewart
 from emulated_gpu import install
@@ -150,12 +152,10 @@ def test_roots_that_no_loop_connects_are_found():
 def test_start_sets_are_kept_on_disk(monkeypatch, tmp_path):
     curve, made = family("parabola"), []
     monkeypatch.setenv("AXODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        start_sets, "monodromy", lambda *a, **k: made.append(1) or monodromy(*a, **k)
-    )
+    monkeypatch.setattr(families, "monodromy", lambda *a, **k: made.append(1) or monodromy(*a, **k))
 
     def fresh():
-        monkeypatch.setattr(start_sets, "_MEMORY", {})
+        monkeypatch.setattr(families, "_MEMORY", {})
         return start_set(curve)
 
     first = fresh()
@@ -166,10 +166,10 @@ def test_start_sets_are_kept_on_disk(monkeypatch, tmp_path):
     with pytest.warns(UserWarning, match="is damaged"):
         third = fresh()
     assert len(made) == 2 and (first.roots == third.roots).all()
-    size = curve.parameters + curve.unknowns * (start_sets.MAX_ROOTS + 1)
+    size = curve.parameters + curve.unknowns * (families.MAX_ROOTS + 1)
     ObjectCache(kept.parent).write(kept.stem, bytes(16 * size))  # more roots than any family has
     assert (first.roots == fresh().roots).all() and len(made) == 3
-    monkeypatch.setattr(start_sets, "VERSION", 0)  # another version is another file
+    monkeypatch.setattr(families, "VERSION", 0)  # another version is another file
     fresh()
     assert len(made) == 4
 
@@ -178,7 +178,7 @@ def test_on_a_gpu(monkeypatch):
     targets = random_complex(np.random.default_rng(3), 10, 19)
     expected = solve_family(family("planar"), targets)
     gpu = install(monkeypatch)
-    monkeypatch.setattr(tracked_paths, "_TRACKERS", type(tracked_paths._TRACKERS)())
+    monkeypatch.setattr(path_tracker, "_TRACKERS", type(path_tracker._TRACKERS)())
     found = solve_family(family("planar"), targets, target="cuda")
     assert len(gpu.launches) == 1
     assert (found.status == expected.status).all()
@@ -229,8 +229,8 @@ def test_families_without_regular_roots_are_refused(monkeypatch):
         solve_family(double, [[1.0]])
     curve = family("parabola")
     start_set(curve)
-    monkeypatch.setattr(start_sets, "MOVES", 0)
+    monkeypatch.setattr(families, "MOVES", 0)
     monkeypatch.setenv("AXODE_CACHE", "off")
-    monkeypatch.setattr(start_sets, "_MEMORY", {curve.digest: [start_set(curve)]})
+    monkeypatch.setattr(families, "_MEMORY", {curve.digest: [start_set(curve)]})
     with pytest.raises(ax.NotApplicable, match="its 2 roots cannot be followed to other generic"):
         start_set(curve, 1)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.kinematics.link_groups import group_links, lock_joints
-from axode.kinematics.motion_graph import RigidJoint, motion_graph
-from axode.kinematics.polynomials import tracked_paths
+from axode.kinematics.motion_graph import RigidJoint, group_links, lock_joints, motion_graph
+from axode.kinematics.polynomials import path_tracker
 from axode.kinematics.polynomials.tape_algebra import evaluate_rational
 from axode.kinematics.postures.closure_family import closure_family
 from axode.kinematics.postures.direct_kinematics import direct_closure
@@ -314,5 +313,5 @@ def test_paths_in_parts_end_at_the_same_roots(monkeypatch):
     robot = robot_of("five_bar")
     turns = {"theta1": np.linspace(1.5, 2.2, 12)}
     usual = robot.direct(turns)
-    monkeypatch.setattr(tracked_paths, "PATHS_PER_PART", 5)
+    monkeypatch.setattr(path_tracker, "PATHS_PER_PART", 5)
     assert np.array_equal(robot.direct(turns).q, usual.q)

@@ -9,8 +9,7 @@ import pytest
 
 import polynomial_families
 from axode.kinematics.polynomials.certificates import IntervalArray, certify_roots
-from axode.kinematics.polynomials.polish import polish_roots
-from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
+from axode.kinematics.polynomials.polynomial_family import PolynomialFamily, polish_roots
 
 
 def random_intervals(rng, count):

@@ -10,9 +10,9 @@ from casadi import SX, Function
 import axode as ax
 from axode.cli import run
 from axode.kinematics.workspaces.closed_form import closed_form_legs
-from axode.kinematics.workspaces.level_sets import level_set
 from axode.kinematics.workspaces.pose_limits import read_limits, segment_distance
 from axode.kinematics.workspaces.workspace import PoseEvaluator
+from axode.kinematics.workspaces.workspace_result import level_set
 from axode.problems.interrupt import Interrupt
 from axode.show.plot.workspace_plot import limit_group
 from emulated_gpu import install

@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, UnknownName, shortened
-from axode.kinematics.velocity_methods import VelocityMethods
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import BodyLike, body_name
-from axode.mechanism.mechanism import Connection, Mechanism
+from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import (
     coordinate_names,
     coordinate_of,
@@ -29,21 +28,30 @@ from axode.stages import call_stage
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
-    from axode.kinematics.leg_paths import LegPath
-    from axode.kinematics.motion_graph import MotionGraph
+    from axode.kinematics.motion_graph import LegPath, MotionGraph
     from axode.kinematics.postures.closure_family import ClosureFamily
     from axode.kinematics.postures.postures import Postures
+    from axode.kinematics.velocities.clearance import Clearance
+    from axode.kinematics.velocities.dexterity import Dexterity
+    from axode.kinematics.velocities.output_stiffness import OutputStiffness
+    from axode.kinematics.velocities.singularities import Singularities, SingularityMap
+    from axode.kinematics.velocities.velocity_jacobians import VelocityJacobians
     from axode.kinematics.workspaces.workspace_result import Workspace
     from axode.model.model import Model
+    from axode.results.trajectory import Trajectory
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
-
 OUTPUT_NAMES = ("platform", "tool")
 
 
-class Kinematics(VelocityMethods):
+class Kinematics:
     """A robot whose driven coordinates move an output body.
+
+    Methods take a state in any of the forms that verbs take: coordinates and measures by name,
+    arrays, a `State`, `run.at(t)`; arrays make a batch. `components` chooses what of the output's
+    motion counts, of wx, wy, wz (angular velocity) and vx, vy, vz (velocity of the reference
+    point), in world axes; all unless given. `at` is the reference point in the output's frame [m].
 
     Args:
         mechanism: What the robot is made of.
@@ -94,7 +102,7 @@ class Kinematics(VelocityMethods):
     @cached_property
     def legs(self) -> tuple[LegPath, ...]:
         """Chains of joints from the ground to the output body, in numbers."""
-        from axode.kinematics.leg_paths import leg_paths
+        from axode.kinematics.motion_graph import leg_paths
 
         names = self.graph.values
         parameters = np.array([self.model.parameters[name] for name in names])
@@ -257,6 +265,179 @@ class Kinematics(VelocityMethods):
             progress=progress,
         )
 
+    @stoppable
+    def jacobians(
+        self,
+        state: Any = None,
+        *,
+        components: Sequence[str] | None = None,
+        at: Any = None,
+        t: float | None = None,
+        parameters: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> VelocityJacobians:
+        """Find the Jacobians of A x' = B theta' between output and driven speeds.
+
+        Args:
+            state: Where; home unless given.
+            components: Names of the output's velocities x'; the whole twist unless given.
+            at: Reference point in the output's frame [m]; its origin unless given.
+            t: Time, where it is explicit [s]; that of `state` or zero unless given.
+            parameters: Values by name instead of the defaults.
+        """
+        check_arguments(Kinematics.jacobians, locals())
+        from axode.kinematics.velocities.velocity_jacobians import velocity_jacobians
+
+        return velocity_jacobians(
+            self, state, components=components, at=at, t=t, parameters=parameters
+        )
+
+    @stoppable
+    def singularities(
+        self,
+        state: Any = None,
+        *,
+        components: Sequence[str] | None = None,
+        at: Any = None,
+        length: float | None = None,
+        tolerance: float = 1e-8,
+        t: float | None = None,
+        parameters: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> Singularities:
+        """Find what is singular at a state, and how far each kind of singularity is.
+
+        Args:
+            state: Where; home unless given.
+            components: Names of the output's velocities that count; the whole twist unless given.
+            at: Reference point in the output's frame [m]; its origin unless given.
+            length: Length by which turning and moving are compared [m]; the root mean square
+                distance of the other bodies from the output at home unless given.
+            tolerance: Margin below which a state is called singular.
+            t: Time, where it is explicit [s]; that of `state` or zero unless given.
+            parameters: Values by name instead of the defaults.
+        """
+        check_arguments(Kinematics.singularities, locals())
+        from axode.kinematics.velocities.singularities import find_singularities
+
+        return find_singularities(
+            self,
+            state,
+            components=components,
+            at=at,
+            length=length,
+            tolerance=tolerance,
+            t=t,
+            parameters=parameters,
+        )
+
+    @stoppable
+    def dexterity(
+        self,
+        state: Any = None,
+        *,
+        length: float | Literal["optimal"] | None = None,
+        components: Sequence[str] | None = None,
+        at: Any = None,
+        t: float | None = None,
+        parameters: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> Dexterity:
+        """Measure how evenly motors move the output: condition number and manipulability.
+
+        Args:
+            state: Where; home unless given.
+            length: Length by which turning and moving are compared [m], or "optimal" for the
+                characteristic length, which makes the condition number smallest; that of
+                `singularities` unless given.
+            components: Names of the output's velocities that count; the whole twist unless given.
+            at: Reference point in the output's frame [m]; its origin unless given.
+            t: Time, where it is explicit [s]; that of `state` or zero unless given.
+            parameters: Values by name instead of the defaults.
+        """
+        check_arguments(Kinematics.dexterity, locals())
+        from axode.kinematics.velocities.dexterity import dexterity
+
+        return dexterity(
+            self, state, length=length, components=components, at=at, t=t, parameters=parameters
+        )
+
+    @stoppable
+    def stiffness(
+        self,
+        state: Any = None,
+        springs: float | Mapping[str, float] = 1.0,
+        *,
+        components: Sequence[str] | None = None,
+        at: Any = None,
+        t: float | None = None,
+        parameters: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> OutputStiffness:
+        """Find the stiffness of the output that springs in the joints give, without preload.
+
+        Args:
+            state: Where; home unless given.
+            springs: Stiffness of joints by name [N/m or N m/rad], of motors and of passive joints
+                that stand for flexible links; driven joints that are left out are rigid. A number
+                holds for every driven joint.
+            components: Directions that count; all six unless given.
+            at: Reference point in the output's frame [m]; its origin unless given.
+            t: Time, where it is explicit [s]; that of `state` or zero unless given.
+            parameters: Values by name instead of the defaults.
+        """
+        check_arguments(Kinematics.stiffness, locals())
+        from axode.kinematics.velocities.output_stiffness import output_stiffness
+
+        return output_stiffness(
+            self, state, springs, components=components, at=at, t=t, parameters=parameters
+        )
+
+    @stoppable
+    def clearance(
+        self,
+        run: Trajectory,
+        *,
+        components: Sequence[str] | None = None,
+        at: Any = None,
+        length: float | None = None,
+    ) -> Clearance:
+        """Find the margins from singularities along a motion, and the closest approaches.
+
+        Args:
+            run: Result of `simulate` or `inverse_dynamics` for this mechanism, or a batch of runs.
+            components: Names of the output's velocities that count; the whole twist unless given.
+            at: Reference point in the output's frame [m]; its origin unless given.
+            length: As for `singularities`.
+        """
+        from axode.kinematics.velocities.clearance import clearance
+
+        return clearance(self, run, components=components, at=at, length=length)
+
+    @stoppable
+    def singularity_map(
+        self,
+        x: tuple[str, float, float],
+        y: tuple[str, float, float],
+        *,
+        points: int = 101,
+        state: Mapping[str, float] | None = None,
+        components: Sequence[str] | None = None,
+        at: Any = None,
+        length: float | None = None,
+    ) -> SingularityMap:
+        """Evaluate the margins from singularities on a grid of two coordinates or measures.
+
+        Args:
+            x, y: Name, smallest and largest value of what varies along the axes.
+            points: Number of values along each axis.
+            state: Other coordinates and measures by name; home unless given.
+            components: Names of the output's velocities that count; the whole twist unless given.
+            at: Reference point in the output's frame [m]; its origin unless given.
+            length: As for `singularities`.
+        """
+        from axode.kinematics.velocities.singularities import map_singularities
+
+        return map_singularities(
+            self, x, y, points=points, state=state, components=components, at=at, length=length
+        )
+
     def __repr__(self) -> str:
         driven = ", ".join(self.driven)
         return f"Kinematics('{self.mechanism.name}': {driven} move '{self.output}')"
@@ -273,8 +454,8 @@ def _output_body(mechanism: Mechanism, output: BodyLike | None) -> str:
     called = [name for name in names if name in OUTPUT_NAMES]
     if len(called) == 1:
         return called[0]
-    joints = [*mechanism.connections, *mechanism.loops]
-    ends = {name: sum(_ends_on(joint, name) for joint in joints) for name in names}
+    moving = [joint for joint in (*mechanism.connections, *mechanism.loops) if joint.joint.dof > 0]
+    ends = {name: sum(name in (joint.parent, joint.child) for joint in moving) for name in names}
     candidates = [name for name, count in ends.items() if count > 2]
     if not candidates and not mechanism.loops:
         candidates = [name for name, count in ends.items() if count == 1]
@@ -284,11 +465,6 @@ def _output_body(mechanism: Mechanism, output: BodyLike | None) -> str:
             f"Kinematics of '{mechanism.name}': name the output body, output=...: {listed}"
         )
     return candidates[0]
-
-
-def _ends_on(connection: Connection, body: str) -> bool:
-    """Return whether a joint that is not fixed has one end on a body."""
-    return connection.joint.dof > 0 and body in (connection.parent, connection.child)
 
 
 def _driven_coordinates(mechanism: Mechanism, driven: Sequence[str] | None) -> tuple[str, ...]:

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
-from axode.kinematics.polynomials.polish import inverse_jacobians
-from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
+from axode.kinematics.polynomials.polynomial_family import PolynomialFamily, inverse_jacobians
 from axode.kinematics.polynomials.tape_algebra import tape_leaves, tape_levels
 
 Array = npt.NDArray[np.float64]

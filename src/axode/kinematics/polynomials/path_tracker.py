@@ -3,19 +3,27 @@ r"""Paths of roots from one member of a family to another, as a program of tapes
 Along :math:`p(s) = p_1 + s\,(p_0 - p_1)` a root of :math:`p_0`, at s = 1, moves to one of
 :math:`p_1`, at s = 0. Every run is one path. A step predicts by the series of the root in s, of
 which one elimination gives all terms, and corrects by Newton's method.
+`track` follows many paths at once, on the CPU or on a GPU.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import reduce
 from operator import add
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Program, ReadRow, While
-from axode.kinematics.polynomials.complex_elimination import EliminatedMatrix, eliminate
-from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
+from axode.codegen.targets.cpu_rollout import Rollout
+from axode.kinematics.polynomials.polynomial_family import ComplexArray, PolynomialFamily
 from axode.kinematics.polynomials.tape_algebra import (
     Complex,
     Series,
@@ -38,6 +46,74 @@ TOO_NEAR = 1e-11  # s at which a path is stuck
 SHORTEST = 1e-13  # step
 POLISHING = 3  # Newton steps at the end
 FIRST_POLISH, REGULAR = 1e-3, 1e-8  # largest relative size of any of them, and of the last one
+Array = npt.NDArray[np.float64]
+PLACES = ("cpu", "cuda")  # where paths can be tracked
+MAX_TRACKERS = 32  # compiled trackers that are kept, those that were used last
+PATHS_PER_PART = 1 << 13  # between which Ctrl-C is answered
+_TRACKERS: OrderedDict[tuple[str, str], Any] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class EliminatedMatrix:
+    """A square matrix after elimination with exchanges of rows.
+
+    Attributes:
+        upper: Rows of the upper triangle, each from its diagonal on.
+        inverses: Reciprocals of the diagonal.
+        exchanges: By column, for each lower row whether it was exchanged with the pivot's.
+        factors: By column, multiples of the pivot's row that were taken from the lower ones.
+    """
+
+    upper: list[list[Complex]]
+    inverses: list[Complex]
+    exchanges: list[list[Formula]]
+    factors: list[list[Complex]]
+
+    def solve(self, right: Sequence[Complex]) -> list[Complex]:
+        """Solve for one right side."""
+        x = list(right)
+        n = len(x)
+        for k in range(n):
+            for i, flag in enumerate(self.exchanges[k], k + 1):
+                x[k], x[i] = x[i].then(flag, x[k]), x[k].then(flag, x[i])
+            for i, factor in enumerate(self.factors[k], k + 1):
+                x[i] = x[i] - factor * x[k]
+        for k in reversed(range(n)):
+            for j, value in enumerate(self.upper[k][1:], k + 1):
+                x[k] = x[k] - value * x[j]
+            x[k] = x[k] * self.inverses[k]
+        return x
+
+
+def eliminate(matrix: Sequence[Sequence[Complex]]) -> EliminatedMatrix:
+    """Eliminate a square matrix; the pivot of each column is its largest number."""
+    rows = [list(row) for row in matrix]
+    n = len(rows)
+    made = EliminatedMatrix([], [], [], [])
+    for k in range(n):
+        size, flags = rows[k][0].square(), []
+        for i in range(k + 1, n):
+            other = rows[i][0].square()
+            flag = other > size
+            size = flag.then(other, size)
+            flags.append(flag)
+            upper = [b.then(flag, a) for a, b in zip(rows[k], rows[i], strict=True)]
+            rows[i] = [a.then(flag, b) for a, b in zip(rows[k], rows[i], strict=True)]
+            rows[k] = upper
+        pivot = rows[k][0]
+        scale = 1.0 / size
+        inverse = Complex(pivot.re * scale, -(pivot.im * scale))
+        factors = []
+        for i in range(k + 1, n):
+            factor = rows[i][0] * inverse
+            factors.append(factor)
+            rows[i] = [b - factor * a for a, b in zip(rows[k][1:], rows[i][1:], strict=True)]
+        made.upper.append(rows[k])
+        made.inverses.append(inverse)
+        made.exchanges.append(flags)
+        made.factors.append(factors)
+    return made
 
 
 class PathStatus(IntEnum):
@@ -261,3 +337,123 @@ def _outcome(
 
 def _goes_on(ending: Formula) -> Formula:
     return ending.equals(float(PathStatus.RUNNING))
+
+
+@dataclass(frozen=True)
+class TrackingSettings:
+    """How paths are tracked.
+
+    Attributes:
+        tolerance: Relative error of a predicted root that steps aim at. The smaller, the less
+            likely is a jump to another path.
+        radius: Part of the way to the nearest singularity, in the complex plane of the path
+            parameter, that a step may go.
+        max_steps: Most steps of a path.
+    """
+
+    tolerance: float = 1e-3
+    radius: float = 0.7
+    max_steps: int = 3000
+
+    def tighter(self, times: int) -> TrackingSettings:
+        """Return settings for another attempt, tighter by a factor of ten each time."""
+        return replace(
+            self,
+            tolerance=self.tolerance * 0.1**times,
+            radius=self.radius * 0.8**times,
+            max_steps=self.max_steps * 2**times,
+        )
+
+
+USUAL = TrackingSettings()
+
+
+@dataclass(frozen=True)
+class TrackedPaths:
+    """Ends of paths.
+
+    Attributes:
+        x: Roots, (paths, unknowns).
+        status: A `PathStatus` of each.
+        steps: Steps of each.
+        error: Size of the last Newton step of each, relative to its root.
+    """
+
+    x: ComplexArray
+    status: npt.NDArray[np.intp]
+    steps: npt.NDArray[np.intp]
+    error: Array
+
+    @property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        """Paths that ended at a regular root."""
+        return self.status == PathStatus.FINISHED
+
+
+def tracker_of(family: PolynomialFamily, target: str = "cpu") -> Any:
+    """Return the compiled tracker of a family, made when first needed."""
+    key = (family.digest, target)
+    with _LOCK:
+        known = _TRACKERS.get(key)
+        if known is None:
+            program = tracking_program(family)
+            if target == "cpu":
+                known = Rollout(program, alike=True)
+            else:
+                from axode.codegen.targets.gpu_rollout import KernelRollout
+
+                known = KernelRollout(program)
+            _TRACKERS[key] = known
+            while len(_TRACKERS) > MAX_TRACKERS:
+                _TRACKERS.popitem(last=False)
+        _TRACKERS.move_to_end(key)
+        return known
+
+
+def track(
+    family: PolynomialFamily,
+    x: ComplexArray,
+    start: ComplexArray,
+    targets: ComplexArray,
+    which: npt.NDArray[np.intp],
+    settings: TrackingSettings = USUAL,
+    *,
+    threads: int | None = None,
+    target: str = "cpu",
+) -> TrackedPaths:
+    """Track roots along straight lines of parameters.
+
+    Args:
+        family: The polynomials.
+        x: Roots to start at, (paths, unknowns).
+        start: Parameters there, (parameters,) or one row per path.
+        targets: Parameters to go to, (targets, parameters).
+        which: Number of each path's target.
+        settings: How to do it.
+        threads: How many threads share the paths.
+        target: "cpu" or "cuda".
+    """
+    if not len(x):
+        none = np.zeros(0, dtype=np.intp)
+        return TrackedPaths(x, none, none, np.zeros(0))
+    rollout = tracker_of(family, target)
+    state = rollout.new_state(len(x), {"x": _real(x), "s": 1.0, "factor": 1.0})
+    numbers = [settings.tolerance, settings.radius, settings.max_steps]
+    places = np.ascontiguousarray(which, dtype=float)[:, np.newaxis]
+    given, each = {"settings": np.array(numbers, dtype=float)}, {**state, "which": places}
+    (each if start.ndim > 1 else given)["start"] = _real(start)
+    tables = {"targets": _real(targets)}
+    per_part = PATHS_PER_PART if target == "cpu" else len(x)
+    for begin in range(0, len(x), per_part):
+        part = slice(begin, begin + per_part)
+        own = {name: array[part] for name, array in each.items()}
+        rollout({**own, **given}, tables, budget=0, threads=threads)
+    found: ComplexArray = state["x"].view(np.complex128)
+    status, steps = (state[name][:, 0].astype(np.intp) for name in ("ending", "steps"))
+    return TrackedPaths(found, status, steps, state["error"][:, 0])
+
+
+def _real(values: ComplexArray) -> Array:
+    """Real and imaginary parts in turn."""
+    made: Array = np.ascontiguousarray(values, dtype=np.complex128).view(np.float64)
+    return made

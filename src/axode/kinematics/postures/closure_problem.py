@@ -21,15 +21,18 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import NotApplicable
-from axode.kinematics.link_groups import (
+from axode.kinematics.motion_graph import (
+    ElementaryJoint,
     LinkGroups,
+    MotionGraph,
+    RigidJoint,
+    Rod,
     frame_numbers,
     group_links,
+    join_parallelograms,
     joint_chains,
     lock_joints,
 )
-from axode.kinematics.motion_graph import ElementaryJoint, MotionGraph, RigidJoint
-from axode.kinematics.parallelograms import Rod, join_parallelograms
 from axode.kinematics.postures.chain_reduction import (
     ChainGeometry,
     ReducedChain,

@@ -1,10 +1,10 @@
-"""Direct kinematics: all postures of a robot whose driven coordinates are given."""
+"""All postures of a robot whose driven coordinates are given, or of a serial one whose pose is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,7 +14,7 @@ from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.kinematics.polynomials.certificates import certify_roots
 from axode.kinematics.polynomials.path_tracker import PathStatus
-from axode.kinematics.polynomials.polish import evaluate_at, polish_roots
+from axode.kinematics.polynomials.polynomial_family import evaluate_at, polish_roots
 from axode.kinematics.polynomials.solve_family import FamilyRoots, solve_family
 from axode.kinematics.postures.closure_family import ClosureFamily, closure_family
 from axode.kinematics.postures.closure_problem import (
@@ -22,6 +22,7 @@ from axode.kinematics.postures.closure_problem import (
     ClosureProblem,
     LockedState,
     direct_problem,
+    inverse_problem,
 )
 from axode.kinematics.postures.posture_coordinates import (
     CoordinateMap,
@@ -31,6 +32,7 @@ from axode.kinematics.postures.posture_coordinates import (
     real_roots,
 )
 from axode.kinematics.postures.postures import Postures, SolutionCounts, home_distance, label_modes
+from axode.kinematics.workspaces.pose_arguments import as_poses, output_motion
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
@@ -41,6 +43,7 @@ from axode.problems.parameter_arguments import checked_parameters
 
 if TYPE_CHECKING:
     from axode.kinematics.robot_kinematics import Kinematics
+
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -53,6 +56,8 @@ SAME_POSTURE = 1e-7  # difference of numbers of equal postures
 SAME_ROOT = 1e-4  # distance that a real root may have from the complex one it was polished from
 OUT_OF_REACH = 1e-9  # square of a missing length, relative
 CLOSED = 1e-8  # residual of loops, in lengths of the mechanism, of a posture out of reach
+_MAPS: WeakKeyDictionary[ClosureFamily, CoordinateMap] = WeakKeyDictionary()
+REACHED = 1e-8  # error of a pose that is reached, of the robot's size
 
 
 def direct(
@@ -295,9 +300,6 @@ def _first_of_each(features: Array, rows: Indices, doubtful: Mask) -> Mask:
     return first
 
 
-_MAPS: WeakKeyDictionary[ClosureFamily, CoordinateMap] = WeakKeyDictionary()
-
-
 def coordinate_map(robot: Kinematics, closure: ClosureFamily) -> CoordinateMap:
     """Map from roots to coordinates, made once."""
     if closure not in _MAPS:
@@ -375,3 +377,65 @@ def arrange(
         counts,
         conditions,
     )
+
+
+def inverse_postures(
+    robot: Kinematics, pose: Any, threads: int | None = None, target: str = "cpu"
+) -> Postures:
+    """Find all configurations; see `Kinematics.all_inverse`."""
+    if threads is not None:
+        check_threads(threads)
+    r, R = as_poses(output_motion(robot.model, robot.output), pose)
+    shape = r.shape[:-1]
+    matrices = np.concatenate([R, r[..., np.newaxis]], axis=-1).reshape(-1, 3, 4)
+    held = np.ascontiguousarray(matrices.reshape(-1, 12))
+    closure = inverse_closure(robot)
+    parameters = np.array([robot.model.parameters[name] for name in robot.graph.values])
+    p = np.tile(parameters, (len(held), 1))
+    geometry = closure.geometry_of(held, p)
+    found = solve_targets(closure, geometry, threads, target)
+    solver = PostureSolver(robot, closure, held, p, geometry, Conditions())
+    roots, rows, certified, sign = solver.real(found)
+    model = robot.model
+    mapping = coordinate_map(robot, closure)
+    parts, branches = [], mapping.branches(closure.problem.chains[0])
+    for branch in range(branches):
+        q, missing = mapping.find(roots, held, p, rows, [branch])
+        reached = model.poses(q)[:, model.bodies.index(robot.output), :3] - matrices[rows]
+        error = np.abs(reached).max(axis=(1, 2), initial=0.0)
+        kept = np.flatnonzero(
+            (missing < OUT_OF_REACH) & (error < REACHED * (1.0 + facts_of(model).length))
+        )
+        parts.append((q[kept], error[kept], certified[kept], sign[kept], rows[kept]))
+    solved: Any = tuple(np.concatenate(items) for items in zip(*parts, strict=True))
+    reachable = np.bincount(parts[0][-1], minlength=len(held))
+    unreachable = np.bincount(rows, minlength=len(held)) - reachable
+    counts = count_solutions(found, unreachable).times(branches)
+    return arrange(robot, solved, shape, {"pose": matrices}, counts, Conditions())
+
+
+def inverse_closure(robot: Kinematics) -> ClosureFamily:
+    """Polynomials of a serial robot with its output body held, made once.
+
+    Raises:
+        NotApplicable: if the robot is not serial, or has not as many joints as the pose needs.
+    """
+    if robot.inverse_polynomials is not None:
+        return robot.inverse_polynomials
+    if robot.mechanism.loops:
+        raise NotApplicable(
+            f"'{robot.mechanism.name}' has loops; all_inverse takes serial robots.\n"
+            "  robot.inverse(pose, branch='all') solves the legs of a parallel one."
+        )
+    held = robot.home_poses[robot.output][:3].ravel()
+    problem = inverse_problem(robot.graph, robot.output, locked_state(robot, held, held))
+    unknowns, equations = problem.unknowns, problem.equations
+    if unknowns != equations or len(problem.chains) != 1:
+        motions = "more joints than a pose needs" if unknowns > equations else "too few joints"
+        raise NotApplicable(
+            f"'{robot.mechanism.name}' has {motions} to reach a pose in finitely many ways: "
+            f"{unknowns} unknowns, {equations} equations.\n  axode.inverse_kinematics finds one "
+            "configuration, near a start and within limits."
+        )
+    robot.inverse_polynomials = closure_family(problem)
+    return robot.inverse_polynomials

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.kinematics.parallelograms import Rod
+from axode.kinematics.motion_graph import Rod
 from axode.kinematics.polynomials.polynomial_family import ComplexArray
 from axode.kinematics.postures.chain_angles import (
     Branch,
@@ -18,12 +18,12 @@ from axode.kinematics.postures.chain_angles import (
     SideNumbers,
     Values,
     chain_branches,
+    inverse_pose,
     joined_values,
     nearest_branch,
 )
 from axode.kinematics.postures.chain_reduction import ReducedChain, chain_end
 from axode.kinematics.postures.closure_family import ClosureFamily
-from axode.kinematics.postures.turns import inverse_pose
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rotations import from_quaternions, to_quaternions
 from axode.symbolic.algebra.frames import Pose, placement

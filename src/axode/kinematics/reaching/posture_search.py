@@ -13,8 +13,12 @@ import numpy.typing as npt
 from axode.codegen.tape.formulas import formula_tape
 from axode.errors import InvalidArgument
 from axode.kinematics.reaching.goals import UNITS, Goal
-from axode.kinematics.reaching.nearest_program import approach_program, polish_program
-from axode.kinematics.reaching.reach_program import ReachTapes, reach_program
+from axode.kinematics.reaching.reach_program import (
+    ReachTapes,
+    approach_program,
+    polish_program,
+    reach_program,
+)
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of

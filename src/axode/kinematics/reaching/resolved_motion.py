@@ -1,8 +1,21 @@
-"""Resolved motion: speeds that move bodies as wanted, at an instant and along paths of targets."""
+r"""Resolved motion: speeds that move bodies as wanted, at an instant and along paths of targets.
+
+Speeds within limits, for wanted velocities of many postures at once, are
+
+.. math:: \min_\nu |J \nu - w|^2 + \lambda^2 |\nu|^2, \qquad |\nu_j| \le f_j
+
+The damping vanishes unless the smallest singular value of J is small: Y. Nakamura and H. Hanafusa,
+"Inverse kinematic solutions with singularity robustness for robot manipulator control", *J. Dyn.
+Sys. Meas. Control* 108, 1986.
+
+Along a path the unknowns of a step are the independent speeds times the time to the next sample.
+and loops stay closed, for the step is one of the robot's own motion; the steps that find it are
+those of `reach_program`, from rest, so that they are about as short as can be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +24,20 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.codegen.tape.derivatives import reads
+from axode.codegen.tape.formulas import Vector, formula_tape
+from axode.codegen.tape.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
-from axode.kinematics.reaching.bounded_rates import solve_bounded
 from axode.kinematics.reaching.goals import Goal, read_goals
 from axode.kinematics.reaching.inverse_kinematics import check_settings, find_postures
-from axode.kinematics.reaching.motion_program import motion_program
 from axode.kinematics.reaching.posture_search import PostureProblem
-from axode.kinematics.reaching.reach_program import ReachTapes
+from axode.kinematics.reaching.reach_program import STATE, ReachTapes, reach_program
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.named_arguments import as_numbers
 from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
+from axode.numerics.rank import singular_values, singular_vectors
 from axode.problems.arguments import in_units, require_model
 from axode.problems.assemble.assemble import read_states
 from axode.problems.inverse.time_signals import check_times
@@ -34,8 +48,147 @@ from axode.symbolic.algebra.casadi_interrupts import stoppable
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
+RANK = 1e-12  # relative singular value that is rounding
 Array = npt.NDArray[np.float64]
 ATTEMPTS = 10  # starts of the search for the first posture
+
+
+def motion_program(tapes: ReachTapes, coordinates: Sequence[int | None]) -> Program:
+    """Make the program that writes a row of `out` for each row of `path` but the first.
+
+    A row has the coordinates, the speeds on the way there, and what is left of the targets.
+
+    Args:
+        tapes: Rows of the targets, as functions of speeds times a time.
+        coordinates: For each speed, the coordinate whose rate it is.
+    """
+    n, inner = tapes.size, reach_program(tapes, counted=False)
+    bounds = {"least": n, "most": n, "fastest": n}
+    read = {"held": tapes.coordinates, "span": 1} | bounds
+    begin = formula_tape("motion_begin", read, lambda **v: _begin(coordinates, v))
+    there = tapes.sizes | {"span": 1, "error": 1, "index": 1, "samples": 1}
+    end = formula_tape("motion_end", there, lambda **v: _end(tapes, v))
+    first = formula_tape(
+        "first",
+        {"index": 1, "samples": 1},
+        lambda index, samples: {"more": [index[0] < samples[0]]},
+    )
+    body: tuple[Operation, ...] = (
+        ReadRow("path", "index", "wanted"),
+        ReadRow("spans", "index", "span"),
+        Evaluate(begin, (*read, "x", *STATE, "lower", "upper", "fresh")),
+        *inner.operations,
+        Evaluate(end, (*there, "held", "row", "last", "index", "more")),
+        WriteRow("out", "last", "row", "fresh"),
+    )
+    own = ("x", "held", "wanted", "lower", "upper", "fresh")
+    given = {name: size for name, size in inner.given.items() if name not in own}
+    tables = {"path": tapes.wanted, "spans": 1, "out": tapes.coordinates + n + 1}
+    operations: tuple[Operation, ...] = (
+        Evaluate(first, ("index", "samples", "more")),
+        While("more", body),
+    )
+    return Program(
+        "motion",
+        {"held": tapes.coordinates, "index": 1},
+        given | bounds | {"samples": 1},
+        tables,
+        operations,
+    )
+
+
+def _begin(coordinates: Sequence[int | None], v: dict[str, Vector]) -> dict[str, Vector]:
+    zero, span = 0.0 * v["span"][0], v["span"][0]
+    lower, upper = [], []
+    for j, place in enumerate(coordinates):
+        far = v["fastest"][j] * span
+        low, high = -far, far
+        if place is not None:
+            low = low.most(v["least"][j] - v["held"][place])
+            high = high.least(v["most"][j] - v["held"][place])
+        lower.append(low.least(0.0))
+        upper.append(high.most(0.0))
+    made = {"x": [zero] * len(lower)} | {name: [zero] for name in STATE}
+    return made | {"lower": lower, "upper": upper, "fresh": [1.0 + zero]}
+
+
+def _end(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
+    q, index = tapes.place(v), v["index"][0]
+    speeds = [a / v["span"][0] for a in v["x"]]
+    return {
+        "held": q,
+        "row": [*q, *speeds, v["error"][0]],
+        "last": [index],
+        "index": [index + 1.0],
+        "more": [index + 1.0 < v["samples"][0]],
+    }
+
+
+def solve_bounded(
+    J: Array, wanted: Array, fastest: Array, scale: Array, damping: float
+) -> tuple[Array, Array]:
+    """Solve for speeds by least squares within limits, the shortest where many are as good.
+
+    Args:
+        J: Velocities for unit speeds: (..., rows, speeds).
+        wanted: Velocities: (..., rows).
+        fastest: Largest speeds: (speeds,).
+        scale: Speeds that count alike: (speeds,).
+        damping: Relative singular value below which speeds are damped.
+
+    Returns:
+        Speeds (..., speeds), and the smallest singular value over the largest (...).
+    """
+    A = J * scale
+    limit = fastest / scale
+    s = singular_values(A)
+    top = s.max(axis=-1, initial=0.0)
+    relative = s.min(axis=-1, initial=np.inf) / np.where(top > 0, top, 1.0)
+    lack = np.clip(1 - (relative / damping) ** 2, 0.0, None) if damping else np.zeros(top.shape)
+    extra = lack * (damping * top) ** 2
+    y = np.zeros((*np.broadcast_shapes(A.shape[:-2], wanted.shape[:-1]), len(scale)))
+    fixed = np.zeros(y.shape, dtype=bool)
+    active = np.ones((*y.shape[:-1], 1), dtype=bool)
+    for _ in range(4 * y.shape[-1] + 1):  # each turn reaches a limit, or leaves one
+        held = np.where(fixed, y, 0.0)
+        rest = wanted - np.einsum("...ij,...j->...i", A, held)
+        z = held + _least(np.where(fixed[..., np.newaxis, :], 0.0, A), rest, extra)
+        z = np.where(fixed, y, z)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(np.abs(z) > limit, (np.copysign(limit, z) - y) / (z - y), np.inf)
+        part = room.min(axis=-1, keepdims=True, initial=np.inf)
+        hits = active & (part < 1) & (room <= part)
+        y = np.where(active, y + np.minimum(part, 1.0) * (z - y), y)
+        y = np.where(hits, np.copysign(limit, z), y)
+        pulled = np.where(part < 1, 0.0, _wrong_sides(A, wanted, extra, y, fixed))
+        weakest = np.argmax(pulled, axis=-1)[..., np.newaxis]
+        leaves = np.take_along_axis(pulled, weakest, axis=-1) > 0
+        active = active & ((part < 1) | leaves)
+        if not active.any():
+            break
+        fixed = fixed | hits
+        stays = ~leaves & np.take_along_axis(fixed, weakest, axis=-1)
+        np.put_along_axis(
+            fixed, weakest, np.where(part < 1, np.take_along_axis(fixed, weakest, -1), stays), -1
+        )
+    return np.clip(y, -limit, limit) * scale, relative
+
+
+def _least(A: Array, b: Array, extra: Array) -> Array:
+    """Solve A y = b by damped least squares."""
+    U, s, Vt = singular_vectors(A, full=False)
+    small = s <= RANK * s.max(axis=-1, keepdims=True, initial=0.0)
+    gain = np.where(small, 0.0, s / np.where(small, 1.0, s**2 + extra[..., np.newaxis]))
+    return np.asarray(np.einsum("...ji,...j,...kj,...k->...i", Vt, gain, U, b))
+
+
+def _wrong_sides(A: Array, b: Array, extra: Array, y: Array, fixed: Array) -> Array:
+    """How strongly speeds that are held at a limit are pulled back inside."""
+    left = np.einsum("...ij,...j->...i", A, y) - b
+    slope = np.einsum("...ij,...i->...j", A, left) + extra[..., np.newaxis] * y
+    size = np.abs(A).max(axis=(-2, -1), initial=0.0) * np.abs(b).max(axis=-1, initial=0.0)
+    pull = slope * np.sign(y)
+    return np.where(fixed & (pull > 1e-9 * size[..., np.newaxis]), pull, 0.0)
 
 
 @dataclass(frozen=True)

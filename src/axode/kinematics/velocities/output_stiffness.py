@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.kinematics.velocities.feasible_velocities import Velocities, speed_scales
-from axode.kinematics.velocities.leg_rows import TWIST
+from axode.kinematics.velocities.feasible_velocities import TWIST, Velocities, speed_scales
 from axode.kinematics.velocities.velocity_jacobians import (
     OutputChoice,
     choose_output,

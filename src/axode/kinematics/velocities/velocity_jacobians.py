@@ -21,11 +21,12 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.kinematics.velocities.feasible_velocities import (
     COMPONENTS,
+    TWIST,
+    LegRows,
     RobotVelocities,
     Velocities,
     speed_scales,
 )
-from axode.kinematics.velocities.leg_rows import TWIST, LegRows
 from axode.mechanism.topology import speed_meanings
 from axode.model.conditions import Conditions
 from axode.numerics.rank import pseudo_inverse, singular_values, singular_vectors
@@ -41,6 +42,7 @@ UNITS = ("rad/s",) * 3 + ("m/s",) * 3  # of a twist
 NO_FORCE = 1e-9  # of a wrench, relative: what is less is a pure couple
 VANISHES = 1e-9  # of a column, relative: a driven speed that no row contains
 SINGULAR = 1e-13  # smallest singular value at which driven speeds determine the output
+_MADE = "_velocities_of_robot"  # kept with the robot
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,6 @@ def choose_output(components: Sequence[str] | None) -> OutputChoice:
         )
     places = [COMPONENTS.index(name) for name in components]
     return OutputChoice(tuple(components), np.eye(TWIST)[places], tuple(UNITS[k] for k in places))
-
-
-_MADE = "_velocities_of_robot"  # kept with the robot
 
 
 def robot_velocities(robot: Kinematics, joints: Sequence[str] = ()) -> RobotVelocities:

@@ -11,34 +11,54 @@ singular, and beyond it cannot reach the pose.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import NotApplicable
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.errors import NotApplicable, UnknownName
 from axode.kinematics.workspaces.leg_equations import (
+    HomeScrew,
     LegEquation,
     PoseSymbols,
     leg_equation,
+    serial_chains,
     split_chain,
 )
-from axode.kinematics.workspaces.output_motion import NAMES, OutputMotion, output_motion
-from axode.kinematics.workspaces.serial_legs import HomeScrew, serial_chains
+from axode.kinematics.workspaces.pose_arguments import (
+    ALLOWED,
+    NAMES,
+    OutputMotion,
+    as_poses,
+    by_rows,
+    output_motion,
+    raise_off_motion,
+)
 from axode.mechanism.elements.bodies import GROUND
+from axode.model.function_source import shaped_tape
 
 if TYPE_CHECKING:
+    from axode.codegen.tape.tape import Tape
     from axode.kinematics.robot_kinematics import Kinematics
+
 
 Array = npt.NDArray[np.float64]
 SX = ca.SX
 NEARLY = 1e6  # times what counts as the same point: a thousandth of the robot's size
 NEWTON_STEPS = 8  # to complete a pose; poses far from home need about five
 INDEPENDENT = 1e-9  # of restrictions, relative to the strongest
+_LEGS: WeakKeyDictionary[Any, ClosedFormLegs] = WeakKeyDictionary()
+BRANCHES = ("home", "all")
+TOUCHES = 1e-14  # of a discriminant: what rounding makes of zero
+COMPLETED = 1e-9  # error of a pose that Newton's method completed, relative
+_SOLUTIONS: WeakKeyDictionary[ClosedFormLegs, CompiledFunction] = WeakKeyDictionary()
+_OFFSETS: WeakKeyDictionary[ClosedFormLegs, CompiledFunction] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,9 +337,6 @@ def _angles(R: Array) -> Array:
     return np.array(ca.DM(_symbolic_angles(SX(R)))).ravel()
 
 
-_LEGS: WeakKeyDictionary[Any, ClosedFormLegs] = WeakKeyDictionary()
-
-
 def closed_form_legs(robot: Kinematics) -> ClosedFormLegs:
     """Return the legs of a robot, made once.
 
@@ -329,3 +346,72 @@ def closed_form_legs(robot: Kinematics) -> ClosedFormLegs:
     if robot not in _LEGS:
         _LEGS[robot] = ClosedFormLegs(robot)
     return _LEGS[robot]
+
+
+def pose_tape(legs: ClosedFormLegs, name: str, values: Any, numbers: Any = None) -> Tape:
+    """Tape from position r, rotation R (by rows) and numbers to values in symbols of these.
+
+    The last value is the error of a pose that had to be completed, relative to the robot's size.
+    """
+    pose = [legs.pose.r, legs.pose.R]
+    more = [] if numbers is None else [numbers]
+    error = ca.SX(0)
+    if legs.motion.kind == "restricted":
+        r, R, error = legs.completed
+        values = ca.Function("at", [*pose, *more], [values])(r, R, *more)
+    values = ca.densify(ca.vertcat(values, error))
+    sizes = {"r": 3, "R": 9} | ({} if numbers is None else {"numbers": numbers.shape[0]})
+    function = ca.Function(name, [*pose, *more], [values], list(sizes), [name])
+    return shaped_tape(function, sizes, name, (values.shape[0],))
+
+
+def leg_solutions(legs: ClosedFormLegs) -> CompiledFunction:
+    """Compile the two solutions of every leg, how far they are reached, and the pose's error."""
+    if legs not in _SOLUTIONS:
+        columns = []
+        for leg in legs.legs:
+            first, _, _, reach = leg.solve()
+            columns += [first, leg.solve(-1.0)[0] if leg.has_two else ca.SX(np.nan), reach]
+        tape = pose_tape(legs, "leg_solutions", ca.vertcat(*columns))
+        _SOLUTIONS[legs] = CompiledFunction(tape)
+    return _SOLUTIONS[legs]
+
+
+def inverse(
+    robot: Kinematics, pose: Any, branch: Literal["home", "all"] = "home"
+) -> dict[str, Array]:
+    """Find the driven coordinates of poses of the output; see `Kinematics.inverse`."""
+    if branch not in BRANCHES:
+        raise UnknownName("inverse", "branch", branch, BRANCHES)
+    legs = closed_form_legs(robot)
+    r, R = as_poses(legs.motion, pose)
+    if legs.motion.kind == "restricted" and not isinstance(pose, Mapping):
+        _check_completed(legs, r, R)
+    batch = r.shape[:-1]
+    values = leg_solutions(legs)(np.ascontiguousarray(r), by_rows(R))
+    made = values[..., :-1].reshape(*batch, len(legs.legs), 3)
+    known = np.isfinite(r).all(axis=-1, keepdims=True) & (values[..., -1:] < COMPLETED)
+    missed = (made[..., 2] < -TOUCHES) | ~known
+    solutions = np.where(missed[..., np.newaxis], np.nan, made[..., :2])
+    if branch == "home":
+        solutions = solutions[..., 0]
+        return {leg.coordinate: solutions[..., k] for k, leg in enumerate(legs.legs)}
+    return {leg.coordinate: solutions[..., k, :] for k, leg in enumerate(legs.legs)}
+
+
+def _check_completed(legs: ClosedFormLegs, r: Array, R: Array) -> None:
+    """Check that whole poses are those that follow from their freely chosen coordinates.
+
+    Raises:
+        InvalidArgument: if the output cannot have one of them.
+    """
+    if legs not in _OFFSETS:
+        place, turn, error = legs.completed
+        off = ca.norm_inf(ca.veccat((place - legs.pose.r) / legs.size, turn - legs.pose.R))
+        pose, values = [legs.pose.r, legs.pose.R], ca.densify(ca.vertcat(off, error))
+        function = ca.Function("offsets", pose, [values], ["r", "R"], ["offsets"])
+        _OFFSETS[legs] = CompiledFunction(shaped_tape(function, {"r": 3, "R": 9}, "offsets", (2,)))
+    off, error = np.moveaxis(_OFFSETS[legs](np.ascontiguousarray(r), by_rows(R)), -1, 0)
+    worst = float(np.max(off, where=error < COMPLETED, initial=0.0))
+    if worst > ALLOWED:
+        raise_off_motion(legs.motion, worst)

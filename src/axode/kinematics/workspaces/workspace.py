@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
@@ -17,11 +17,15 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.codegen.threads import check_threads
 from axode.errors import Interrupted, InvalidArgument, UnknownName, shortened
-from axode.kinematics.workspaces.closed_form import ClosedFormLegs, closed_form_legs
-from axode.kinematics.workspaces.leg_inverse import COMPLETED, pose_tape
+from axode.kinematics.workspaces.closed_form import (
+    COMPLETED,
+    ClosedFormLegs,
+    DrivenLeg,
+    closed_form_legs,
+    pose_tape,
+)
 from axode.kinematics.workspaces.pose_arguments import by_rows, home_coordinates, poses_at
 from axode.kinematics.workspaces.pose_limits import PoseLimits, pose_measures, read_limits
-from axode.kinematics.workspaces.workspace_bounds import position_box
 from axode.kinematics.workspaces.workspace_result import Workspace
 from axode.model.function_source import tape_entry
 from axode.problems.interrupt import Interrupt
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
     from axode.kinematics.robot_kinematics import Kinematics
 
+
+SAMPLES = 257  # of a driven coordinate
+MARGIN = 0.02  # of the box on every side
 Array = npt.NDArray[np.float64]
 Kind = Literal["constant-orientation", "orientation", "reachable", "dexterous", "pose"]
 KINDS = ("constant-orientation", "orientation", "reachable", "dexterous", "pose")
@@ -40,6 +47,67 @@ CHUNK = 1 << 16  # poses that are evaluated at a time
 MAX_CELLS = 100_000  # along an axis
 BYTES_PER_POINT = 40  # of what is kept, and of finding the boundary
 ANGLES = {"roll": math.pi / 2, "pitch": math.pi / 2}  # bounds of angles, half a turn for others
+_FUNCTIONS: WeakKeyDictionary[ClosedFormLegs, dict[Any, PoseFunctions]] = WeakKeyDictionary()
+
+
+def position_box(legs: ClosedFormLegs, limits: PoseLimits, turns: Iterable[Array]) -> Array:
+    """Smallest and largest x, y, z of the output's origin, (2, 3); infinite where nothing bounds.
+
+    At given orientation and driven coordinate, a leg holds the origin on a sphere. The box of a leg
+    holds all its spheres, and the box of an orientation is what those of all legs share.
+
+    Args:
+        legs: The legs.
+        limits: Their limits.
+        turns: Rotations of the output.
+    """
+    low, high = np.full(3, math.inf), np.full(3, -math.inf)
+    for R in turns:
+        boxes = [_leg_box(legs, leg, limits, R) for leg in legs.legs]
+        bottom = np.max([box[0] for box in boxes], axis=0)
+        top = np.min([box[1] for box in boxes], axis=0)
+        low, high = np.minimum(low, bottom), np.maximum(high, top)
+    with np.errstate(invalid="ignore"):
+        spare = MARGIN * (high - low)
+    spare = np.where(np.isfinite(spare), np.maximum(spare, 1e-9 * legs.size), 0.0)
+    return np.array([low - spare, high + spare])
+
+
+def _leg_box(legs: ClosedFormLegs, leg: DrivenLeg, limits: PoseLimits, R: Array) -> Array:
+    e, anywhere = leg.equation, np.array([[-math.inf] * 3, [math.inf] * 3])
+    if e.drive is None or e.driven is None or not e.drive.distance:
+        return anywhere
+    low, high = limits.driven.get(leg.coordinate, (-math.inf, math.inf))
+    if leg.turns:
+        full = not high - low < 2 * math.pi
+        x = np.linspace(
+            *((-math.pi, math.pi) if full else (low - leg.home, high - leg.home)), SAMPLES
+        )
+        c, s = np.cos(x), np.sin(x)
+    elif math.isfinite(high - low):
+        c = np.linspace(low - leg.home, high - leg.home, SAMPLES)
+        s = np.zeros(SAMPLES)
+    else:
+        return anywhere
+    # the points of both ends, and their distance, inside the leg at these coordinates
+    D = R @ legs.motion.R_home.T
+    starts = _moved(leg, e.near.point, c, s, 1.0) if e.place == 0 else e.near.point
+    ends = _moved(leg, e.far.point, c, s, -1.0) if e.place == 2 else e.far.point
+    inner = _moved(leg, e.far.point, c, s, 1.0) if e.place == 1 else e.far.point
+    reach = np.linalg.norm(np.atleast_2d(inner - e.near.point), axis=-1)[:, np.newaxis]
+    centres = starts - np.atleast_2d(ends - legs.motion.r_home) @ D.T
+    return np.array([(centres - reach).min(axis=0), (centres + reach).max(axis=0)])
+
+
+def _moved(leg: DrivenLeg, point: Array, c: Array, s: Array, sign: float) -> Array:
+    driven = leg.equation.driven
+    assert driven is not None
+    if not leg.turns:
+        return point + sign * np.outer(c, driven.axis)
+    arm = point - driven.point
+    along = driven.axis * (driven.axis @ arm)
+    across, turned = arm - along, sign * np.cross(driven.axis, arm)
+    return driven.point + along + np.outer(c, across) + np.outer(s, turned)
 
 
 class PoseFunctions:
@@ -72,9 +140,6 @@ class PoseFunctions:
         if key not in self._calls:
             self._calls[key] = tape_entry(tape, target).call
         return self._calls[key]
-
-
-_FUNCTIONS: WeakKeyDictionary[ClosedFormLegs, dict[Any, PoseFunctions]] = WeakKeyDictionary()
 
 
 def pose_functions(legs: ClosedFormLegs, limits: PoseLimits) -> PoseFunctions:

@@ -13,7 +13,7 @@ from axode.show.plot.plots import picture_bytes, picture_suffix
 from axode.show.style import COLOURS, FAINT, INK, figure_style, new_figure, pin_ticks, sized
 
 if TYPE_CHECKING:
-    from axode.kinematics.velocities.singularity_map import SingularityMap
+    from axode.kinematics.velocities.singularities import SingularityMap
 
 HEIGHT = 0.62  # of the width
 LEVELS = 12
