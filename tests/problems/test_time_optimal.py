@@ -6,7 +6,7 @@ import pytest
 import axode as ax
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model_parts import facts_of
-from axode.motions.reachability import PathRows, pass_paths
+from axode.motions.time_optimum import PathRows, pass_paths
 
 MASS, FORCE = 2.0, 4.0
 

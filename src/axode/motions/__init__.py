@@ -20,9 +20,7 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
-from axode.motions.motion_limits import read_limits
 from axode.motions.planned_motion import PlannedMotion
-from axode.motions.segment_times import SegmentTimes
 from axode.motions.time_laws import (
     PEAK_ACCELERATION,
     PEAK_JERK,
@@ -31,11 +29,10 @@ from axode.motions.time_laws import (
     trapezoidal_law,
     uniform_law,
 )
-from axode.motions.time_optimal import time_optimal
+from axode.motions.time_optimal import slower_by, time_optimal
 from axode.motions.time_optimum import TimeOptimum
-from axode.motions.torque_scaling import slower_by
-from axode.motions.waypoint_curves import StraightCurve, timed_spline
-from axode.motions.waypoints import Waypoints, raise_faults, read_waypoints
+from axode.motions.waypoint_curves import SegmentTimes, StraightCurve, timed_spline
+from axode.motions.waypoints import Waypoints, raise_faults, read_limits, read_waypoints
 from axode.problems.arguments import require_model
 from axode.problems.inverse.time_signals import check_times
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName
+from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.motions.time_laws import TimeLaw
 from axode.motions.time_optimum import TimeOptimum
-from axode.motions.waypoint_curves import WaypointCurve
+from axode.motions.waypoint_curves import SplineCurve, StraightCurve, WaypointCurve
 from axode.motions.waypoints import Channel, Waypoints
 from axode.problems.arguments import StateArgument
 from axode.problems.inverse.inverse import equal_times
@@ -26,11 +26,13 @@ from axode.problems.inverse.time_signals import TimeSignal, check_times
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
+
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of a motion, unless given
 MARGIN_SAMPLES = 2001
 RATES = {"": "", "m": "m/s", "rad": "rad/s", "m/s": "m/s^2", "rad/s": "rad/s^2"}
 SECOND_RATES = {"": "", "m": "m/s^2", "rad": "rad/s^2", "m/s": "m/s^3", "rad/s": "rad/s^3"}
+MAX_PIECES = 64  # of a formula
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +105,6 @@ class PlannedMotion:
         Raises:
             NotApplicable: for poses, time-optimal motions and very many pieces.
         """
-        from axode.motions.motion_formulas import motion_formulas
 
         return motion_formulas(self.names, self.curve, self.law, t)
 
@@ -201,13 +202,13 @@ def desired_motion(
     Raises:
         UnknownName: for a name that is neither coordinate, speed or measure nor a body.
     """
-    columns = _Shared(values)
+    columns = SharedValues(values)
     numbers = [channel for channel in waypoints.channels if not channel.is_pose]
     names = full_names(model, [channel.name for channel in numbers])
     if len(set(names)) != len(names):
         raise InvalidArgument("motion: a signal is given twice")
     signals = [
-        TimeSignal(name, columns.column(channel.first))
+        TimeSignal(name, columns.part((..., channel.first)))
         for name, channel in zip(names, numbers, strict=True)
     ]
     own = rows_by_name(model, names)
@@ -220,19 +221,21 @@ def desired_motion(
     return DesiredMotion(model, Rows(model, rows, speeds, keep=True), signals, conditions)
 
 
-class _Shared:
+class SharedValues:
     """Values that several signals share, evaluated once per array of times."""
 
     def __init__(self, values: Callable[[Array], Array]) -> None:
         self._values, self._times, self._last = values, None, np.zeros(0)
 
     def at(self, times: Any) -> Array:
+        """Return the values at times."""
         if self._times is not times:
             self._times, self._last = times, self._values(times)
         return self._last
 
-    def column(self, k: int) -> Callable[[Array], Array]:
-        return lambda times: self.at(times)[..., k]
+    def part(self, index: Any) -> Callable[[Array], Array]:
+        """Return a part of the values as a function of times."""
+        return lambda times: self.at(times)[index]
 
 
 def _pose_rows(model: Model, channel: Channel) -> list[PositionRow]:
@@ -247,14 +250,17 @@ def _pose_rows(model: Model, channel: Channel) -> list[PositionRow]:
     ]
 
 
-def _pose_signals(channel: Channel, columns: _Shared) -> list[TimeSignal]:
+def _pose_signals(channel: Channel, columns: SharedValues) -> list[TimeSignal]:
     first = channel.first
     found = [
-        TimeSignal(f"{channel.name}.{x}", columns.column(first + k)) for k, x in enumerate("xyz")
+        TimeSignal(f"{channel.name}.{x}", columns.part((..., first + k)))
+        for k, x in enumerate("xyz")
     ]
-    entries = _Shared(lambda times: _matrix_entries(columns.at(times)[..., first + 3 : first + 7]))
+    turn = columns.part((..., slice(first + 3, first + 7)))
+    entries = SharedValues(lambda times: _matrix_entries(turn(times)))
     return found + [
-        TimeSignal(f"{channel.name}.R{k // 3 + 1}{k % 3 + 1}", entries.column(k)) for k in range(9)
+        TimeSignal(f"{channel.name}.R{k // 3 + 1}{k % 3 + 1}", entries.part((..., k)))
+        for k in range(9)
     ]
 
 
@@ -277,3 +283,67 @@ def _matrix_entries(q: Array) -> Array:
         [2 * (xz - wy), 2 * (yz + wx), ww - xx - yy + zz],
     ]
     return np.stack([entry for row in rows for entry in row], axis=-1)
+
+
+def motion_formulas(
+    names: Sequence[str], curve: WaypointCurve, law: TimeLaw, t: Any
+) -> dict[str, Any]:
+    """Columns of a motion with `_rate` and `_acceleration`, as formulas of time.
+
+    Args:
+        names: Names of the columns.
+        curve: The columns by a parameter.
+        law: The parameter by time.
+        t: Time: a symbol, a formula or a number, of anything that adds, multiplies and compares.
+
+    Raises:
+        NotApplicable: for motions that are no polynomials of time, or of too many pieces.
+    """
+    breaks, pieces = _polynomials(curve, law)
+    if pieces is None or len(pieces) > MAX_PIECES:
+        raise NotApplicable(
+            f"a motion of poses, a time-optimal one or one of more than {MAX_PIECES} pieces is no "
+            "formula of time; give its trajectory of ax.inverse_dynamics as input, or ax.Callback"
+        )
+    end = float(breaks[-1])
+    inside = (t >= 0.0) * (t <= end)
+    clipped = t * inside + end * (t > end)
+    chosen = [1.0, *(clipped >= float(x) for x in breaks[1:-1])]
+    h = clipped - sum(
+        on * float(step) for on, step in zip(chosen, np.diff(breaks, prepend=0), strict=False)
+    )
+    changes = np.diff(pieces, axis=0, prepend=0.0)  # of the coefficients, from piece to piece
+    found: dict[str, Any] = {}
+    for k, name in enumerate(names):
+        value: Any = 0.0
+        rate: Any = 0.0
+        second: Any = 0.0
+        for power in range(pieces.shape[1] - 1, -1, -1):
+            factor = sum(
+                on * float(change)
+                for on, change in zip(chosen, changes[:, power, k], strict=True)
+                if change != 0
+            )
+            second = second * h + 2 * rate
+            rate = rate * h + value
+            value = value * h + factor
+        found |= {
+            name: value,
+            f"{name}_rate": rate * inside,
+            f"{name}_acceleration": second * inside,
+        }
+    return found
+
+
+def _polynomials(curve: WaypointCurve, law: TimeLaw) -> tuple[Array, Array | None]:
+    """Breaks and coefficients (pieces, powers, columns) of the columns by time."""
+    if isinstance(curve, StraightCurve) and not curve.has_poses:
+        first, last = curve.ends
+        pieces = law.coefficients[:, :, np.newaxis] * (last - first)
+        pieces[:, 0] += first
+        return law.breaks, pieces
+    is_timed = law.coefficients.shape == (1, 2) and law.coefficients[0, 1] == 1.0
+    if isinstance(curve, SplineCurve) and is_timed and len(curve.polynomials) == 1:
+        ((_, spline),) = curve.polynomials
+        return spline.x, np.moveaxis(spline.c[::-1], 0, 1)
+    return law.breaks, None
