@@ -133,7 +133,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.show.viewer.viewer import Viewer as Viewer
     from axode.symbolic.analysis.mobility import Mobility as Mobility
     from axode.symbolic.analysis.twist_constraints import TwistConstraints as TwistConstraints
-    from axode.symbolic.analysis.twist_redundancy import TwistRedundancy as TwistRedundancy
+    from axode.symbolic.analysis.twist_constraints import TwistRedundancy as TwistRedundancy
     from axode.symbolic.equations import Equations as Equations
     from axode.symbolic.formulations import FORMULATIONS as FORMULATIONS
 
@@ -224,7 +224,7 @@ _LAZY = {
     "SingularityMap": "axode.kinematics.velocities.singularities",
     "StateFeedback": "axode.problems.linearize.feedback",
     "TwistConstraints": "axode.symbolic.analysis.twist_constraints",
-    "TwistRedundancy": "axode.symbolic.analysis.twist_redundancy",
+    "TwistRedundancy": "axode.symbolic.analysis.twist_constraints",
     "VelocityJacobians": "axode.kinematics.velocities.velocity_jacobians",
     "Verification": "axode.literature.acceptance.table",
     "Viewer": "axode.show.viewer.viewer",

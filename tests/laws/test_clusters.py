@@ -10,7 +10,7 @@ import axode as ax
 from axode.symbolic.constraints.system import build_system
 from axode.symbolic.formulations.base import AbstractFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
-from axode.symbolic.tree.articulated_bodies import ClusterSolve, find_clusters
+from axode.symbolic.tree.recursions import ClusterSolve, find_clusters
 from coupled_mechanisms import coupled_tree, gripper_arm
 from laws.cases import SOLVED, agree
 from random_mechanisms import prescribed_yaw, random_tree, shaken_pendulum

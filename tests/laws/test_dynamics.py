@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.symbolic.formulations.energy import kinetic_energy, potential_energy
+from axode.symbolic.formulations.lagrange import kinetic_energy, potential_energy
 from laws.cases import ROUNDING, SOLVED, agree, case_of
 from random_mechanisms import MECHANISMS
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import axode as ax
 from axode import gallery
-from axode.symbolic.formulations.operators import Base
-from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
+from axode.symbolic.formulations.spatial_operators import Base, SpatialOperatorFormulation
 from laws.cases import FOR_LOOPS, ROUNDING, SOLVED, Case, agree, case_of, gallery_case
 from laws.test_formulations import compare_terms as compare
 from random_mechanisms import MECHANISMS, random_loop, random_tree, random_vehicle

@@ -4,8 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.symbolic.algebra.least_norm import LeastNorm
 from axode.symbolic.constraints import assembly
+from axode.symbolic.constraints.assembly import LeastNorm
 from random_mechanisms import MECHANISMS
 
 DAMPED = 1e-9  # relative: what the damping may change, of systems whose rows are of one size

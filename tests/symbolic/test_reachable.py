@@ -3,7 +3,7 @@
 import pytest
 
 import axode as ax
-from axode.symbolic.analysis import reachable
+from axode.symbolic.analysis import mobility
 from variants import further
 
 
@@ -71,7 +71,7 @@ def test_long_and_short_machines_reach_as_much(count, length):
 
 
 def test_a_dimension_that_fades_into_rounding_is_a_lower_bound(monkeypatch):
-    monkeypatch.setattr(reachable, "SOLID", 1e-1)  # as if more were rounding, without a gap
+    monkeypatch.setattr(mobility, "SOLID", 1e-1)  # as if more were rounding, without a gap
     report = snake(4, 0.27, 1, ax.Planar()).derive().mobility
     assert not report.reachable_is_certain and report.reachable < 10
     assert f"at least {report.reachable} reachable" in str(report)

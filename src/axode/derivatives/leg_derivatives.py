@@ -1,4 +1,4 @@
-r"""How legs follow the links that they are held at (X).
+"""How legs follow the links that they are held at (X).
 
 A leg that nothing else holds answers to the displacement, the velocity and the acceleration of its
 point alone, three numbers each, however many speeds move the point. So its changes are formed for
@@ -15,7 +15,7 @@ import casadi as ca
 
 from axode.symbolic.algebra.spatial import SX, cross, skew, symmetric
 from axode.symbolic.constraints.complement import Complement
-from axode.symbolic.constraints.point_loops import PointLoop
+from axode.symbolic.constraints.loops import PointLoop
 from axode.symbolic.tree.kinematics import Tree, acceleration_matrix
 from axode.symbolic.tree.rows import LinkPoint
 

@@ -30,7 +30,7 @@ from axode.derivatives.leg_derivatives import (
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
 from axode.symbolic.constraints.complement import Complement
-from axode.symbolic.constraints.tangents import position_rows
+from axode.symbolic.constraints.system import position_rows
 from axode.symbolic.equations import Equations
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import column_of

@@ -135,7 +135,7 @@ def _checks(equations: Equations, fixed: bool) -> tuple[str, ...]:
 
 def _platform(equations: Equations) -> dict[str, Any]:
     """Name the platform and the freedoms of its legs; nothing where there is none."""
-    from axode.symbolic.tree.leg_topology import platform_topology
+    from axode.symbolic.formulations.leg_chains import platform_topology
 
     try:
         paths = platform_topology(equations.system.tree)

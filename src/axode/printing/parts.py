@@ -12,8 +12,7 @@ import casadi as ca
 from axode.errors import UnknownName
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.formulations.recursive import RecursiveFormulation
-from axode.symbolic.tree.coriolis import CommonAxes
-from axode.symbolic.tree.recursions import newton_euler
+from axode.symbolic.tree.recursions import CommonAxes, newton_euler
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations

@@ -33,8 +33,8 @@ from axode.symbolic.analysis.inertia_rank import find_missing_inertia
 from axode.symbolic.constraints.closing import beyond_tolerance
 from axode.symbolic.constraints.system import System, build_system
 from axode.symbolic.formulations import FORMULATIONS
-from axode.symbolic.formulations.energy import energies
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
+from axode.symbolic.formulations.lagrange import energies
 from axode.symbolic.formulations.legs import LegsFormulation
 from axode.symbolic.formulations.self_check import SelfCheck
 
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from axode.printing.derivation.derivation import Derivation
     from axode.symbolic.analysis.measure_symbols import SymbolicMeasure
     from axode.symbolic.analysis.mobility import Mobility
-    from axode.symbolic.analysis.twist_constraints import TwistConstraints
-    from axode.symbolic.analysis.twist_redundancy import TwistRedundancy
+    from axode.symbolic.analysis.twist_constraints import TwistConstraints, TwistRedundancy
     from axode.symbolic.formulations.platform_maps import PlatformMaps
 
 
@@ -238,7 +237,7 @@ class Equations:
     @derived_property
     def twist_redundancy(self) -> TwistRedundancy:
         """How many constraints on twists are independent, and what the others follow from."""
-        from axode.symbolic.analysis.twist_redundancy import twist_redundancy
+        from axode.symbolic.analysis.twist_constraints import twist_redundancy
 
         return twist_redundancy(self)
 
@@ -359,7 +358,7 @@ class Equations:
             inputs: Inputs that are known (symbols in u); as many are left to find as
                 accelerations are known.
         """
-        from axode.symbolic.analysis.hybrid_dynamics import hybrid_dynamics
+        from axode.symbolic.analysis.actuation import hybrid_dynamics
 
         self.require_inertia()
         return hybrid_dynamics(self, accelerations, inputs)

@@ -25,9 +25,12 @@ from axode.printing.latex_names import verbatim
 from axode.symbolic.algebra.frames import symbolic_vector
 from axode.symbolic.algebra.spatial import SX, skew
 from axode.symbolic.constraints.redundant_rows import rank_of
-from axode.symbolic.formulations.energy import kinetic_energy, potential_energy
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
-from axode.symbolic.formulations.lagrange import LagrangeFormulation
+from axode.symbolic.formulations.lagrange import (
+    LagrangeFormulation,
+    kinetic_energy,
+    potential_energy,
+)
 from axode.symbolic.formulations.virtual_work import VirtualWorkFormulation, inertia_force
 from axode.symbolic.tree.inertia import body_tensor
 

@@ -11,8 +11,15 @@ import numpy as np
 from axode.mechanism.values.expressions import Scalar, numeric
 from axode.mechanism.values.geometry import UNIT_ROUNDING, Vector, rotation_matrix
 from axode.symbolic.algebra.formula_symbols import symbolic_value
-from axode.symbolic.algebra.rounding import place, snap_rotation
-from axode.symbolic.algebra.spatial import SX, Turn, constant_values, is_constant, vector
+from axode.symbolic.algebra.spatial import (
+    SX,
+    Turn,
+    constant_values,
+    is_constant,
+    place,
+    snap_rotation,
+    vector,
+)
 
 Values = dict[str, SX]
 ROOT = -1  # the ground's link index

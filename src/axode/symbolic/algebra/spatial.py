@@ -1,8 +1,12 @@
-r"""Rotations, cross products and rigid-body inertia on CasADi symbols (S).
+"""Rotations, cross products and rigid-body inertia on CasADi symbols (S).
 
 Vectors are 3 x 1, in whatever axes the caller keeps; spatial pairs are (angular, linear). A
 rotation is kept as the turns it is made of, because turning a vector about one axis costs six
 operations and a general matrix fifteen.
+
+Numbers that are nothing but rounding are made exact, so that they vanish from the code. A number
+counts as rounding only against the terms it is the sum of: in a robot of micrometres a nanometre is
+a length, and what is small because a frame stands far away is not small at all.
 """
 
 from __future__ import annotations
@@ -13,6 +17,59 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+
+ROUNDING = 16 * np.finfo(float).eps  # of the terms of a sum: what a few operations leave
+SNAPPED = 1e-14  # from 0, 1 or -1: an entry of a rotation matrix that is meant to be that
+
+
+def snap_rotation(R: SX) -> SX:
+    """Make entries of a rotation within rounding of 0, 1 and -1 exact."""
+    if not is_constant(R):
+        return R
+    entries = constant_values(R)
+    nearest = np.round(entries)
+    return SX(np.where(np.abs(entries - nearest) < SNAPPED, nearest, entries))
+
+
+def place(R: SX, x: SX, p: SX) -> SX:
+    """Return R x + p without the rounding of its terms."""
+    placed = R @ x + p
+    if not (is_constant(R) and is_constant(x) and is_constant(p)):
+        return placed
+    pattern = constant_values(R) != 0  # a rotation's entries are off by rounding, not its zeros
+    terms = pattern @ np.abs(constant_values(x)) + np.abs(constant_values(p))
+    return _without_rounding(placed, terms)
+
+
+def turn_tensor(R: SX, tensor: SX, *, ideal: bool) -> SX:
+    """Return R I R^T without the rounding of its terms.
+
+    A small moment is all that the joint of a thin rod feels, so moments stay, unless the body is
+    an ideal one (a point, a line), whose moments may be zero.
+    """
+    turned = Rotation.from_matrix(R).outward_symmetric(tensor)
+    if not (is_constant(R) and is_constant(tensor)):
+        return turned
+    pattern = constant_values(R) != 0
+    terms = pattern @ np.abs(constant_values(tensor)) @ pattern.T
+    if not ideal:
+        np.fill_diagonal(terms, 0.0)
+    return _without_rounding(turned, terms)
+
+
+def add_up(parts: list[SX], total: SX) -> SX:
+    """Return a total, or zero where its parts cancel but for rounding."""
+    if not all(map(is_constant, parts)) or len(parts) < 2:
+        return total
+    return _without_rounding(
+        total, np.sum([np.abs(constant_values(part)) for part in parts], axis=0)
+    )
+
+
+def _without_rounding(x: SX, terms: np.ndarray) -> SX:
+    values = constant_values(x)
+    return SX(np.where(np.abs(values) < ROUNDING * terms, 0.0, values))
+
 
 SX = ca.SX
 Array = np.ndarray
@@ -103,7 +160,7 @@ class Turn:
         return is_zero(self.matrix - SX.eye(3))
 
     def turn_symmetric(self, x: SX) -> SX:
-        r"""R X R^T for symmetric X in 16 operations about an axis.  (S2)
+        """R X R^T for symmetric X in 16 operations about an axis.  (S2)
 
         With i, j the axes that turn, :math:`w = s (X_{ii} - X_{jj}) + 2 c X_{ij}` gives
         :math:`X_{ii} - s w`, :math:`X_{jj} + s w` and :math:`c w - X_{ij}`.
@@ -174,7 +231,7 @@ def _snapped(x: float) -> float:
 
 
 def quaternion_matrix(w: SX, x: SX, y: SX, z: SX) -> SX:
-    r"""Rotation of the unit quaternion (w, x, y, z).  (S3)"""
+    """Rotation of the unit quaternion (w, x, y, z).  (S3)"""
     return ca.vertcat(
         ca.horzcat(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
         ca.horzcat(2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
@@ -207,7 +264,7 @@ class RigidInertia:
 
     @classmethod
     def at_centre(cls, mass: SX, centre: SX, tensor: SX) -> RigidInertia:
-        r"""From mass centre and central inertia: I = I_c + m(c^2 1 - c c^T).  (S5)"""
+        """From mass centre and central inertia: I = I_c + m(c^2 1 - c c^T).  (S5)"""
         moment = mass * centre
         return cls(SX(mass), moment, tensor + symmetric(spread(moment, centre)))
 

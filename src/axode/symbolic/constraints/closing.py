@@ -24,8 +24,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.numerics.newton import CLOSED, METRE
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.constraints.assembly import Assembly
-from axode.symbolic.constraints.open_loops import not_closed, warn_of_moved_home
+from axode.symbolic.constraints.assembly import Assembly, not_closed, warn_of_moved_home
 from axode.symbolic.constraints.redundant_rows import (
     RANK_TOLERANCE,
     RankReport,

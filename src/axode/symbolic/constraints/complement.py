@@ -24,7 +24,7 @@ import numpy as np
 from axode.numerics.rank import smallest_singular_value
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
-from axode.symbolic.constraints.point_loops import PointLoop
+from axode.symbolic.constraints.loops import PointLoop
 from axode.symbolic.constraints.redundant_rows import RankReport, Units
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
@@ -372,7 +372,7 @@ class Complement:
 
     @cached_property
     def sigma_0(self) -> SX:
-        r"""Accelerations with zero base accelerations: A sigma_0 = -bias.  (N4)"""
+        """Accelerations with zero base accelerations: A sigma_0 = -bias.  (N4)"""
         return ca.densify(self.particular(-self.bias))
 
     @property

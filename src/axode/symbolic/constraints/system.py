@@ -1,6 +1,7 @@
 """A mechanism in symbols: its tree, its rows, what they leave free and what acts on it.
 
-This is what every formulation starts from.
+This is what every formulation starts from. Tangents, the displacements that rows on positions leave
+free, stand beside it.
 """
 
 from __future__ import annotations
@@ -21,17 +22,22 @@ from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
 from axode.symbolic.constraints.complement import Complement
-from axode.symbolic.constraints.loops import loop_rows
-from axode.symbolic.constraints.point_loops import point_loops
+from axode.symbolic.constraints.loops import loop_rows, point_loops
 from axode.symbolic.constraints.quasi_velocities import with_quasi_velocities
-from axode.symbolic.constraints.redundant_rows import VALID, RankReport, choose_speeds, condition_of
-from axode.symbolic.constraints.smoothness import check_couplings
+from axode.symbolic.constraints.redundant_rows import (
+    VALID,
+    RankReport,
+    analyse,
+    choose_speeds,
+    condition_of,
+)
 from axode.symbolic.tree.generalized_forces import AppliedForces, applied_forces
 from axode.symbolic.tree.inertia import link_inertias, link_spreads, regrouped, without_spin
 from axode.symbolic.tree.kinematics import Tree, build_tree
 from axode.symbolic.tree.rows import (
     DEFINITION,
     Row,
+    check_couplings,
     column_of,
     coupling_rows,
     matrix_of,
@@ -139,7 +145,6 @@ class System:
     @cached_property
     def tangents(self) -> Complement:
         """Displacements that the constraints on positions leave free; its speeds name them."""
-        from axode.symbolic.constraints.tangents import find_tangents
 
         return find_tangents(self)
 
@@ -448,3 +453,47 @@ def _relation(tree: Tree, report: RankReport, chosen: list[int]) -> str:
     if len(involved) == 1:
         return f"the constraints make {involved[0]} zero"
     return f"the constraints tie {', '.join(involved)} to each other"
+
+
+def find_tangents(system: System) -> Complement:
+    r"""Complement of the rows that come from positions; of all rows if none is a rolling one.
+
+    Rolling forbids speeds, not places: a wheel that cannot slide sideways may have started farther
+    to the side. Derivatives by the configuration are taken along
+
+    .. math:: \delta q = N(q)\, \Theta_h(q)\, \xi, \qquad A_h \Theta_h = 0,            \tag{N9}
+
+    with A_h the rows that come from positions. Each tangent is named by a speed, of which it is the
+    displacement: the independent ones first, and what rolling rows make dependent after them.
+    """
+    if all(row.places for row in system.kept):
+        return system.complement
+
+    rows, report = _on_positions(system)
+    kept = [rows[r] for r in report.kept]
+    own = [j for j in system.independent if j < system.W.shape[1]]  # others have no place
+    preferred = [*own, *preference(system.mechanism, system.tree)]
+    chosen = choose_speeds(report, list(dict.fromkeys(preferred)))
+    A, b = matrix_of(kept, system.tree.v.shape[0]), column_of([row.rate for row in kept])
+    return Complement.of(A, b, column_of([row.bias for row in kept]), report, chosen)
+
+
+def position_rows(system: System) -> list[Row]:
+    """Rows that `System.tangents` is the complement of."""
+    if all(row.places for row in system.kept):
+        return system.kept
+    rows, report = _on_positions(system)
+    return [rows[r] for r in report.kept]
+
+
+def _on_positions(system: System) -> tuple[list[Row], RankReport]:
+    """Rows that come from positions, but for those that contradict others a little."""
+    whole = system.report
+    places = [r for r, row in enumerate(system.rows) if row.places and r not in set(whole.loose)]
+    rows = [system.rows[r] for r in places]
+    units = whole.units and whole.units.of_rows(places)
+    matrices = [A[places] for A in whole.all_matrices]
+    sizes = whole.sizes and whole.sizes.of_rows(places)
+    report = analyse(rows, matrices, whole.tolerance, units=units, sizes=sizes)
+    at_home = np.array(system.all_rows_function(system.home, 0.0, system.defaults))[places]
+    return rows, replace(report, home_matrix=(at_home[list(report.kept)],))

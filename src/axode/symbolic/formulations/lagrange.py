@@ -1,4 +1,4 @@
-"""Lagrange's equations from the energies, everything else by automatic differentiation."""
+"""Energies, and Lagrange's equations from them by automatic differentiation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,42 @@ from typing import ClassVar
 
 import casadi as ca
 
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.algebra.spatial import SX, cross, dot
+from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.base import AbstractFormulation, projected
-from axode.symbolic.formulations.energy import kinetic_energy, potential_energy
 from axode.symbolic.tree.kinematics import Tree
+
+
+def kinetic_energy(system: System) -> SX:
+    r"""Kinetic energy of all links and rotors at the speeds v.
+
+    .. math:: \sum \tfrac12 m u^2 + u \cdot (\omega \times h) + \tfrac12 \omega^T I \omega \tag{D8}
+    """
+    tree = system.tree
+    w, u = tree.velocities(tree.v)
+    energy = SX(0)
+    for own, w_i, u_i in zip(system.inertias, w, u, strict=True):
+        energy += own.mass * dot(u_i, u_i) / 2 + dot(u_i, cross(w_i, own.moment))
+        energy += dot(w_i, own.tensor @ w_i) / 2  # (D8)
+    return energy + dot(system.forces.armature, tree.v * tree.v) / 2
+
+
+def potential_energy(system: System, *, springs: bool = True) -> SX:
+    r"""Potential energy of gravity, zero with all mass centres at the origin, and of springs.
+
+    .. math:: -\sum g \cdot (m p + R h)                                           \tag{D9}
+    """
+    tree = system.tree
+    energy = SX(0)
+    for i, own in enumerate(system.inertias):
+        pose = tree.pose(i)
+        energy -= dot(tree.gravity, own.mass * pose.p + pose.R @ own.moment)  # (D9)
+    return energy + (system.forces.elastic_energy if springs else 0)
+
+
+def energies(system: System) -> SX:
+    """Kinetic and potential energy, stacked."""
+    return ca.vertcat(kinetic_energy(system), potential_energy(system))
 
 
 class LagrangeFormulation(AbstractFormulation):
@@ -75,7 +107,7 @@ class LagrangeFormulation(AbstractFormulation):
 
 
 def rate_inverse(tree: Tree) -> SX:
-    r"""N^+ with N^+ N = 1 on unit quaternions: (N^T N)^{-1} N^T.
+    """N^+ with N^+ N = 1 on unit quaternions: (N^T N)^{-1} N^T.
 
     Columns of N are orthogonal: those of a quaternion have length one half, all others length one.
     """

@@ -11,10 +11,15 @@ from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.formulations.base import AbstractFormulation, projected
-from axode.symbolic.tree.articulated_bodies import ClusterSolve, find_clusters
-from axode.symbolic.tree.coriolis import CommonAxes
 from axode.symbolic.tree.kinematics import Tree
-from axode.symbolic.tree.recursions import composite_inertia, coriolis_matrix, newton_euler
+from axode.symbolic.tree.recursions import (
+    ClusterSolve,
+    CommonAxes,
+    composite_inertia,
+    coriolis_matrix,
+    find_clusters,
+    newton_euler,
+)
 
 ALWAYS_COMPOSITE = 7  # speeds; up to here it is the cheaper one without counting
 # speeds from the ground outwards: the composite way grows with their cube, and loses from ten on

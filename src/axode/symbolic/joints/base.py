@@ -1,4 +1,4 @@
-r"""A joint in symbols: what the tree, the loops and the formulations ask of it (K, C).
+"""A joint in symbols: what the tree, the loops and the formulations ask of it (K, C).
 
 A joint's frame stands at its origin with its axis along z. There its free motions are constant: the
 child moves, seen from the parent, by the sum of `twists` times the speeds. For most joints these
@@ -28,7 +28,7 @@ from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, Turn, dot
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.loops import Closure, RelativeMotion
-    from axode.symbolic.tree.link_frames import Frame
+    from axode.symbolic.tree.kinematics import Frame
 
 Twist = tuple[SX, SX]  # angular, linear
 ZERO = SX.zeros(3)
@@ -128,7 +128,7 @@ class SymbolicJoint:
         return ca.vertcat(R[1, 2], -R[0, 2]) if "rx" in names else SX(0, 1), R[2, 2]
 
     def closure_residuals(self, closure: Closure) -> dict[str, SX]:
-        r"""Position residuals whose rates are the rows once the loop is closed.  (C4)"""
+        """Position residuals whose rates are the rows once the loop is closed.  (C4)"""
         sines, cosine = self.closure_turn(closure)
         found = {axis: -closure.gap[i] for i, axis in enumerate("xyz")}
         if sines.numel():

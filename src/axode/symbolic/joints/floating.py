@@ -13,7 +13,7 @@ from axode.symbolic.joints.base import ZERO, X, Y, Z
 from axode.symbolic.joints.spherical import SymbolicSpherical
 
 if TYPE_CHECKING:
-    from axode.symbolic.tree.link_frames import Frame
+    from axode.symbolic.tree.kinematics import Frame
 
 
 class SymbolicFloating(SymbolicSpherical):

@@ -8,7 +8,7 @@ from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation
 from axode.symbolic.joints.base import ZERO, SymbolicJoint, Z
 
 if TYPE_CHECKING:
-    from axode.symbolic.tree.link_frames import Frame
+    from axode.symbolic.tree.kinematics import Frame
 
 
 class SymbolicPrismatic(SymbolicJoint):

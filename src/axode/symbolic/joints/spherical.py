@@ -14,7 +14,7 @@ from axode.symbolic.joints.base import ZERO, SymbolicJoint, Twist, X, Y, Z
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.loops import Closure
-    from axode.symbolic.tree.link_frames import Frame
+    from axode.symbolic.tree.kinematics import Frame
 
 ON_AXIS = 1e-12  # [m] by which an axis may miss the centre of a ball joint
 

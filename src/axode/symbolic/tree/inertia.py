@@ -1,4 +1,4 @@
-r"""Inertia of the links, and its regrouping across joints (D).
+"""Inertia of the links, and its regrouping across joints (D).
 
 Inertia of a link without effect on its revolute joint can be moved to the link before it: a mass on
 the axis, a first moment along it, equal moments about the two axes across it. Moving these inward,
@@ -14,8 +14,7 @@ import casadi as ca
 
 from axode.mechanism.elements.bodies import Body
 from axode.symbolic.algebra.frames import ROOT, Values, symbolic_scalar, symbolic_vector
-from axode.symbolic.algebra.rounding import add_up, turn_tensor
-from axode.symbolic.algebra.spatial import SX, RigidInertia
+from axode.symbolic.algebra.spatial import SX, RigidInertia, add_up, turn_tensor
 from axode.symbolic.tree.kinematics import Tree
 
 
@@ -87,7 +86,7 @@ def regrouped(tree: Tree, inertias: list[RigidInertia]) -> list[RigidInertia]:
 
 
 def without_spin(tree: Tree, regrouped_inertias: list[RigidInertia]) -> Tree:
-    r"""The tree with the spin angles of balanced wheels left out, for the recursions.
+    """The tree with the spin angles of balanced wheels left out, for the recursions.
 
     A leaf that turns about its own axis of symmetry has the same inertia in axes that do not spin
     with it, so its vectors may be kept in those: the recursions then hold no angle of it.  (D17)

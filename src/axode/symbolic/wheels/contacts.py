@@ -1,4 +1,4 @@
-r"""Rows of rolling contacts (C).
+"""Rows of rolling contacts (C).
 
 Touch: n.(Q - p_0) = 0. Rolling: the material velocity at Q, wheel minus ground, has no component
 along t_1 (longitudinal) and t_2 (lateral). Everything is kept in the axes of the body that carries
@@ -14,8 +14,7 @@ import casadi as ca
 
 from axode.mechanism.elements.wheels import Contact
 from axode.symbolic.algebra.frames import ROOT, align, symbolic_scalar, symbolic_vector, unit_vector
-from axode.symbolic.algebra.rounding import snap_rotation
-from axode.symbolic.algebra.spatial import SX, cross, dot, is_constant
+from axode.symbolic.algebra.spatial import SX, cross, dot, is_constant, snap_rotation
 from axode.symbolic.tree.kinematics import Link, Motion, Tree
 from axode.symbolic.tree.rows import Row, UnitWrench, cheaper_bias, row_entries
 from axode.symbolic.wheels import symbolic_wheel
