@@ -104,15 +104,16 @@ def functions() -> dict[str, int]:
     }
 
 
-def tolerances() -> int:
-    """Module constants whose value is a number below 1e-2."""
-    found = 0
+def small_constants() -> dict[str, list[str]]:
+    """Names of module constants whose value is a number below 1e-2, by module."""
+    found: dict[str, list[str]] = defaultdict(list)
     for path in sources():
         for node in parsed(path.read_text()).body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                named = any(isinstance(t, ast.Name) and SMALL.match(t.id) for t in targets)
-                found += named and _small(node.value)
+                names = [t.id for t in targets if isinstance(t, ast.Name) and SMALL.match(t.id)]
+                if names and _small(node.value):
+                    found[_module(path)] += names[:1]
     return found
 
 
@@ -178,7 +179,7 @@ def main() -> None:
         "files": len(sources()),
         "code lines": sum(code_lines(path) for path in sources()),
         **functions(),
-        "tolerance constants": tolerances(),
+        "tolerance constants": sum(map(len, small_constants().values())),
         "files that call SVD, pinv, lstsq, matrix_rank": sum(
             bool(RANK_CALLS.search(path.read_text())) for path in sources()
         ),

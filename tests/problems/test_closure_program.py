@@ -9,7 +9,7 @@ import axode as ax
 import coupled_mechanisms
 from axode.model.conditions import Conditions
 from axode.model.model_parts import facts_of
-from axode.numerics.newton import CLOSED
+from axode.numerics.tolerances import CLOSED
 from axode.problems.arguments import coordinate_units
 from axode.problems.assemble import closure
 from axode.problems.assemble.closure import ClosureSystem

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from axode.numerics.newton import (
-    CLOSED,
     difference_jacobian,
     find_roots,
     quick_step,
     truncated_step,
     unit_length,
 )
+from axode.numerics.tolerances import CLOSED
 
 RADII = np.array([1.0, 2.0, 0.5, 3.0])
 

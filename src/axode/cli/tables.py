@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-ROUNDING = 1e-15  # SI units: less than this is printed as zero
+from axode.numerics.tolerances import SUM_ROUNDING
 
 
 def on_terminal() -> bool:
@@ -114,4 +114,4 @@ def format_number(value: float) -> str:
     """Format a number; what rounding leaves of a zero is 0, and NaN is a dash."""
     if value != value:
         return "-"
-    return f"{0.0 if abs(value) < ROUNDING else value:.6g}"
+    return f"{0.0 if abs(value) < SUM_ROUNDING else value:.6g}"

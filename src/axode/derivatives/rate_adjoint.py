@@ -17,6 +17,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
 from axode.symbolic.formulations.recursive import RecursiveFormulation
@@ -24,7 +25,6 @@ from axode.symbolic.functions import FunctionGraph, state_rate
 
 TRIALS = 2  # states at which equations are compared with the rates that are computed
 MOVED = 0.05  # by which coordinates are off closed loops and unit quaternions there
-SOLVED = 1e-9  # of the largest force: what is left of it where equations are solved
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class RateAdjoint:
             moved = q + MOVED * rng.normal(size=q.shape)
             nu, u = (rng.normal(size=x.shape[0]) for x in (system.nu, system.u))
             sizes = map(ca.norm_inf, found(moved, nu, u, rng.uniform(), system.defaults))
-            if not all(left <= SOLVED * size for left, size in zip(sizes, sizes, strict=True)):
+            if not all(left <= NEGLIGIBLE * size for left, size in zip(sizes, sizes, strict=True)):
                 return False
         return True
 

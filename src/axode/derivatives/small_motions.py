@@ -25,6 +25,7 @@ import numpy.typing as npt
 from axode.derivatives.local_dynamics import local_dynamics
 from axode.mechanism.topology import tree_order
 from axode.numerics.rank import least_squares, null_space, smallest_singular_value
+from axode.numerics.tolerances import ROW_RANK
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.constraints.system import preference
@@ -33,7 +34,6 @@ from axode.symbolic.equations import Equations
 Array = npt.NDArray[np.float64]
 THRESHOLDS = (0.05, 1e-3, 1e-6)  # smallest singular value of a choice, the best that can be had
 LEVEL = 0.99  # |sine of the pitch| above which roll and yaw are not used: they become one angle
-RANK = 1e-7  # of the largest singular value: smaller ones are zero
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | N
     rows = np.vstack([residual_jacobian, unit])
     if not np.isfinite(rows).all():
         return None
-    free = null_space(rows, RANK, floor=1.0)
+    free = null_space(rows, ROW_RANK, floor=1.0)
     dimension = free.shape[1]
     if dimension != configuration_dof(e.system):
         return None
@@ -207,7 +207,7 @@ def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | N
 def independent_rows(gradients: Array, count: int) -> list[int] | None:
     """The first rows that are far enough from each other's span; None if there are too few."""
     lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
-    unit = np.where(lengths > RANK, gradients / lengths.clip(1e-300), 0.0)
+    unit = np.where(lengths > ROW_RANK, gradients / lengths.clip(1e-300), 0.0)
     for threshold in THRESHOLDS:
         chosen: list[int] = []
         for row in range(len(unit)):

@@ -15,13 +15,12 @@ import casadi as ca
 import numpy as np
 
 from axode.derivatives.lifted_derivatives import Direction, ForwardDerivatives
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.system import System
 from axode.symbolic.equations import Equations
 from axode.symbolic.functions import state_rate
-
-SAME = 1e-9  # difference of N^T N between configurations: less is rounding
 
 
 class RateDerivatives(ForwardDerivatives):
@@ -81,7 +80,7 @@ def displacements(system: System) -> SX:
     square = N.T @ N + ca.diag(SX([float(j >= joints) for j in range(N.shape[1])]))
     gram = ca.Function("gram", [system.tree.q], [ca.densify(square)])
     first, *others = (np.array(gram(q)) for q in (system.home, *system.samples))
-    if all(np.abs(other - first).max(initial=0.0) < SAME for other in others):
+    if all(np.abs(other - first).max(initial=0.0) < NEGLIGIBLE for other in others):
         return ca.sparsify(ca.DM(np.linalg.inv(np.round(first, 8)))) @ N.T
     return Factor.of(square).solve(N.T)
 

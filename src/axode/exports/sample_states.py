@@ -9,6 +9,7 @@ import numpy as np
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Tape
 from axode.model.model_parts import facts_of, function_tape
+from axode.numerics.tolerances import CLOSED
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 SPREADS = (0.5, 0.2, 0.05, 0.01, 0.0)  # of coordinates about home [rad, or lengths of the model]
 FARTHEST = 2.5  # from home, in the same units
 CLOSING_STEPS = 12
-CLOSED = 1e-10  # residual, by the length of the mechanism
 DRAWS = 2  # per state that is wanted
 
 

@@ -15,6 +15,7 @@ from axode.codegen.tape.program import Program
 from axode.codegen.targets.wasm import WasmModule
 from axode.model.model_parts import facts_of, function_tape
 from axode.model.parameter_checks import FAULTS, parameter_checks
+from axode.numerics.tolerances import LOST_PIVOT
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 SHARED = ("q", "nu", "u", "p", "t", "w")  # arrays that steps and functions have in common
 FORCES = ("contact_forces", "multipliers")
 COMPUTED = ("joint_speeds", "measures", "energy", *FORCES)
-LEAST_PIVOT = 1e-9  # of the independent speeds: a run stops where they become singular
 
 
 def web_module(
@@ -93,7 +93,7 @@ def _about(model: Model, own: Sequence[str]) -> dict[str, Any]:
         "home": list(facts.home),
         "bodies": list(model.bodies),
         "contacts": list(model.contacts),
-        "least_pivot": LEAST_PIVOT,
+        "least_pivot": LOST_PIVOT,
         "checks": list(facts.parameter_checks),
         "signals": [
             {"name": s.name, "unit": s.unit, "kind": s.kind, "array": s.function, "place": s.index}

@@ -39,13 +39,11 @@ from axode.mechanism.force_methods import ForceMethods
 from axode.mechanism.quasi_velocities import Definition, QuasiVelocity
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector
 from axode.mechanism.wheel_methods import WheelMethods
+from axode.numerics.tolerances import LOOP_TOLERANCE
 from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
-
-
-LOOP_TOLERANCE = 1e-4  # numbers of five digits close a loop of several links to this
 
 
 @dataclass

@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from axode.errors import Fault
 from axode.mechanism.checks import value_faults
-from axode.mechanism.elements.bodies import ROUNDING, TRIANGLE_TOLERANCE, Inertia
+from axode.mechanism.elements.bodies import Inertia
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import TIME, Expression, Operation, Parameter, evaluate
 from axode.mechanism.values.formula_functions import UFUNCS
-from axode.mechanism.values.geometry import UNIT_TOLERANCE
+from axode.numerics.tolerances import NEGLIGIBLE, SEVEN_DIGITS, THREE_DIGITS
 
 Array = npt.NDArray[np.float64]
 LOOKED_AT = 20  # runs suspected of one fault and looked at closely; if they pass, all do
@@ -142,7 +142,7 @@ def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> K
         for _, axis in directions(mechanism):
             if next(formulas_in(axis), None) is not None:
                 length = np.sqrt(sum(numbers(a) ** 2 for a in axis))
-                note(~(np.abs(length - 1) <= UNIT_TOLERANCE))
+                note(~(np.abs(length - 1) <= SEVEN_DIGITS))
     return kinds
 
 
@@ -168,10 +168,10 @@ def _unphysical(inertia: Inertia, entries: list[Array]) -> Runs:
     finite = np.atleast_1d(np.isfinite(tensors).all(axis=(1, 2)))
     moments = np.linalg.eigvalsh(np.where(finite[:, np.newaxis, np.newaxis], tensors, 0.0))
     scale = np.abs(moments).max(axis=1)
-    low = moments[:, 0] < -ROUNDING * scale
+    low = moments[:, 0] < -NEGLIGIBLE * scale
     if not inertia.ideal:
         low |= moments[:, 0] <= 0
-    broken = moments[:, 0] + moments[:, 1] < moments[:, 2] * (1 - TRIANGLE_TOLERANCE)
+    broken = moments[:, 0] + moments[:, 1] < moments[:, 2] * (1 - THREE_DIGITS)
     return np.asarray(~finite | low | broken)
 
 

@@ -10,14 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnderactuatedMotionWarning, level_outside
+from axode.numerics.tolerances import NEGLIGIBLE, TINY_FORCE
 
 if TYPE_CHECKING:
     from axode.model.model import Model
 
 Array = npt.NDArray[np.float64]
-SHORT = 1e-9  # of the forces that balance: a larger force is missing
-AT_REST = 1e-9  # [m/s^2 or rad/s^2]: smaller accelerations are rounding
-TINY = 1e-6  # [N or N m]: larger forces are never taken for rounding
 
 
 def force_size(model: Model, q: Array, nu: Array, u: Array, missing: Array, options: Any) -> float:
@@ -47,7 +45,7 @@ def find_deficit(model: Model, missing: Array, size: float) -> tuple[float, str]
         None if the motors give everything.
     """
     worst = np.nanmax(np.abs(missing).reshape(-1, missing.shape[-1]), axis=0, initial=0.0)
-    if worst.max(initial=0.0) <= SHORT * float(size) or _is_rounding(model, worst):
+    if worst.max(initial=0.0) <= NEGLIGIBLE * float(size) or _is_rounding(model, worst):
         return None
     lacking = int(np.argmax(worst))
     return float(worst[lacking]), model.independent[lacking]
@@ -55,9 +53,9 @@ def find_deficit(model: Model, missing: Array, size: float) -> tuple[float, str]
 
 def _is_rounding(model: Model, worst: Array) -> bool:
     """Return whether forces move nothing: next to none is needed, and splines have rounding."""
-    if worst.max(initial=0.0) > TINY or "mass_matrix" not in model.functions:
+    if worst.max(initial=0.0) > TINY_FORCE or "mass_matrix" not in model.functions:
         return False
-    return bool((worst <= AT_REST * np.diag(model.mass_matrix(model.home))).all())
+    return bool((worst <= NEGLIGIBLE * np.diag(model.mass_matrix(model.home))).all())
 
 
 def solve_inverse(

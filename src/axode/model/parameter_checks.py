@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
-from axode.mechanism.elements.bodies import POINT_SIZE, ROUNDING, TRIANGLE_TOLERANCE, Inertia
+from axode.mechanism.elements.bodies import Inertia
 from axode.mechanism.parameter_values import bounded_values, directions
 from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import TIME, Scalar, evaluate
-from axode.mechanism.values.geometry import UNIT_TOLERANCE
 from axode.model.model_parts import facts_of, function_tape
+from axode.numerics.tolerances import NEGLIGIBLE, POINT_SIZE, SEVEN_DIGITS, THREE_DIGITS
 
 if TYPE_CHECKING:
     from axode.mechanism.mechanism import Mechanism
@@ -104,7 +104,7 @@ def _checks(mechanism: Mechanism, values: dict[str, Formula]) -> Iterator[tuple[
         if next(formulas_in(axis), None) is not None:
             x, y, z = map(number, axis)
             length = (x * x + y * y + z * z).sqrt()
-            yield f"{what}: must have length one", ~(abs(length - 1.0) <= UNIT_TOLERANCE)
+            yield f"{what}: must have length one", ~(abs(length - 1.0) <= SEVEN_DIGITS)
 
 
 _MOMENTS = "principal moments must be > 0, and none larger than the sum of the others"
@@ -124,8 +124,8 @@ def _is_unphysical(inertia: Inertia, entries: Vector) -> Formula:
     ratio = (spread > 0.0).then(deviation / (2.0 * spread * spread * spread), 0.0)
     turn = ratio.most(-1.0).least(1.0).function("acos") / 3.0
     largest = mean + 2.0 * spread * turn.function("cos")
-    allowed = largest * (-ROUNDING if inertia.ideal else 0.0)
-    bad = ~(trace - largest >= largest * (1.0 - TRIANGLE_TOLERANCE))
+    allowed = largest * (-NEGLIGIBLE if inertia.ideal else 0.0)
+    bad = ~(trace - largest >= largest * (1.0 - THREE_DIGITS))
     for k, minor in enumerate(minors):
         power = 1 if k < 3 else 2 if k < 6 else 3
         bound = allowed * largest ** float(power - 1) if power > 1 else allowed

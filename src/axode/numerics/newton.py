@@ -19,20 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.numerics.rank import singular_vectors
+from axode.numerics.tolerances import CLOSED, FINISHED, LAST_STEP, ONE_ROUNDING, RANK
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Function = Callable[[Array, Indices], Array]  # of unknowns (runs, n), and the numbers of the runs
 Step = Callable[[Array, Array, Array], Array]  # of J (runs, m, n), r (runs, m), damping (runs,)
 
-CLOSED = 1e-10  # of the rows' units: a residual below this has vanished
-FINISHED = 1e-3  # of the tolerance: a residual below this cannot be improved
-LAST_STEP = 1e-9  # of the unknowns' units: after an undamped step this short only rounding is left
 MAX_NEWTON_STEP = 1.0  # of the unknowns' units: on a circle a longer one never helps
 MAX_STEPS = 200
 MIN_DAMPING, MAX_DAMPING = 1e-13, 1e6  # of the mean squared row length
-TRUNCATED = 1e-9  # of the largest singular value: smaller ones are left out
-ROUNDING = 2e-16  # of a residual: what additions of lengths below a metre leave
 METRE = (0.1, 1.0)  # [m]: sizes of mechanisms whose lengths are measured in metres
 
 
@@ -129,13 +125,11 @@ def difference_jacobian(residual: Function, change: float) -> Function:
 
 def residual_size(r: Array, units: Array | float) -> Array:
     """Largest residual of every run, of the rows' units, without what rounding leaves."""
-    beyond: Array = (np.abs(r) - ROUNDING / np.asarray(units)).clip(0.0)
+    beyond: Array = (np.abs(r) - ONE_ROUNDING / np.asarray(units)).clip(0.0)
     return np.asarray(beyond.max(axis=-1, initial=0.0))
 
 
-def truncated_step(
-    J: Array, r: Array, damping: Array, tolerance: float | Array = TRUNCATED
-) -> Array:
+def truncated_step(J: Array, r: Array, damping: Array, tolerance: float | Array = RANK) -> Array:
     """Solve J y = r by the shortest y from singular values: also where rows contradict each other.
 
     Args:

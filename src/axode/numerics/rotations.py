@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.numerics.tolerances import FIVE_DIGITS
 
 Array = npt.NDArray[np.float64]
-ORTHONORMAL = 1e-5  # numbers of five digits: what a rotation matrix may be off
 
 
 def as_rotations(name: str, values: Array) -> Array:
@@ -25,7 +25,7 @@ def as_rotations(name: str, values: Array) -> Array:
         return _nearest(name, values)
     if values.shape[-1:] == (4,):
         lengths = np.linalg.norm(values, axis=-1)
-        if not (np.abs(lengths - 1) <= ORTHONORMAL).all():
+        if not (np.abs(lengths - 1) <= FIVE_DIGITS).all():
             raise InvalidArgument(f"{name}: a quaternion w x y z has the length 1")
         return from_quaternions(values)
     if values.shape[-1:] == (3,):
@@ -39,7 +39,7 @@ def as_rotations(name: str, values: Array) -> Array:
 def _nearest(name: str, matrices: Array) -> Array:
     """Rotations nearest to matrices that are rotations but for rounding."""
     off = np.abs(np.swapaxes(matrices, -1, -2) @ matrices - np.eye(3)).max(initial=0.0)
-    if not (off <= ORTHONORMAL and (np.linalg.det(matrices) > 0).all()):
+    if not (off <= FIVE_DIGITS and (np.linalg.det(matrices) > 0).all()):
         raise InvalidArgument(
             f"{name}: not a rotation matrix: its columns are unit vectors at right angles, "
             "right-handed"

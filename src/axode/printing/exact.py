@@ -15,6 +15,8 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from axode.numerics.tolerances import PRODUCT_ROUNDING
+
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
 
@@ -23,7 +25,6 @@ MOST_PASSES = 40  # over a polynomial, to apply the relations
 EFFORT = 20_000  # terms of all values of a tape together
 DIGITS = 10  # of a decimal that a description may hold
 ULPS = 64  # by which a folded number may miss the one that was meant
-CANCELLED = 1e-14  # a number with many digits below this is what rounding left of zero
 ROOTS = (2, 3, 5)
 OTHERS = 16  # generators: pi, verticals, halves of angles
 MOST_TWISTED = 60  # terms of a value in which products of sines and cosines are looked for
@@ -76,7 +77,7 @@ class Ratio:
 @cache
 def exact_number(x: float) -> tuple[Fraction, int, int] | None:
     """Read a rounded number as fraction * sqrt(k) * pi^e; None if it is none of these."""
-    if x == 0.0 or abs(x) < CANCELLED:
+    if x == 0.0 or abs(x) < PRODUCT_ROUNDING:
         decimal = Fraction(f"{x:.{DIGITS}g}")
         return (decimal, 1, 0) if float(decimal) == x else (Fraction(0), 1, 0)
     near = ULPS * math.ulp(x)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.printing.exact import ExactTape, TooLong
 from axode.printing.layout import FractionLayout
 from axode.printing.parts import PARTS, is_first_kind
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 MOST_OPERATIONS = 4000  # of a part whose exact form is sought
 MOST_WRITTEN = 50  # terms of an entry that can be read
 MOST_COMPUTED = 150  # the same, of an expression for further computation
-AGREED = 1e-9  # relative, of exact fractions and what was computed
 Verticals = list[tuple[str, tuple[int, int, int, int]]]
 
 
@@ -161,5 +161,7 @@ def _agrees(tape: Tape, exact: ExactTape) -> bool:
     shaped = [x if port.shape else x[0] for x, port in zip(point, tape.inputs, strict=True)]
     expected = np.concatenate([np.ravel(x) for x in tape.evaluate(*shaped)])
     return bool(
-        np.allclose(found, expected, rtol=AGREED, atol=AGREED * np.abs(expected).max(initial=0.0))
+        np.allclose(
+            found, expected, rtol=NEGLIGIBLE, atol=NEGLIGIBLE * np.abs(expected).max(initial=0.0)
+        )
     )

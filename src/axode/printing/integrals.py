@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.numerics.rank import null_space, rank
+from axode.numerics.tolerances import NEGLIGIBLE, RANK
 from axode.printing.exact import ExactTape, Generator, Poly, TooLong
 from axode.printing.exact_parts import unit_quaternions
 from axode.symbolic.algebra.spatial import SX
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 P = 4  # argument of the tape that holds the parameters
 Array = npt.NDArray[np.float64]
-VANISHES = 1e-9  # rate of a sum: smaller ones are rounding
 
 
 def integrals_of(equations: Equations) -> SX:
@@ -92,7 +92,7 @@ def _still(e: Equations) -> list[int]:
         moved = np.abs(_at_random(e, ca.jacobian(e.q_dot, e.nu), still, scatter)).max(
             axis=1, initial=0.0
         )
-        kept = [k for k in still if moved[k] < VANISHES]
+        kept = [k for k in still if moved[k] < NEGLIGIBLE]
         if kept == still and scatter:
             return still
         still, scatter = kept, 0.3
@@ -115,9 +115,9 @@ def _at_random(e: Equations, fields: SX, still: list[int], scatter: float) -> Ar
 def _involved(e: Equations, fields: SX) -> list[int]:
     """Rows that have a share in some sum that vanishes, by numbers."""
     rates = _at_random(e, fields, [], 0.3)
-    shares = np.abs(null_space(rates.T, VANISHES)).max(axis=1, initial=0.0)
-    moves = np.abs(rates).max(axis=1) > VANISHES
-    return [int(k) for k in np.flatnonzero((shares > VANISHES) & moves)]
+    shares = np.abs(null_space(rates.T, RANK)).max(axis=1, initial=0.0)
+    moves = np.abs(rates).max(axis=1) > NEGLIGIBLE
+    return [int(k) for k in np.flatnonzero((shares > NEGLIGIBLE) & moves)]
 
 
 def _null_space(exact: ExactTape, rows: int, columns: int) -> list[list[Poly]]:
@@ -224,6 +224,6 @@ def _on_rolling_rows(e: Equations, sums: list[SX]) -> SX:
     rates = np.hstack([function(q, 0.0, system.defaults).full() for q in system.samples])
     kept: list[int] = []
     for k in range(len(sums)):
-        if rank(rates[[*kept, k]], VANISHES, floor=1.0) > len(kept):
+        if rank(rates[[*kept, k]], RANK, floor=1.0) > len(kept):
             kept.append(k)
     return column[kept]

@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from axode.numerics.tolerances import SUM_ROUNDING
 from axode.printing.exact_parts import (
     ExactPart,
     Verticals,
@@ -45,7 +46,6 @@ LONGEST_TERM = 14  # symbols in a sum before it gets a name of its own
 SHARED_FUNCTION = 2  # symbols in a function used twice before it gets one
 MATRIX_WIDTH = 240  # characters of LaTeX in a row, up to which a matrix is written as one
 MATRIX_ROWS = 12
-UNSEEN = 1e-15  # of the largest factor of a sum: cos(pi/2) is not quite zero
 
 SYMMETRIC = ("I", "I_tree")
 ONE = Product(Fraction(1), ())
@@ -374,7 +374,7 @@ class ComputedWriter(LatexWriter):
     def node(self, poly: Frozen) -> Product | Sum:
         """A polynomial, what its terms share taken out of all and of some of them."""
         largest = max((abs(number) for _, number in poly), default=0)
-        poly = tuple(term for term in poly if abs(term[1]) > UNSEEN * largest)
+        poly = tuple(term for term in poly if abs(term[1]) > SUM_ROUNDING * largest)
         if len(poly) < 2:
             return self._product(poly[0][1], poly[0][0]) if poly else ZERO
         number, shared = content(poly)

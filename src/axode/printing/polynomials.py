@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from axode.numerics.tolerances import ROUNDING
 from axode.printing.exact import ROOTS, Generator, exact_number
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ MULTIPLIED_OUT = 4  # terms up to which a product of sums is expanded
 LONGEST_SUM = 8  # terms of a sum before a part of it becomes an atom
 SHARED_WEIGHT = 4  # symbols in a value used twice before it becomes an atom
 LARGEST = 10**30  # common denominator that is taken out of a sum
-ROUNDING = 1e-12  # of the terms that cancel: what is left of them is nothing
 
 Monomial = tuple[tuple[int, int], ...]  # atoms and their exponents; () is one
 Polynomial = dict[Monomial, Fraction]

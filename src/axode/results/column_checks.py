@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.signals import KINDS
+from axode.numerics.tolerances import SAME_TIME
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
 
-ROUNDING = 1e-12  # of the largest time: nearer than this, two times are the same
 WHEN = re.compile(r" at t = \S+ s\b")  # in the status of a run that failed
 
 
@@ -109,7 +109,7 @@ def find_statuses(trajectory: Trajectory) -> tuple[str, ...]:
 
 def time_rounding(time: Array) -> float:
     """Difference below which two times of a trajectory are the same [s]."""
-    return float(ROUNDING * max(abs(time[0]), abs(time[-1])))
+    return float(SAME_TIME * max(abs(time[0]), abs(time[-1])))
 
 
 def time_range(time: Array) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.results.column_checks import ROUNDING, group_quaternions
+from axode.numerics.tolerances import SAME_TIME
+from axode.results.column_checks import group_quaternions
 from axode.results.columns import LazyValue, TrajectoryColumns
 from axode.results.trajectory import Trajectory
 
@@ -93,7 +94,7 @@ def _find_shared_sample(first: Trajectory, second: Trajectory) -> bool:
     if len(ways) > 1:
         raise InvalidArgument("its time goes the other way")
     end, start, forward = first.time[-1], second.time[0], max(ways, default=1.0)
-    shared = bool(abs(start - end) <= ROUNDING * max(abs(end), abs(start)))
+    shared = bool(abs(start - end) <= SAME_TIME * max(abs(end), abs(start)))
     if not shared and forward * (start - end) < 0:
         raise InvalidArgument(
             f"it starts at {start:g} s, before the end at {end:g} s.\n"

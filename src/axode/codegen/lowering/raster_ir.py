@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from axode.codegen.ir import DOUBLE, SINGLE, Writer
 from axode.codegen.lowering.instructions import attributes
+from axode.numerics.tolerances import ROUNDING
 
 LANES = 8
 VERTEX = 6  # numbers of a vertex: x, y, nearness, red, green, blue
 OUTSIDE = 2e-5  # of a triangle: pixels so near to its edge belong to it, so that none is left out
 BEHIND = 1e6  # nearness of what is behind the eye
-LEAST_AREA = 1e-12  # of a triangle that is drawn, in pixels
 
 # The numbers that `resolve` needs, in their order.
 VIEW = (
@@ -73,7 +73,7 @@ def _triangle(w: Writer) -> str:
     w.lines.append(f"  %inverse = fdiv double {w.constant(1.0)}, {area}")
     # rows go down, so what goes round leftwards in the world has a negative area here
     front = w.combine("or", "%both", w.compare("olt", area, w.constant(0.0)))
-    large = w.compare("oge", w.fabs(area), w.constant(LEAST_AREA))
+    large = w.compare("oge", w.fabs(area), w.constant(ROUNDING))
     nearest = _extreme(w, "maxnum", "n")
     ahead = w.compare("ole", nearest, w.constant(BEHIND))
     half, one = w.constant(0.5), w.constant(1.0)

@@ -5,7 +5,7 @@ collected in a tape of *switches*: numbers that change their sign, or pass a who
 something switches. Interval arithmetic of these numbers and of their slopes proves where nothing
 switches and where one switch follows its slope; other intervals are halved. No pulse is too short
 to be found where the arithmetic knows the functions; where it does not, intervals end at
-`RESOLUTION`, or once there are `MAX_INTERVALS`. What switches without end, as `floor(1 / t)`, is
+`SAME_TIME`, or once there are `MAX_INTERVALS`. What switches without end, as `floor(1 / t)`, is
 refused beyond a number of evaluations.
 """
 
@@ -22,11 +22,11 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.operations import ARITY, LEAVES, LOGICAL, MEANING, Array, Kind
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import InvalidArgument
+from axode.numerics.tolerances import SAME_TIME
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.intp]
 TIME = "t"
-RESOLUTION = 1e-12  # of the whole time: shorter intervals are not halved
 MAX_INTERVALS = 1 << 16  # at a time of every run, before those that are left end as they are
 EVALUATIONS = 1 << 25, 1 << 14  # to locate switches: of all runs, and more for every run
 LEAST_EVALUATIONS = 4  # per switch
@@ -384,7 +384,7 @@ class _Search:
     ):
         self.switches, self.kept, self.check = switches, kept, check
         self.whole = np.array(switches.whole)
-        self.finest = max(RESOLUTION * (times[1] - times[0]), np.spacing(np.abs(times).max()))
+        self.finest = max(SAME_TIME * (times[1] - times[0]), np.spacing(np.abs(times).max()))
         self.left = float(EVALUATIONS[0] + EVALUATIONS[1] * runs)
         self.found: list[tuple[Numbers, Array]] = []
 

@@ -11,8 +11,7 @@ from axode.formats.mjcf.mjcf_model import CompiledModel
 from axode.formats.mjcf.mjcf_shapes import CAPSULE, CYLINDER, ELLIPSOID, PLANE, SPHERE, cleaned
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 from axode.numerics.rotations import from_quaternions
-
-ROUND = 1e-3  # difference of the semi-axes of an ellipsoid that rolls
+from axode.numerics.tolerances import NOTICEABLE
 
 
 def add_geoms(geometry: Geometry, compiled: CompiledModel, bodies: BodyReader) -> None:
@@ -36,14 +35,14 @@ def add_geoms(geometry: Geometry, compiled: CompiledModel, bodies: BodyReader) -
 def _solid(model: Any, geom: int, name: str, at: Any, R: np.ndarray) -> LinkSolid:
     """Describe a geom; one that is neither round nor a box by the box around it."""
     size, kind = np.array(model.geom_size[geom]), int(model.geom_type[geom])
-    if kind == SPHERE or (kind == ELLIPSOID and np.ptp(size) <= ROUND * size[0]):
+    if kind == SPHERE or (kind == ELLIPSOID and np.ptp(size) <= NOTICEABLE * size[0]):
         return LinkSolid(name, at, float(size[0]))
     if kind in (CAPSULE, CYLINDER):
         return LinkSolid.cylinder(name, at, float(size[0]), 2 * float(size[1]), R[:, 2])
     if kind == ELLIPSOID:
         for k in range(3):
             first, second = np.delete(size, k)
-            if abs(first - second) <= ROUND * first:
+            if abs(first - second) <= NOTICEABLE * first:
                 return LinkSolid.cylinder(name, at, float(first), 2 * float(size[k]), R[:, k])
     centre, half = np.split(np.array(model.geom_aabb[geom]), 2)
     return LinkSolid.box(name, np.array(at) + R @ centre, 2 * half, R)

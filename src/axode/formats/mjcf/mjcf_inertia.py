@@ -8,9 +8,9 @@ import numpy as np
 
 from axode.formats.written.frame_poses import FramePose, cleaned_numbers
 from axode.formats.written.written_tree import WrittenLink, WrittenTree
+from axode.numerics.tolerances import ROUNDING
 
 SMALLEST = 2e-15  # MuJoCo refuses moving bodies with less than half of it [kg, kg m^2]
-NOTED = 1e-12  # relative change of moments that is reported
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _with_possible_moments(
     while moments[small] + moments[middle] < moments[large]:
         moments[small] = float(np.nextafter(moments[small], np.inf))
     change = max(abs(m - n) for m, n in zip(moments, inertia.moments, strict=True))
-    if change > NOTED * moments[large]:
+    if change > ROUNDING * moments[large]:
         tree.left_out.append(
             f"body '{name}' has moments of inertia that no rigid body has, which MuJoCo refuses; "
             f"the smallest, {inertia.moments[small]:.9g}, is {moments[small]:.9g} in the "

@@ -13,8 +13,8 @@ import numpy as np
 from axode.formats.mjcf.mjcf_model import CompiledModel, MeshFile
 from axode.mechanism.elements.bodies import Box, Cylinder, Mesh, Shape, Sphere
 from axode.numerics.rotations import from_quaternions
+from axode.numerics.tolerances import SUM_ROUNDING
 
-ROUNDING = 1e-15  # of numbers that MuJoCo computes
 PLANE, _HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # MuJoCo's geoms
 LAST_SEEN = 2
 UNPAINTED = (0.5, 0.5, 0.5, 1.0)  # a geom that the file gives no colour
@@ -25,7 +25,7 @@ def cleaned(values: Any, scale: float | None = None) -> Numbers:
     """Numbers without what rounding leaves of zeros."""
     numbers = np.asarray(values, float)
     size = float(np.abs(numbers).max(initial=0.0)) if scale is None else scale
-    return tuple(np.where(np.abs(numbers) <= ROUNDING * size, 0.0, numbers).tolist())
+    return tuple(np.where(np.abs(numbers) <= SUM_ROUNDING * size, 0.0, numbers).tolist())
 
 
 def shapes_of_geoms(compiled: CompiledModel) -> dict[int, list[Shape]]:

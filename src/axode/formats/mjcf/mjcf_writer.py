@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from axode.formats.mjcf.mjcf_inertia import moving_inertias
-from axode.formats.written.frame_poses import NO_OFFSET, ROUNDING, FramePose, numbers_of
+from axode.formats.written.frame_poses import NO_OFFSET, FramePose, numbers_of
 from axode.formats.written.joint_steps import kind_of
 from axode.formats.written.mechanism_text import (
     MechanismText,
@@ -37,6 +37,7 @@ from axode.mechanism.files.mesh_folders import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import coordinate_of
 from axode.mechanism.values.expressions import numeric
+from axode.numerics.tolerances import TWO_ROUNDINGS
 
 NATIVE = frozenset({"hinge", "slide", "ball", "free", "fixed"})
 LOOPS = frozenset({"hinge", "ball", "fixed"})
@@ -203,7 +204,7 @@ class MjcfWriter:
     def _add_forces(self) -> None:
         for joint, damping in self.tree.damping():
             width = 6 if joint.kind == "free" else 3 if joint.kind == "ball" else 1
-            if len(damping) == width and np.ptp(damping) <= ROUNDING * max(damping):
+            if len(damping) == width and np.ptp(damping) <= TWO_ROUNDINGS * max(damping):
                 self.joints[joint.name].set("damping", number(damping[0]))
             elif any(damping):
                 self.tree.left_out.append(

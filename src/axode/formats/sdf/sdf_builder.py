@@ -19,9 +19,9 @@ from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import AbstractJoint, Fixed, Floating, Planar, Spherical
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rotations import to_quaternions
+from axode.numerics.tolerances import SEVEN_DIGITS
 
 BASES: dict[str, AbstractJoint] = {"fixed": Fixed(), "floating": Floating(), "planar": Planar()}
-PARALLEL = 1e-6  # [rad] between the axes of a gearbox and of its hinges
 _AXIS_NAMES = ("first", "second")
 
 
@@ -288,7 +288,7 @@ class SdfBuilder:
                 backward = (joint.child, joint.parent) == (gearbox.reference, link)
                 if joint.type in HINGES and (forward or backward):
                     own = joint.world.R @ joint.axes[0].direction
-                    if np.linalg.norm(np.cross(own, direction)) < PARALLEL:
+                    if np.linalg.norm(np.cross(own, direction)) < SEVEN_DIGITS:
                         sign = math.copysign(1.0, float(own @ direction))
                         found.append((joint, sign if forward else -sign))
                         break

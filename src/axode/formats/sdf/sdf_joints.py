@@ -31,7 +31,7 @@ from axode.mechanism.elements.joints import (
     Spherical,
     Universal,
 )
-from axode.mechanism.values.geometry import UNIT_ROUNDING
+from axode.numerics.tolerances import TWO_ROUNDINGS
 
 AXES = {  # how many axes a joint of a type has
     "revolute": 1,
@@ -328,7 +328,7 @@ class SdfJointReader:
             message = "points nowhere; give a direction such as 0 0 1"
             self.owner.report(element, f"{axis.tag} xyz", message)
             return np.array(Z)
-        return values / length if abs(length - 1.0) > UNIT_ROUNDING else values
+        return values / length if abs(length - 1.0) > TWO_ROUNDINGS else values
 
     def _expressed_in(self, axis: Element, xyz: Element | None) -> SdfFrame | None:
         """The frame whose axes a direction is in; None for the joint's own.

@@ -15,11 +15,11 @@ from axode.formats.urdf.urdf_values import Numbers, Owner, exact_angle, matrix
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.values.geometry import NO_ROTATION, snap
 from axode.numerics.poses import RigidPose
+from axode.numerics.tolerances import SUM_ROUNDING
 
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 _COUNTED = {1: "a number", 3: "three numbers", 6: "six numbers", 7: "seven numbers"}
 _SWITCHED = {"true": True, "1": True, "false": False, "0": False}
-ROUNDING = 1e-15  # of sums of positions
 UNLIMITED = 1e16  # as older versions write infinity
 
 
@@ -34,7 +34,7 @@ class SdfPose(RigidPose):
     @property
     def rotation(self) -> Any:
         """Rotation as a mechanism holds it."""
-        if np.abs(self.R - np.eye(3)).max() <= ROUNDING:
+        if np.abs(self.R - np.eye(3)).max() <= SUM_ROUNDING:
             return NO_ROTATION
         return tuple(tuple(snap(float(x)) + 0.0 for x in row) for row in self.R)  # type: ignore[operator]
 
@@ -44,7 +44,7 @@ IDENTITY = SdfPose(np.eye(3), np.zeros(3))
 
 def cleaned(vector: np.ndarray) -> Numbers:
     """Components without what rounding leaves of zeros."""
-    small = ROUNDING * np.abs(vector).max(initial=1.0)
+    small = SUM_ROUNDING * np.abs(vector).max(initial=1.0)
     return tuple(np.where(np.abs(vector) <= small, 0.0, vector).tolist())
 
 

@@ -22,13 +22,13 @@ from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.files.wheel_proposals import LinkSolid
 from axode.mechanism.values.geometry import ORIGIN, rotation_matrix
+from axode.numerics.tolerances import MATRIX_ROUNDING
 
 Numbers: TypeAlias = tuple[float, ...]
 
 RIGHT_ANGLE = Decimal("1.5707963267948966192313216916397514420986")
 LEAST_DIGITS = 10  # of a right angle that is written as one: 1.570796327 is 2e-10 beside it
 MANY_TURNS = 100.0  # [rad]
-ANGLE_ROUNDING = 1e-13  # of angles that programs compute [rad]
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 _COUNTED = {1: "a number", 3: "three numbers"}
 AS_WRITTEN = "used as written"
@@ -339,7 +339,7 @@ def exact_angle(text: str) -> float:
     value = float(text)
     turns = round(value / (math.pi / 2)) if abs(value) < MANY_TURNS else 0
     nearest = turns * (math.pi / 2)
-    if abs(value - nearest) < ANGLE_ROUNDING:
+    if abs(value - nearest) < MATRIX_ROUNDING:
         return nearest
     if not turns:
         return value

@@ -13,9 +13,9 @@ from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
 from axode.numerics.poses import RigidPose
 from axode.numerics.rotations import to_quaternions
+from axode.numerics.tolerances import TWO_ROUNDINGS
 
 Array = npt.NDArray[np.float64]
-ROUNDING = 4e-16  # of computed numbers, relative to the largest beside them
 X, Y, Z = np.eye(3)
 
 
@@ -23,7 +23,7 @@ def cleaned_numbers(values: npt.ArrayLike) -> Array:
     """Return numbers without what rounding leaves of zeros, and without negative zeros."""
     numbers = np.asarray(values, float)
     size = float(np.abs(numbers).max(initial=0.0))
-    return np.where(np.abs(numbers) <= ROUNDING * size, 0.0, numbers)
+    return np.where(np.abs(numbers) <= TWO_ROUNDINGS * size, 0.0, numbers)
 
 
 def numbers_of(value: Any) -> Any:

@@ -24,6 +24,7 @@ from axode.mechanism.elements import joints as kinds
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.values.expressions import numeric
 from axode.numerics.rotations import from_quaternions
+from axode.numerics.tolerances import ROUNDING
 
 NATIVE: dict[type, str] = {
     kinds.Revolute: "hinge",
@@ -36,7 +37,6 @@ NATIVE: dict[type, str] = {
     kinds.Floating: "free",
     kinds.Fixed: "fixed",
 }
-ORTHOGONAL = 1e-12  # cosine between the axes of a universal joint
 
 
 class JointStep(NamedTuple):
@@ -71,7 +71,7 @@ def steps_of(
 
 def _leans(joint: kinds.Universal) -> bool:
     """Return whether the two axes of a universal joint are not at right angles."""
-    return abs(float(unit_axis(joint.axis) @ unit_axis(joint.second))) > ORTHOGONAL
+    return abs(float(unit_axis(joint.axis) @ unit_axis(joint.second))) > ROUNDING
 
 
 def _single(suffix: str, kind: str, axis: Array, k: int) -> JointStep:

@@ -45,8 +45,9 @@ from axode.kinematics.velocities.velocity_jacobians import (
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import state_values
-from axode.numerics.newton import CLOSED, find_roots, quick_step
+from axode.numerics.newton import find_roots, quick_step
 from axode.numerics.rank import singular_values, singular_vectors
+from axode.numerics.tolerances import CLOSED
 from axode.problems.arguments import coordinate_units, number
 from axode.problems.assemble.closure import ClosureSystem
 from axode.stages import call_stage

@@ -27,11 +27,7 @@ from axode.mechanism.values.geometry import (
     times,
     unit,
 )
-
-# Relative; a thin disk meets the triangle rule with equality, and data sheets give three digits.
-TRIANGLE_TOLERANCE = 5e-3
-ROUNDING = 1e-9
-POINT_SIZE = 1e-18  # inertia per mass [m^2] of what is a point but for rounding
+from axode.numerics.tolerances import NEGLIGIBLE, POINT_SIZE, THREE_DIGITS
 
 
 @dataclass(frozen=True)
@@ -191,7 +187,7 @@ class Inertia:
             return None
         moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         scale = max(abs(moments[0]), abs(moments[2]))
-        if moments[0] < -ROUNDING * scale or (moments[0] <= 0 and not self.ideal):
+        if moments[0] < -NEGLIGIBLE * scale or (moments[0] <= 0 and not self.ideal):
             listed = ", ".join(f"{m:.6g}" for m in moments)
             remedy = (
                 ""
@@ -200,7 +196,7 @@ class Inertia:
                 "Inertia.point() or Inertia.rod(...), in a file ideal = true"
             )
             return f"must be positive definite, its principal moments are {listed}{remedy}"
-        if moments[0] + moments[1] < moments[2] * (1 - TRIANGLE_TOLERANCE):
+        if moments[0] + moments[1] < moments[2] * (1 - THREE_DIGITS):
             return f"not physical, {self._broken_triangle(moments)}"
         return None
 
@@ -208,7 +204,7 @@ class Inertia:
         named = {"Ixx": numeric(self.xx), "Iyy": numeric(self.yy), "Izz": numeric(self.zz)}
         for largest in named:
             a, b = (n for n in named if n != largest)
-            if named[a] + named[b] < named[largest] * (1 - TRIANGLE_TOLERANCE):
+            if named[a] + named[b] < named[largest] * (1 - THREE_DIGITS):
                 return f"{a} + {b} < {largest}"
         return f"principal moments {moments[0]:.6g} + {moments[1]:.6g} < {moments[2]:.6g}"
 

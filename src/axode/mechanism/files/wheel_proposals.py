@@ -24,6 +24,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import unit
 from axode.numerics.poses import RigidPose
+from axode.numerics.tolerances import ROUNDING
 
 Numbers: TypeAlias = tuple[float, ...]
 Choice: TypeAlias = Literal["proposed"] | Sequence[str]
@@ -31,7 +32,6 @@ Choice: TypeAlias = Literal["proposed"] | Sequence[str]
 PARALLEL = 1e-2  # [rad] between the axes of a wheel and of its joint; files have 1.57 for pi / 2
 NEAR = 0.1  # gap to the plane, and distance from the axle, in parts of the radius
 UPRIGHT = 0.5  # sine of the camber of a wheel, at most
-ROUNDING = 1e-12  # of numbers that were computed here, in parts of the largest
 
 NO_ROUND_SHAPE = (
     "no link looks like a wheel, which is a cylinder or sphere that turns about its own axis, "

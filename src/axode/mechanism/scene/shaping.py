@@ -27,10 +27,10 @@ from axode.mechanism.scene.scene import (
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Scalar, evaluate
 from axode.mechanism.values.geometry import rotation_matrix
+from axode.numerics.tolerances import SEVEN_DIGITS
 
 WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape is given
 THIN = 0.022  # radius of a rod, of the mechanism's size
-NEAR = 1e-6  # of the mechanism's size: points nearer than this are one
 
 
 def scene_of(mechanism: Mechanism, parameters: Mapping[str, float] | None = None) -> Scene:
@@ -240,13 +240,13 @@ class _Shaping:
     def _from_joints(self, body: Body, colour: Colour) -> Iterator[Solid]:
         """Rods between the joints that hold a body, a box of its inertia where there are none."""
         com, mass = self.vector(body.com), self.number(body.mass)
-        points = _distinct(self.anchors[body.name], NEAR * self.size)
+        points = _distinct(self.anchors[body.name], SEVEN_DIGITS * self.size)
         hub = points[0] if len(points) <= 2 else np.mean(points, axis=0)
         thin = THIN * self.size
         if len(points) == 1 and mass > 0:
-            points = _distinct([*points, com], NEAR * self.size)
+            points = _distinct([*points, com], SEVEN_DIGITS * self.size)
         for point in points:
-            if np.linalg.norm(point - hub) > NEAR * self.size:
+            if np.linalg.norm(point - hub) > SEVEN_DIGITS * self.size:
                 yield solids.rod(body.name, hub, point, thin, colour)
         inertia = self._tensor(body)
         if mass > 0 and inertia.any():
@@ -325,7 +325,10 @@ class _Shaping:
         for other in joints[1:]:
             first = joints[0]
             ends = self.vector(first.at), self.vector(other.at)
-            if first.parent != other.parent or np.linalg.norm(ends[1] - ends[0]) > NEAR * self.size:
+            if (
+                first.parent != other.parent
+                or np.linalg.norm(ends[1] - ends[0]) > SEVEN_DIGITS * self.size
+            ):
                 yield Cord(
                     (first.parent, other.parent), (solids.triple(ends[0]), solids.triple(ends[1]))
                 )

@@ -11,6 +11,7 @@ import numpy as np
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Expression, Scalar, apply, as_scalar, numeric
 from axode.numerics.rank import singular_vectors
+from axode.numerics.tolerances import FOUR_DIGITS, ORTHOGONAL, SEVEN_DIGITS, TWO_ROUNDINGS
 
 Vector: TypeAlias = tuple[Scalar, Scalar, Scalar]
 Matrix: TypeAlias = tuple[Vector, Vector, Vector]
@@ -27,10 +28,6 @@ AXES: dict[str, Vector] = {
     "-y": (0.0, -1.0, 0.0),
     "-z": (0.0, 0.0, -1.0),
 }
-UNIT_ROUNDING = 4e-16  # of the length of a unit vector
-ORTHOGONAL = 2e-15  # R^T R - 1 of a matrix computed in double precision
-UNIT_TOLERANCE = 1e-6  # of lengths made of parameters: seven digits
-ROUNDED_UNIT = 1e-4  # of lengths made of numbers: four digits, which are then made exactly one
 
 
 def as_vector(value: Any) -> Vector:
@@ -196,7 +193,7 @@ def unit(axis: Vector) -> Vector:
     length = math.hypot(*(numeric(a) for a in axis))
     if not 0.0 < length < math.inf:
         return ORIGIN
-    if abs(length - 1.0) <= UNIT_ROUNDING:
+    if abs(length - 1.0) <= TWO_ROUNDINGS:
         return axis
     return tuple(a / length for a in axis)  # type: ignore[return-value]
 
@@ -217,7 +214,7 @@ def axis_fault(axis: Vector) -> str | None:
 def _unit_tolerance(value: Any) -> float:
     """How much a length may differ from one."""
     formulas = any(isinstance(entry, Expression) for entry in scalars(value))
-    return UNIT_TOLERANCE if formulas else ROUNDED_UNIT
+    return SEVEN_DIGITS if formulas else FOUR_DIGITS
 
 
 def rotation_fault(rotation: Rotation) -> str | None:

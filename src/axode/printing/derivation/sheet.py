@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
+from axode.numerics.tolerances import MATRIX_ROUNDING
 from axode.printing.exact import ExactTape, TooLong
 from axode.printing.exact_parts import unit_quaternions, world_fractions
 from axode.printing.latex import WrittenMatrix, write_matrix
@@ -32,7 +33,6 @@ WIDTH = 420  # characters of LaTeX in a row of a matrix
 BESIDE = 360  # characters of LaTeX of a matrix beside which there is room for numbers
 MOST_ROWS, MOST_ENTRIES = 12, 72  # of a matrix of numbers
 DIGITS = 4
-ROUNDING = 1e-13  # of the largest entry: less is printed as zero
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _matrix(value: Array) -> str:
 
 
 def _clean(value: Array) -> Array:
-    return np.where(np.abs(value) <= ROUNDING * np.abs(value).max(), 0.0, value)
+    return np.where(np.abs(value) <= MATRIX_ROUNDING * np.abs(value).max(), 0.0, value)
 
 
 def _length(found: WrittenMatrix | None) -> float:

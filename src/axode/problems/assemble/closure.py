@@ -14,7 +14,8 @@ from axode.errors import LoopNotClosed
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
-from axode.numerics.newton import CLOSED, add_in_order, find_roots, quick_step
+from axode.numerics.newton import add_in_order, find_roots, quick_step
+from axode.numerics.tolerances import CLOSED
 from axode.problems.arguments import coordinate_units, in_units, residual_units
 from axode.problems.assemble.closure_program import (
     ClosureTapes,

@@ -21,16 +21,8 @@ from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
-from axode.numerics.newton import (
-    CLOSED,
-    FINISHED,
-    LAST_STEP,
-    MAX_DAMPING,
-    MAX_NEWTON_STEP,
-    MAX_STEPS,
-    MIN_DAMPING,
-    ROUNDING,
-)
+from axode.numerics.newton import MAX_DAMPING, MAX_NEWTON_STEP, MAX_STEPS, MIN_DAMPING
+from axode.numerics.tolerances import CLOSED, FINISHED, LAST_STEP, ONE_ROUNDING
 
 Array = npt.NDArray[np.float64]
 NOT_FINITE = 1e300  # error of residuals that are not finite
@@ -326,7 +318,7 @@ def _followed(
 
 def _size(r: Vector, units: Sequence[float], zero: Formula) -> Formula:
     """Largest residual without what rounding leaves."""
-    beyond = [abs(a) - ROUNDING / unit for a, unit in zip(r, units, strict=True)]
+    beyond = [abs(a) - ONE_ROUNDING / unit for a, unit in zip(r, units, strict=True)]
     # a largest number forgets NaN, a sum does not
     finite = total([abs(a) for a in r], zero) < NOT_FINITE
     return finite.then(largest(beyond, zero), NOT_FINITE)

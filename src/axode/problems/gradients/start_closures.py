@@ -25,8 +25,9 @@ import numpy.typing as npt
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
-from axode.numerics.newton import CLOSED, FINISHED, MAX_NEWTON_STEP, residual_size
+from axode.numerics.newton import MAX_NEWTON_STEP, residual_size
 from axode.numerics.rank import pseudo_inverse, rank
+from axode.numerics.tolerances import CLOSED, FINISHED
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
 from axode.problems.gradients.end_costs import weighted_gradient

@@ -9,7 +9,8 @@ import casadi as ca
 import numpy as np
 
 from axode.mechanism.values.expressions import Scalar, numeric
-from axode.mechanism.values.geometry import UNIT_ROUNDING, Vector, rotation_matrix
+from axode.mechanism.values.geometry import Vector, rotation_matrix
+from axode.numerics.tolerances import TWO_ROUNDINGS
 from axode.symbolic.algebra.formula_symbols import symbolic_value
 from axode.symbolic.algebra.spatial import (
     SX,
@@ -71,7 +72,7 @@ def unit_vector(v: Vector, values: Values) -> SX:
         n = constant_values(x).ravel()
         return snap_rotation(SX(n / np.linalg.norm(n)))
     length = math.hypot(*(numeric(entry) for entry in v))
-    return x if abs(length - 1) <= UNIT_ROUNDING else x / ca.norm_2(x)
+    return x if abs(length - 1) <= TWO_ROUNDINGS else x / ca.norm_2(x)
 
 
 def placement(at: Vector, rotation: object, values: Values) -> Pose:

@@ -20,15 +20,9 @@ from axode.errors import LoopNotClosed, RequestNotMetWarning, level_outside
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.topology import coupled_by, tree_order
-from axode.numerics.newton import (
-    CLOSED,
-    ROUNDING,
-    find_roots,
-    residual_size,
-    truncated_step,
-    unit_length,
-)
+from axode.numerics.newton import find_roots, residual_size, truncated_step, unit_length
 from axode.numerics.rank import has_singular_values_between, rank, singular_vectors
+from axode.numerics.tolerances import CLOSED, ONE_ROUNDING
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import Row, column_of
@@ -267,7 +261,7 @@ class Assembly:
             touched = np.flatnonzero(J.any(axis=0))
             U, s, Vt = singular_vectors(J[:, touched], full=False)
             held = s > least * s.max(initial=1.0)
-            both = np.array([(U.T @ r)[held], np.full(held.sum(), ROUNDING)]) / s[held]
+            both = np.array([(U.T @ r)[held], np.full(held.sum(), ONE_ROUNDING)]) / s[held]
             changes[:, touched] = both @ Vt[held]
         along, rounding = self.coordinate_lengths * changes
         return along, rounding

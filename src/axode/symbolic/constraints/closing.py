@@ -22,7 +22,8 @@ import numpy as np
 from axode.errors import LoopNotClosed, PlausibilityWarning, first_of, level_outside
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
-from axode.numerics.newton import CLOSED, METRE
+from axode.numerics.newton import METRE
+from axode.numerics.tolerances import CLOSED
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.assembly import Assembly, not_closed, warn_of_moved_home
 from axode.symbolic.constraints.redundant_rows import (

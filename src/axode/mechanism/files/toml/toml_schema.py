@@ -46,8 +46,8 @@ from axode.mechanism.files.toml.toml_values import (
     describe_value,
     flatten,
 )
-from axode.mechanism.mechanism import LOOP_TOLERANCE
 from axode.mechanism.values.geometry import AXES, NO_ROTATION, ORIGIN
+from axode.numerics.tolerances import LOOP_TOLERANCE
 
 
 class ExtendsTable(Table):

@@ -19,10 +19,11 @@ from axode.mechanism.elements.forces import Drive, JointDamper, JointSpring, Mot
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.measures import KINDS, Measure
 from axode.mechanism.elements.wheels import WHEELS, Contact, Plane
-from axode.mechanism.mechanism import LOOP_TOLERANCE, Connection, Mechanism
+from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Expression, format_scalar
 from axode.mechanism.values.geometry import AXES, ORIGIN
+from axode.numerics.tolerances import LOOP_TOLERANCE
 
 HEADING = (
     "# A mechanism for Axode. Lengths in m, masses in kg, angles in rad, all else in SI units.\n"

@@ -1,0 +1,39 @@
+"""Tolerances of the whole package: one name and one value per idea, with unit and reason.
+
+`runtime/` and `oracle/` have their own, since the one runs and the other checks without the rest.
+"""
+
+# What rounding leaves, of the largest number beside it unless another unit is given.
+ONE_ROUNDING = 2e-16  # of one operation
+TWO_ROUNDINGS = 4e-16  # of a quotient or a length, after which it may be left as it is
+SUM_ROUNDING = 1e-15  # of a sum of a few numbers
+ORTHOGONAL = 2e-15  # of one: R^T R - 1 of a rotation matrix that was computed
+PRODUCT_ROUNDING = 1e-14  # also [rad]: entries of products, such as those of rotation matrices
+MATRIX_ROUNDING = 1e-13  # also [rad]: products of several matrices, and Newton's method at its end
+ROUNDING = 1e-12  # also in SI units: long computations, and factorizations
+NEGLIGIBLE = 1e-9  # solutions of equations whose condition is not extreme
+
+# When times are the same.
+SAME_TIME = 1e-12  # of the largest time, or [s] of short runs: times that were computed
+
+# Which singular values, pivots and eigenvalues are zero.
+RANK = 1e-9  # of the largest singular value: matrices that were computed at given numbers
+ROW_RANK = 1e-7  # of the largest or of a row: at configurations that are closed to 1e-13
+LOST_PIVOT = 1e-9  # of one: speeds do not determine the motion
+
+# Closing loops and reaching poses, in [rad] or parts of the mechanism's length.
+CLOSED = 1e-10  # of the rows' units: a residual that has vanished
+FINISHED = 1e-3  # of a tolerance: what is below cannot be improved
+LAST_STEP = 1e-9  # of the unknowns' units: after a step this short only rounding is left
+
+# Digits that people and programs write.
+SEVEN_DIGITS = 1e-6  # relative, also [rad]: formulas, poses, points and periods as they are given
+FIVE_DIGITS = 1e-5  # relative: entries of rotation matrices and configurations as they are given
+FOUR_DIGITS = 1e-4  # relative: lengths of directions, which are then made one
+LOOP_TOLERANCE = 1e-4  # of the length: numbers of five digits close a loop of several links to this
+THREE_DIGITS = 5e-3  # relative: data sheets; thin disks meet the triangle rule with equality
+POINT_SIZE = 1e-18  # [m^2], inertia per mass of what is a point but for rounding
+NOTICEABLE = 1e-3  # relative, also [m, rad]: what readers and drivers take for the same
+
+# Motion and forces.
+TINY_FORCE = 1e-6  # [N, N m]: larger forces are never taken for rounding
