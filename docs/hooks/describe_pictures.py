@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from axode.mechanism.scene.scene import touch_axes, touch_points
-from axode.show.render.picture import camera_of, picture
+from axode.show.render.painter import camera_of, picture
 
 DOCS = Path(__file__).resolve().parents[1]
 IMAGES = DOCS / "assets" / "images"

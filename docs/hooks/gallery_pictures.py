@@ -15,7 +15,7 @@ from robot_pictures import coordinates, instants
 import axode as ax
 from axode import gallery
 from axode.literature.reproduce import angeles, arms_with_load, valencia
-from axode.show.render.picture import camera_of, picture
+from axode.show.render.painter import camera_of, picture
 
 WIDTH, HEIGHT = 640, 420
 WIDE = (960, 480)  # of a motion

@@ -21,7 +21,7 @@ from PIL import Image
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.scene.scene import Floor, Scene
 from axode.show.render.meshes import meshes
-from axode.show.render.picture import camera_of, picture
+from axode.show.render.painter import camera_of, picture
 
 DOCS = Path(__file__).resolve().parents[1]
 IMAGES = DOCS / "assets" / "images"

@@ -42,9 +42,9 @@ MODULES = {
     "inverse": "kinematics.workspaces.closed_form",
     "inverse_postures": "kinematics.postures.direct_kinematics",
     "workspace": "kinematics.workspaces.workspace",
-    "plot_postures": "show.plot.posture_plot",
-    "plot_singularity_map": "show.plot.singularity_plot",
-    "plot_workspace": "show.plot.workspace_plot",
+    "plot_postures": "show.plot.kinematics_plots",
+    "plot_singularity_map": "show.plot.kinematics_plots",
+    "plot_workspace": "show.plot.kinematics_plots",
     # of runs
     "FollowedChanges": "problems.gradients.sensitivities",
     "animate": "show.render.animation",

@@ -50,8 +50,8 @@ def test_signals_are_chosen_as_in_a_plot(run):
 
 
 def test_a_long_run_has_fewer_frames(run, monkeypatch):
-    monkeypatch.setattr("axode.show.report.player_data.COMPACT", 5_000)
-    monkeypatch.setattr("axode.show.report.player_data.FEWEST", 10)
+    monkeypatch.setattr("axode.show.report.cell_player.COMPACT", 5_000)
+    monkeypatch.setattr("axode.show.report.cell_player.FEWEST", 10)
     short = run.player("theta3")
     data = held(short._repr_html_())
     assert 10 <= len(data["time"]) * 3 // 16 < 51

@@ -161,7 +161,7 @@ def opened_anew() -> Iterator[Any]:
 
 
 def test_only_the_page_reports_keys_that_come_up(viewer: Any) -> None:
-    from axode.show.viewer.guard import RELEASED
+    from axode.show.viewer.server import RELEASED
 
     released: list[int] = []
     viewer._server.axode_guard.on_release = lambda: released.append(1)

@@ -20,8 +20,8 @@ from axode.formats.meshes.mesh_arrays import Part, clean, simplify, with_normals
 from axode.formats.meshes.mesh_formats import read_parts
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import TriangleMesh, meshes
-from axode.show.render.picture import picture
-from axode.show.report.player_data import playback
+from axode.show.render.painter import picture
+from axode.show.report.cell_player import playback
 from axode.show.web.scene_data import MAX_SURFACE_TRIANGLES
 from tests.show.mesh_files import (
     CORNERS,

@@ -13,8 +13,7 @@ from axode.show.render.animation import RunFrames
 from axode.show.render.arrows import arrows
 from axode.show.render.camera import Camera
 from axode.show.render.movie_files import write_movie
-from axode.show.render.painter import SKY
-from axode.show.render.picture import camera_of, picture
+from axode.show.render.painter import SKY, camera_of, picture
 
 SIZE = (96, 72)
 

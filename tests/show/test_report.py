@@ -14,7 +14,7 @@ from axode import gallery
 from axode.printing.font import math_font
 from axode.printing.mathml import to_mathml
 from axode.show.report import report
-from axode.show.report.player_data import playback
+from axode.show.report.cell_player import playback
 from random_mechanisms import MECHANISMS
 from variants import further
 

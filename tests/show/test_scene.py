@@ -18,8 +18,7 @@ from axode.mechanism.scene.shaping import scene_of
 from axode.model.model import Model
 from axode.show.render.camera import Camera
 from axode.show.render.meshes import meshes
-from axode.show.render.painter import SKY
-from axode.show.render.picture import camera_of, picture
+from axode.show.render.painter import SKY, camera_of, picture
 from random_mechanisms import MECHANISMS
 from variants import further
 

@@ -6,7 +6,7 @@ from PIL import Image
 
 from axode.errors import FileError, InvalidArgument, UnknownName
 from axode.results.sweep_result import Sweep
-from axode.show.plot.sweep_panels import MAX_DOTS
+from axode.show.plot.sweep_plots import MAX_DOTS
 
 UNITS = {"falls": "s", "mass": "kg"}
 

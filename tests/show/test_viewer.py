@@ -26,12 +26,11 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 from axode.show.motion import RunPoses
-from axode.show.render.contact_arrows import force_arrows
-from axode.show.viewer.drive import RealTimeRun
-from axode.show.viewer.key_commands import KeyCommands
-from axode.show.viewer.playback_clock import Playback
-from axode.show.viewer.pulling import Pull, pulled_speeds
-from axode.show.viewer.trails import check_trails, trail_points
+from axode.show.render.arrows import force_arrows
+from axode.show.viewer.drawing import check_trails, trail_points
+from axode.show.viewer.drive import Pull, RealTimeRun, pulled_speeds
+from axode.show.viewer.driving import KeyCommands
+from axode.show.viewer.playing import Playback
 
 viser = pytest.importorskip("viser", reason="pip install axode[view]")
 

@@ -33,7 +33,7 @@ from axode.mechanism.elements.wheels import AbstractWheel
 from axode.model.model_file import MAGIC, VERSION
 from axode.results.sweep_result import Sweep
 from axode.runtime.device import check_capability, cupy
-from axode.show.viewer.trails import check_trails
+from axode.show.viewer.drawing import check_trails
 from axode.symbolic.wheels import symbolic_wheel
 
 

@@ -302,7 +302,7 @@ def test_a_linear_model_takes_short_names():
 
 
 def test_the_viewer_takes_short_names():
-    from axode.show.viewer.trails import check_trails
+    from axode.show.viewer.drawing import check_trails
 
     assert check_trails(cart().scene, ["left.contact", "pole"]) == ("left contact", "pole")
 

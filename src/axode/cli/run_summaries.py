@@ -44,7 +44,7 @@ class RunSummary:
     def show(self, run: Trajectory) -> None:
         """Print the table, and remarks on the whole run."""
         from axode.cli.tables import format_number, show_entries, show_table
-        from axode.show.plot.labels import shown_unit
+        from axode.show.plot.plots import shown_unit
 
         names = self._chosen(run) or self._usual(run)
         show_entries(_title(run), _remarks(run))

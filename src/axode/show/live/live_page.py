@@ -33,7 +33,7 @@ from axode.problems.simulate.scenario import Scenario
 from axode.problems.steps.compiled import rollout_program
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordinates
 from axode.show.motion import scene_with
-from axode.show.viewer.servo import Motors
+from axode.show.viewer.drive import Motors
 from axode.show.web.scene_data import body_index, scene_data
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 

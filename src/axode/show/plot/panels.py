@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.show.plot.choice import Curve, Panel
-from axode.show.plot.decimation import keep_extremes
 from axode.show.plot.legends import LegendEntry, readable, width_of
 from axode.show.style import COLOURS, DASHES, GREY, INK, Size
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-
 BUCKETS = 1500  # of a single run; a page in print has about as many dots across
 BUCKETS_OF_MANY = 400
 DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them are
@@ -33,6 +31,37 @@ ALIKE = 0.01  # of the range of a panel: lines that are nearer cover each other
 COMPARED = 400  # samples of each line
 STRIPES = 10.0  # period of the stripes of lines on each other, of the width of a line
 DECADES = 12  # of a logarithmic axis
+
+
+def keep_extremes(signals: npt.ArrayLike, buckets: int) -> npt.NDArray[np.intp]:
+    """Samples that a picture needs, in their order.
+
+    The samples are cut into buckets, each narrower than a pixel; of each bucket are kept the least
+    and the largest sample of every signal, and a NaN if there is one, so that gaps stay. The first
+    and the last sample are always among them.
+
+    Args:
+        signals: One signal, shape (T,), or several that are drawn together, shape (signals, T).
+        buckets: How many there are at most.
+    """
+    rows = np.atleast_2d(np.asarray(signals, dtype=np.float64))
+    samples = rows.shape[-1]
+    width = -(-samples // max(buckets, 1))
+    if width <= 4:  # nothing to gain
+        return np.arange(samples)
+    whole = -(-samples // width)
+    padded = np.full((len(rows), whole * width), np.nan)
+    padded[:, :samples] = rows
+    cut = padded.reshape(len(rows), whole, width)
+    gap = np.isnan(cut)
+    chosen = [
+        np.where(gap, np.inf, cut).argmin(axis=-1),
+        np.where(gap, -np.inf, cut).argmax(axis=-1),
+        gap.argmax(axis=-1),  # the first NaN; without one the first sample
+    ]
+    starts = width * np.arange(whole)
+    found = np.unique(np.concatenate([(starts + one).ravel() for one in chosen]))
+    return np.unique(np.concatenate([[0], found[found < samples], [samples - 1]]))
 
 
 @dataclass(frozen=True)

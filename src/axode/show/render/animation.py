@@ -1,4 +1,4 @@
-"""A run as a movie, drawn without a browser."""
+"""A run as a movie, drawn without a browser: its frames, their camera and clock."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ import numpy as np
 
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
-from axode.mechanism.scene.scene import Array, floor_normal, touch_points
+from axode.mechanism.scene.scene import Array, Scene, floor_normal, touch_points
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
 from axode.show.render.camera import Camera
-from axode.show.render.following import CameraPath
-from axode.show.render.frame_clock import FrameClock
 from axode.show.render.meshes import TriangleMesh, meshes
-from axode.show.render.movie_files import check_movie, write_movie
-from axode.show.render.painter import Image, ScenePainter
-from axode.show.render.picture import track_ribbons
+from axode.show.render.movie_files import check_movie, need_pillow, write_movie
+from axode.show.render.painter import Image, ScenePainter, camera_of, outline, track_ribbons
 
 if TYPE_CHECKING:
     from axode.model.model import Model
+
 
 SIDES = (16, 8192)  # pixels
 MAX_FRAMES = 1_000_000
 SAMPLED = 6  # frames that the colours of a GIF are chosen from
 THICKNESS = 0.012  # of an arrow's shaft, in sizes of the mechanism
+FAR = 1.5  # sizes of the mechanism: one that travels farther is followed
+CALM = 0.4  # [s] of the movie over which the camera's motion is averaged
+LOOKED_AT = 200  # frames that decide how far away the camera stands
+INK = np.array([34.0, 40.0, 46.0])
+HEIGHT = 1 / 24  # of the text, in heights of the picture
+LEAST_HEIGHT = 9  # pixels
 
 
 def animate(
@@ -220,7 +224,7 @@ class _ForceArrows:
     """Contact forces of all frames."""
 
     def __init__(self, motion: RunPoses, frames: RunFrames) -> None:
-        from axode.show.render.contact_arrows import force_vectors
+        from axode.show.render.arrows import force_vectors
 
         usual = motion.usual_force()
         forces = motion.forces(frames.instants)
@@ -228,8 +232,7 @@ class _ForceArrows:
         self._thickness = THICKNESS * frames.scene.size
 
     def at(self, k: int) -> list[TriangleMesh]:
-        from axode.show.render.arrows import arrows
-        from axode.show.render.contact_arrows import FORCES
+        from axode.show.render.arrows import FORCES, arrows
 
         found = []
         for j, colour in enumerate(FORCES):
@@ -239,3 +242,108 @@ class _ForceArrows:
                 starts = self._starts[k][drawn]
                 found.append(arrows(starts, vectors[drawn], self._thickness, colour))
         return found
+
+
+def travels(scene: Scene, poses: Array) -> bool:
+    """Decide whether a mechanism moves farther than its size, from poses (times, bodies, 4, 4)."""
+    path = poses[:, :, :3, 3].mean(axis=1)
+    return bool(np.linalg.norm(np.ptp(path, axis=0)) > FAR * scene.size)
+
+
+class CameraPath:
+    """A camera that stands still, or goes with the mechanism without turning.
+
+    Attributes:
+        follows: Whether it goes with the mechanism.
+        ground: Height of the lowest point in all frames [m].
+
+    Args:
+        scene: What is drawn.
+        poses: Poses of all bodies in all frames: (frames, bodies, 4, 4).
+        follow: Whether it follows; None follows what travels.
+        camera: Viewpoint, of the first frame if it follows; one that sees everything by default.
+        rate: Frames per second.
+        aspect: Width of the picture over its height.
+        azimuth, elevation: Direction from the mechanism to the eye, without `camera` [rad].
+        drawn: The scene's triangles.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        poses: Array,
+        *,
+        follow: bool | None,
+        camera: Camera | None,
+        rate: float,
+        aspect: float,
+        azimuth: float | None,
+        elevation: float | None,
+        drawn: list[TriangleMesh],
+    ) -> None:
+        chosen = np.unique(np.linspace(0, len(poses) - 1, LOOKED_AT).round().astype(int))
+        self.ground = float(outline(scene, poses[chosen], drawn)[:, 2].min())
+        self.follows = travels(scene, poses) if follow is None else follow
+        self._moved = np.zeros((len(poses), 3))
+        if self.follows:
+            middles = poses[:, :, :3, 3].mean(axis=1) @ scene.stance[:3, :3].T
+            calm = _averaged(middles, CALM * rate)
+            self._moved = calm - calm[0]
+        if camera is None:
+            some = np.array(poses[chosen])
+            some[..., :3, 3] -= (self._moved[chosen] @ scene.stance[:3, :3])[:, None]
+            camera = camera_of(
+                scene, some, aspect, azimuth=azimuth, elevation=elevation, drawn=drawn
+            )
+        self._first = camera
+
+    def __getitem__(self, frame: int) -> Camera:
+        x, y, z = (np.array(self._first.target) + self._moved[frame]).tolist()
+        return replace(self._first, target=(x, y, z))
+
+
+def _averaged(path: Array, frames: float) -> Array:
+    """Smooth a path by a moving average with bell-shaped weights of a width in frames."""
+    frames = min(frames, len(path) / 6)
+    reach = int(3 * frames)
+    if reach < 1:
+        return path
+    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / frames) ** 2)
+    weights /= weights.sum()
+    # beyond its ends the path is continued, so that the camera starts in the middle
+    before = 2 * path[0] - path[np.clip(np.arange(reach, 0, -1), 0, len(path) - 1)]
+    after = 2 * path[-1] - path[np.clip(len(path) - 1 - np.arange(1, reach + 1), 0, None)]
+    longer = np.concatenate([before, path, after])
+    return np.stack([np.convolve(longer[:, k], weights, "valid") for k in range(3)], axis=-1)
+
+
+class FrameClock:
+    """Writes times into pictures.
+
+    Args:
+        times: Times of all frames [s].
+        height: Height of the pictures, in pixels.
+    """
+
+    def __init__(self, times: Array, height: int) -> None:
+        self._pillow = need_pillow()
+        from PIL import ImageFont
+
+        self._size = max(LEAST_HEIGHT, round(HEIGHT * height))
+        self._font = ImageFont.load_default(self._size)
+        step = float(np.median(np.abs(np.diff(times)))) if len(times) > 1 else 1.0
+        decimals = int(np.clip(np.ceil(-np.log10(max(step, 1e-9)) - 0.01), 1, 6))
+        self._texts = [f"t = {t + 0.0:.{decimals}f} s" for t in times.tolist()]
+
+    def stamped(self, image: Image, k: int) -> Image:
+        """The picture of frame `k` with its time in the lower left corner; it is changed."""
+        from PIL import ImageDraw
+
+        size = self._size
+        strip = self._pillow.new("L", (image.shape[1], 2 * size))
+        ImageDraw.Draw(strip).text((0.6 * size, 0.4 * size), self._texts[k], 255, self._font)
+        _, _, right, _ = strip.getbbox() or (0, 0, 1, 1)
+        share = np.asarray(strip)[:, :right, None] / 255.0
+        place = image[-len(share) :, :right]
+        place += (share[-len(place) :] * (INK - place)).round().astype(np.int16).astype(np.uint8)
+        return image

@@ -1,4 +1,4 @@
-"""The player of a run: a section of a report, or alone in the cell of a notebook."""
+"""The player of a run and its data: a section of a report, or alone in the cell of a notebook."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from axode.errors import InvalidArgument, shortened
+from axode.mechanism.scene.scene import Array, touch_points
+from axode.results.interpolation import resample_picture
 from axode.show.motion import RunPoses, scene_with
 from axode.show.plot.choice import columns_of
-from axode.show.render.picture import picture
-from axode.show.report.player_data import playback
+from axode.show.render.painter import picture
 from axode.show.style import need_matplotlib
+from axode.show.web.scene_data import pack_arrays, scene_data
 
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
+
 
 PLAYER_SCRIPTS = ("scene.js", "curves.js")  # before that of the player
 USUAL = ("independent", "coordinate", "input", "measure", "energy")  # signals unless named
@@ -57,6 +62,10 @@ CELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{tit
 <style>{style}</style></head><body>{player}</body></html>"""
 FRAME = """<iframe srcdoc="{page}" sandbox="allow-scripts" title="{title}" loading="lazy"
 style="width: 100%; height: {height}px; border: 0"></iframe>"""
+RATE = 50.0  # frames per second, unless that would be too many
+MOST, FEWEST = 1500, 200
+COMPACT = 1_000_000  # characters of what moves, in a notebook
+CHARACTERS = 16 / 3  # per number
 
 
 def player_section(model: Model, run: Trajectory | None, **limits: Any) -> str:
@@ -160,3 +169,70 @@ def cell_player(
         title=html.escape(model.name), style=page_style() + CELL_STYLE, player=section
     )
     return CellPlayer(model.name, page, height)
+
+
+def playback(
+    model: Model,
+    run: Trajectory | None,
+    signals: Sequence[str] | None = None,
+    *,
+    compact: bool = False,
+) -> dict[str, Any]:
+    """All that moves, in JSON's own types.
+
+    Args:
+        model: Whose motion.
+        run: What it did; without a run, the mechanism is at home.
+        signals: Columns to take along; all unless given.
+        compact: Whether a long run has fewer frames.
+    """
+    names = () if run is None else run.names if signals is None else tuple(signals)
+    if run is None:
+        frames, times, scene = None, np.zeros(1), model.scene
+        poses = model.poses(model.home)[np.newaxis]
+    else:
+        numbers = len(names) + 7 * len(model.bodies) + 3 * len(model.scene.touches)
+        fitting = max(FEWEST, int(COMPACT / (CHARACTERS * max(numbers, 1))))
+        frames = resample_picture(run, _times(run, min(MOST, fitting) if compact else MOST))
+        scene = scene_with(model, run.parameters)
+        times, poses = RunPoses(frames, model).all_poses(len(frames))
+    tracks = touch_points(scene, poses)
+    return {
+        **scene_data(scene),
+        "time": pack_arrays(times),
+        "poses": pack_arrays(_vectors(scene.stance @ poses)),
+        "tracks": [
+            {"name": touch.name, "points": pack_arrays(tracks[:, k])}
+            for k, touch in enumerate(scene.touches)
+            if frames is not None
+        ],
+        "signals": [] if frames is None else _signals(frames, names),
+    }
+
+
+def _times(run: Trajectory, most: int) -> Array:
+    start, end = float(run.time[0]), float(run.ended)
+    count = min(most, max(2, round(abs(end - start) * RATE) + 1))
+    return np.linspace(start, end, count) if end != start else np.array([start])
+
+
+def _vectors(poses: Array) -> Array:
+    """Position and quaternion x, y, z, w of each body: (T, bodies, 7)."""
+    from scipy.spatial.transform import Rotation
+
+    flat = poses.reshape(-1, 4, 4)
+    turns = Rotation.from_matrix(flat[:, :3, :3]).as_quat()
+    return np.concatenate([flat[:, :3, 3], turns], axis=-1)
+
+
+def _signals(run: Trajectory, names: Sequence[str]) -> list[dict[str, Any]]:
+    onward = 1 if run.time[-1] >= run.time[0] else -1  # a run backwards is played forwards
+    return [
+        {
+            "name": name,
+            "unit": run.unit(name),
+            "kind": run.kinds[name],
+            "values": pack_arrays(run[name][::onward]),
+        }
+        for name in names
+    ]

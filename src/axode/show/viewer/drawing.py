@@ -1,8 +1,11 @@
-"""The mechanism as nodes of the browser's scene, moved by poses."""
+"""The mechanism as nodes of the browser's scene, moved by poses.
+
+Points leave trails: mass centres by the body's name, contacts by the wheel's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -11,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from axode.mechanism.scene.scene import GROUND, Array, Cord, Floor, Scene
+from axode.mechanism.scene.scene import GROUND, Array, Cord, Floor, Scene, touch_points
 from axode.mechanism.scene.solids import axes_along
+from axode.names import Names
 from axode.show.render.meshes import TriangleMesh, meshes
-from axode.show.viewer.pulling import Pull
+from axode.show.viewer.drive import Pull
 
 PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
 SPRING, PULL = (120, 80, 50), (208, 60, 40)
@@ -25,6 +29,7 @@ COILS = 7
 FADE = 100.0  # extents of the mechanism from the camera: there, floors have faded
 DRAG_KEY = "cmd/ctrl"  # held while a body is dragged; without it, the mouse turns the view
 MAX_SURFACE_TRIANGLES = 300_000  # of surfaces in files
+NONE, CONTACTS = "none", "all contacts"
 
 
 class Drawing:
@@ -332,3 +337,43 @@ def _coil(a: Array, b: Array, width: float) -> Array:
     points[2:-2:2] += side
     points[3:-2:2] -= side
     return np.stack([points[:-1], points[1:]], axis=1)
+
+
+def trail_names(scene: Scene) -> tuple[str, ...]:
+    """Return the names of all points that may leave a trail."""
+    contacts = tuple(f"{touch.name} contact" for touch in scene.touches)
+    return (NONE, *((CONTACTS,) if len(contacts) > 1 else ()), *contacts, *scene.bodies)
+
+
+def check_trails(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:
+    """Full names of points; `left.contact` is the point called `left contact`.
+
+    Raises:
+        UnknownName: listing the known names.
+    """
+    aliases = {f"{touch.name}.contact": f"{touch.name} contact" for touch in scene.touches}
+    owner = f"the scene of '{scene.name}'"
+    known = Names(owner, "point", trail_names(scene), aliases=aliases)
+    found: list[str] = []
+    for given in [names] if isinstance(names, str) else names:
+        name = known.resolve(given)
+        if name == CONTACTS:
+            found += [f"{touch.name} contact" for touch in scene.touches]
+        elif name != NONE:
+            found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def trail_points(scene: Scene, names: Iterable[str], poses: Array) -> dict[str, Array]:
+    """Where the named points are: (..., 3) each."""
+    contacts = [f"{touch.name} contact" for touch in scene.touches]
+    touched = touch_points(scene, poses) if scene.touches else np.zeros((*poses.shape[:-3], 0, 3))
+    found: dict[str, Array] = {}
+    for name in names:
+        if name in contacts:
+            found[name] = touched[..., contacts.index(name), :]
+        else:
+            pose, k = scene.pose_of(name, poses), scene.bodies.index(name)
+            centre = np.array(scene.centres[k] if scene.centres else (0.0, 0.0, 0.0))
+            found[name] = pose[..., :3, :3] @ centre + pose[..., :3, 3]
+    return found

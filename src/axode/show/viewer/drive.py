@@ -1,24 +1,25 @@
-"""A mechanism that runs in real time under what its driver wants."""
+"""A mechanism that runs in real time under what its driver wants of motors, or drags."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from axode.errors import AxodeError, InvalidArgument
+from axode.errors import AxodeError, InvalidArgument, NotApplicable
 from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
+from axode.numerics.rank import least_norm
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inputs.inputs import limit_inputs
 from axode.problems.simulate.simulate import simulate
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes
-from axode.show.viewer.pulling import Pull, pulled_speeds
-from axode.show.viewer.servo import Motors
 
 STEP = 1e-3  # [s] of the compiled integration
 HOLD_STEPS = 25  # steps over which torques and pulls are held
@@ -27,6 +28,14 @@ STRENGTH = 4.0  # times a brisk torque: what a speed is worth, near a singularit
 WINDOW = 60  # frames over which the real-time factor is taken
 STEERING = 0.15  # [s]: steering approaches a wanted angle with this time constant
 MODES = ("speed", "torque")
+PULL = 200.0  # [m/s2] of what the spring moves, if it is as long as the mechanism
+NEAR = 0.1  # of the mechanism's size: the spring suits points at least so far from the mass centre
+RIGID = 1e-12  # [1/kg]: a body that responds less does not move
+SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
+TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel
+SLIDE_RATE = 0.2  # sizes of the mechanism per second
+SAME_RATE = 1e-6  # of a rate: less is no difference
+RISE = 0.4  # [s] in which the largest torque of a slider reaches the largest speed of one
 
 
 class RealTimeRun:
@@ -206,3 +215,160 @@ class RealTimeRun:
         most = self.motors.most_rates[on]
         rates[on] = np.clip(missing / STEERING, -most, most)
         return rates
+
+
+@dataclass(frozen=True)
+class Pull:
+    """A body that is dragged.
+
+    Attributes:
+        body: Its place among the bodies.
+        centre: Its mass centre, in its own axes [m].
+        point: Where it is held, in its own axes [m].
+        target: Where the pointer is, in the world [m].
+        size: Size of the mechanism [m].
+    """
+
+    body: int
+    centre: Array
+    point: Array
+    target: Array
+    size: float
+
+
+def pulled_speeds(
+    model: Model, q: Array, nu: Array, pull: Pull, duration: float, options: dict[str, Any]
+) -> Array:
+    """Speeds after the impulse of a damped spring over some time.
+
+    The spring suits the least effective mass of points around the mass centre, as far from it as
+    the one that is held: critically damped, and as strong for a light part as for a heavy one.
+    Where the held point hardly moves, as next to an axis, it is not stronger than that. Its force
+    is that at the end of the time (implicit Euler), so that long frames do not make it unstable.
+
+    Args:
+        model: What moves.
+        q: Coordinates.
+        nu: Independent speeds before.
+        pull: The body and the pointer.
+        duration: Length of time [s].
+        options: Time and parameters, as the model's functions take them.
+
+    Returns:
+        Independent speeds after.
+    """
+    pose = model.poses(q, **options)[pull.body]
+    arm = pose[:3, :3] @ (pull.point - pull.centre)
+    held = pose[:3, :3] @ pull.point + pose[:3, 3]
+    still = model.twists(q, np.zeros(len(nu)), **options)[pull.body]
+    twists = model.twists(q, np.eye(len(nu)), **options)[:, pull.body] - still
+    inertia = model.mass_matrix(q, **options)
+    J = _point_jacobian(twists, arm)
+    velocity = J @ nu + still[3:] + np.cross(still[:3], arm)
+    answer = np.linalg.solve(inertia, J.T)  # speeds per impulse
+    response = J @ answer
+    around = max(float(np.linalg.norm(arm)), NEAR * pull.size) * np.concatenate(
+        [np.eye(3), -np.eye(3)]
+    )
+    others = [_point_jacobian(twists, other) for other in around]
+    responses = [response, *(K @ np.linalg.solve(inertia, K.T) for K in others)]
+    softest = float(np.linalg.eigvalsh(np.stack(responses)).max())
+    if not softest > RIGID:
+        return nu
+    frequency = np.sqrt(PULL / pull.size)
+    stiffness, damping = frequency**2 / softest, 2 * frequency / softest
+    coming = stiffness * (pull.target - held - duration * velocity) - damping * velocity
+    weight = duration * damping + duration**2 * stiffness
+    force = np.linalg.solve(np.eye(3) + weight * response, coming)
+    after: Array = nu + duration * answer @ force
+    return after
+
+
+def _point_jacobian(twists: Array, arm: Array) -> Array:
+    """Velocity of a point, so far from the mass centre, for unit independent speeds: (3, n)."""
+    jacobian: Array = (twists[:, 3:] + np.cross(twists[:, :3], arm)).T
+    return jacobian
+
+
+class Motors:
+    """The motors of a model; rates are those that their torques work on, by the power they give."""
+
+    def __init__(self, model: Model, size: float) -> None:
+        self.model, self.count = model, facts_of(model).motors
+        self.names = model.inputs[: self.count]
+        units = facts_of(model).input_units[: self.count]
+        self.units = tuple(units)
+        self.rate_units = tuple("m/s" if unit == "N" else "rad/s" for unit in units)
+        turn = WHEEL_RATE if model.contacts else TURN_RATE
+        slide = _round_up(SLIDE_RATE * size)
+        self.most_rates = np.array([slide if unit == "N" else turn for unit in units])
+
+    def rates(self, q: Array, nu: Array, options: dict[str, Any]) -> Array:
+        """Speeds of all motors [rad/s or m/s]."""
+        return self._shares(q, options) @ nu
+
+    def rate_names(self, q: Array, options: dict[str, Any]) -> list[str]:
+        """Names of the motors' speeds: those of joints, or numbers for motors between joints."""
+        joints = self.model.joint_speeds(q, np.eye(len(self.model.independent)), **options)
+        joints = joints - self.model.joint_speeds(q, **options)
+        names: list[str] = []
+        for k, share in enumerate(self._shares(q, options)):
+            missed = np.linalg.norm(joints - share[:, np.newaxis], axis=0)
+            place = int(np.argmin(missed))
+            found = missed[place] <= SAME_RATE * np.linalg.norm(share)
+            names.append(self.model.speed_names[place] if found else f"motor {k + 1}")
+        return names
+
+    def torques(self, q: Array, nu: Array, wanted: Array, options: dict[str, Any]) -> Array:
+        """Inputs under which the motors approach the wanted rates, limits kept.
+
+        Accelerations are affine in the inputs, so the inputs for wanted ones solve a linear system;
+        least squares where motors are too few, least effort where they are too many.
+        """
+        shares = self._shares(q, options)
+        still, gains = self._response(q, nu, shares, options)
+        missing = (wanted - shares @ nu) / SETTLING - still
+        if not (np.isfinite(gains).all() and np.isfinite(missing).all()):
+            raise NotApplicable(f"'{self.model.name}' has accelerations that are not finite")
+        u = np.zeros(len(self.model.inputs))
+        u[: self.count] = least_norm(gains, missing, 1e-9)
+        return limit_inputs(self.model, u)
+
+    def most_torques(self, q: Array, options: dict[str, Any]) -> Array:
+        """Return the largest torque of each slider: its limit, or what moves it briskly."""
+        nu = np.zeros(len(self.model.independent))
+        _, gains = self._response(q, nu, self._shares(q, options), options)
+        alone = np.abs(np.diag(gains))
+        brisk = np.divide(self.most_rates / RISE, alone, out=np.ones(self.count), where=alone > 0)
+        hold = np.abs(self.torques(q, nu, np.zeros(self.count), options)[: self.count])
+        limits = [math.inf if x is None else float(x) for x in facts_of(self.model).limits]
+        rough = np.maximum(brisk, 2 * hold)
+        return np.array(
+            [
+                bound if math.isfinite(bound) else _round_up(x)
+                for x, bound in zip(rough, limits, strict=True)
+            ]
+        )
+
+    def _shares(self, q: Array, options: dict[str, Any]) -> Array:
+        """Rates of the motors for unit independent speeds: the transpose of what torques do."""
+        return self.model.input_force(q, self._units(), **options)
+
+    def _units(self) -> Array:
+        return np.eye(self.count, len(self.model.inputs))
+
+    def _response(
+        self, q: Array, nu: Array, shares: Array, options: dict[str, Any]
+    ) -> tuple[Array, Array]:
+        """Accelerations of the motors without inputs, and what each input of one adds to each."""
+        u = np.concatenate([np.zeros((1, len(self.model.inputs))), self._units()])
+        made = self.model.forward_dynamics(q, nu, u, **options) @ shares.T
+        return made[0], (made[1:] - made[0]).T
+
+
+def _round_up(rough: float) -> float:
+    """1, 2 or 5 times a power of ten, at least as large."""
+    if not (math.isfinite(rough) and rough > 0):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    return float(power * min(step for step in (1.0, 2.0, 5.0, 10.0) if step * power >= rough))

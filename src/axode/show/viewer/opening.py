@@ -18,15 +18,14 @@ from axode.problems.simulate.scenario import Scenario
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
+from axode.show.render.animation import travels
 from axode.show.render.camera import Camera
-from axode.show.render.following import travels
-from axode.show.render.picture import camera_of
-from axode.show.viewer.drawing import Drawing
+from axode.show.render.painter import camera_of
+from axode.show.viewer.drawing import Drawing, check_trails
 from axode.show.viewer.drive import RealTimeRun
 from axode.show.viewer.driving import Driving
 from axode.show.viewer.playing import Playing
 from axode.show.viewer.server import serve
-from axode.show.viewer.trails import check_trails
 from axode.show.viewer.viewer import Viewer
 
 if TYPE_CHECKING:

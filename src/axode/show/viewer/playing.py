@@ -1,20 +1,18 @@
-"""The panel of a recording: play, pause, scrub, choose a run."""
+"""A recording that is played, and its panel: play, pause, scrub, choose a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from axode.mechanism.scene.scene import Array
 from axode.show.motion import RunPoses, scene_with
-from axode.show.render.contact_arrows import force_arrows
-from axode.show.viewer.curve_panel import Curves
-from axode.show.viewer.drawing import Drawing
-from axode.show.viewer.looks import Looks
-from axode.show.viewer.playback_clock import Playback
-from axode.show.viewer.trails import trail_points
+from axode.show.render.arrows import force_arrows
+from axode.show.viewer.drawing import Drawing, trail_points
+from axode.show.viewer.panel import Curves, Looks
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -23,6 +21,56 @@ if TYPE_CHECKING:
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5", "10")
 TRAIL_SAMPLES = 800
 SLOW = 0.1  # [s] between updates of slider and curves, and of the long part of trails
+
+
+@dataclass
+class Playback:
+    """A recording that is played.
+
+    Attributes:
+        begin, end: Its first and last time [s]; the end may come before the begin.
+        elapsed: How much of it has been shown [s].
+        speed: Seconds of it per second on the clock.
+        playing: Whether it is running.
+        loop: Whether it starts again at its end.
+    """
+
+    begin: float
+    end: float
+    elapsed: float = 0.0
+    speed: float = 1.0
+    playing: bool = False
+    loop: bool = True
+
+    @property
+    def length(self) -> float:
+        """Duration [s]."""
+        return abs(self.end - self.begin)
+
+    @property
+    def time(self) -> float:
+        """The time that is shown [s]."""
+        return self.begin + (self.elapsed if self.end >= self.begin else -self.elapsed)
+
+    def toggle(self) -> None:
+        """Play or pause; at the end, play from the start."""
+        if not self.playing and self.elapsed >= self.length:
+            self.elapsed = 0.0
+        self.playing = not self.playing
+
+    def seek(self, elapsed: float) -> None:
+        """Show another instant, counted from the start [s]."""
+        self.elapsed = min(max(elapsed, 0.0), self.length)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass on the clock."""
+        if not self.playing:
+            return
+        after = self.elapsed + self.speed * seconds
+        if after >= self.length:
+            self.playing = self.loop and self.length > 0
+            after = after % self.length if self.playing else self.length
+        self.elapsed = after
 
 
 class Playing:

@@ -1,14 +1,15 @@
-"""Curves over time in the panel, with what has passed shaded."""
+"""What panels share: choices of a view that follows, forces and trails; curves over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from axode.mechanism.scene.scene import Array
 from axode.show.style import COLOURS
+from axode.show.viewer.drawing import CONTACTS, Drawing, check_trails, trail_names
 
 MOST = 600  # samples drawn
 SHADE = "rgba(26, 71, 186, 0.10)"
@@ -18,6 +19,7 @@ HIDDEN = {"show": False}
 # their data, as when they first appear while a recording plays. Every other time, their range
 # is longer by this share of it, too little to see.
 RANGE_CHANGE = 1e-7
+NO_SIGNAL = "none"
 
 
 class Curves:
@@ -88,3 +90,70 @@ class Curves:
         for chart in self._charts.values():
             chart.remove()
         self._charts, self._names = {}, ()
+
+
+class Looks:
+    """A folder of the panel.
+
+    Attributes:
+        trails: Names of the points whose paths are drawn.
+        signals: Names of the columns whose curves are drawn.
+        forces: Whether contact forces are drawn.
+        changed: Set when one of them has changed.
+    """
+
+    def __init__(
+        self,
+        gui: Any,
+        drawing: Drawing,
+        columns: Sequence[str],
+        *,
+        follow: bool,
+        forces: bool,
+        trails: Sequence[str],
+        signals: Sequence[str],
+        own: Callable[..., Any],
+    ) -> None:
+        self.trails = check_trails(drawing.scene, trails)
+        self.signals = tuple(signals)
+        self.forces = forces and bool(drawing.scene.touches)
+        self.changed = True
+        drawing.follow(follow)
+        with gui.add_folder("Show"):
+            followed = gui.add_checkbox("follow", follow, hint="Keep the mechanism in view.")
+            followed.on_update(own(lambda event: drawing.follow(followed.value)))
+            shaded = gui.add_checkbox("shadows", True, hint="Without them pages draw faster.")
+            shaded.on_update(own(lambda event: drawing.shadows(shaded.value)))
+            if drawing.scene.touches:
+                hint = (
+                    "Of the ground on the wheels: longitudinal blue, lateral orange, normal green."
+                )
+                shown = gui.add_checkbox("contact forces", self.forces, hint=hint)
+                shown.on_update(own(lambda event: self._set(forces=shown.value)))
+            names = trail_names(drawing.scene)
+            trail = gui.add_dropdown("trail", names, initial_value=_one(self.trails, names))
+            trail.on_update(own(lambda event: self._trail(drawing, trail.value)))
+            if columns:
+                first = self.signals[0] if self.signals else NO_SIGNAL
+                curve = gui.add_dropdown("curve", (NO_SIGNAL, *columns), initial_value=first)
+                curve.on_update(own(lambda event: self._set(signals=_chosen(curve.value))))
+
+    def _trail(self, drawing: Drawing, name: str) -> None:
+        drawing.forget_trails()
+        self._set(trails=check_trails(drawing.scene, [name]))
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+        self.changed = True
+
+
+def _one(trails: tuple[str, ...], names: tuple[str, ...]) -> str:
+    """The choice that stands for some trails, or for none where no single one does."""
+    if len(trails) == 1:
+        return trails[0]
+    return CONTACTS if trails and CONTACTS in names else NO_SIGNAL
+
+
+def _chosen(name: str) -> tuple[str, ...]:
+    return () if name == NO_SIGNAL else (name,)

@@ -1,10 +1,14 @@
-"""Plots of workspaces: the boundary in space, and slices coloured by limits or by dexterity."""
+"""Plots of what `Kinematics` finds: postures, maps of singularities, workspaces.
+
+Of workspaces: the boundary in space, and slices coloured by limits or by dexterity.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +18,29 @@ import numpy.typing as npt
 
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, UnknownName
+from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.scene.scene import Array, Floor, Scene
 from axode.show.plot.plots import picture_bytes, picture_suffix
-from axode.show.style import COLOURS, GREY, INK, Size, figure_style, new_figure, pin_ticks, sized
+from axode.show.render.meshes import meshes
+from axode.show.render.painter import camera_of, picture
+from axode.show.style import (
+    COLOURS,
+    FAINT,
+    GREY,
+    INK,
+    Size,
+    figure_style,
+    new_figure,
+    pin_ticks,
+    sized,
+)
 
 if TYPE_CHECKING:
+    from axode.kinematics.postures.postures import Postures
+    from axode.kinematics.velocities.singularities import SingularityMap
     from axode.kinematics.workspaces.workspace_result import Workspace
 
-Array = npt.NDArray[np.float64]
+
 SHOWN = ("limits", "margin", "dexterity", "regions")
 LENGTHS = ("x", "y", "z", "u", "v")
 SURFACE, SINGULAR = "#86aeff", "#d05f16"
@@ -29,6 +49,20 @@ FINE = 161  # points per axis of a slice
 MAX_TRIANGLES = 20_000  # that are drawn; of more, those of a coarser grid are
 VALUES = ("margin", "active", "determinant", "dexterity")
 FRAME = 0.7  # [in] that axis and title take besides a panel
+HEIGHT = 0.62  # of the width
+LEVELS = 12
+SHADES = ("#ffffff", "#dfe8ff", "#86aeff", COLOURS[0])
+NEARLY = 0.02  # of the largest margin: where a line is drawn if no sign marks the curve
+TITLES = {
+    "serial": "Margin from singularities of type 1",
+    "parallel": "Margin from singularities of type 2",
+    "mobility": "Margin from constraint singularities",
+    "passive": "Margin of passive joints",
+}
+MAX_COLUMNS = 4
+PIXELS = 960  # across a row of pictures
+ASPECT = 1.2  # width by height of a picture
+TITLE = 0.28  # [in] above each picture
 
 
 def plot_workspace(
@@ -311,3 +345,106 @@ def _draw_regions(
     shown = np.where(regions > 0, 1 + (regions - 1) % len(COLOURS), 0)
     colours = (0.55 * palette[shown] + 0.45).transpose(1, 0, 2)
     axes.imshow(colours, origin="lower", extent=extent, aspect="auto", interpolation="nearest")
+
+
+def plot_singularity_map(
+    found: SingularityMap,
+    kind: str,
+    *,
+    size: str = "screen",
+    save: str | PathLike[str] | None = None,
+) -> Any:
+    """Draw a map of singularities; see `SingularityMap.plot`."""
+    sized(size)
+    suffix = None if save is None else picture_suffix(save)
+    with figure_style(size) as measures:
+        from matplotlib.colors import LinearSegmentedColormap
+        from matplotlib.lines import Line2D
+
+        drawn = new_figure(measures.width, HEIGHT * measures.width)
+        axes = drawn.subplots()
+        margin = found.margins[kind]
+        largest = float(np.nanmax(np.where(np.isfinite(margin), margin, np.nan)))
+        shades = LinearSegmentedColormap.from_list("margin", SHADES)
+        axes.set_facecolor(FAINT)
+        levels = np.linspace(0.0, largest, LEVELS + 1)
+        filled = axes.contourf(found.x, found.y, margin, levels=levels, cmap=shades)
+        bar = drawn.colorbar(filled, ax=axes, pad=0.02, format="%.2g")
+        bar.set_label("margin")
+        bar.outline.set_visible(False)  # type: ignore[operator]
+        is_signed = kind in ("serial", "parallel") and bool(np.any(found.side))
+        curve, level = (found.signed(kind), 0.0) if is_signed else (margin, NEARLY * largest)
+        line = 1.4 * measures.line
+        if np.nanmin(curve) <= level <= np.nanmax(curve):
+            axes.contour(
+                found.x, found.y, curve, levels=[level], colors=COLOURS[1], linewidths=line
+            )
+            label = "singular" if is_signed else "nearly singular"
+            axes.legend(
+                handles=[Line2D([], [], color=COLOURS[1], linewidth=line, label=label)],
+                loc="lower left",
+                bbox_to_anchor=(0.0, 1.01),
+            )
+        axes.set_xlabel(_with_unit(found.names[0], found.units[0]))
+        axes.set_ylabel(_with_unit(found.names[1], found.units[1]))
+        if measures.title:
+            axes.set_title(f"{found.robot}: {TITLES[kind].lower()}", loc="right", color=INK)
+        if found.units == ("m", "m"):
+            axes.set_aspect("equal")
+        axes.grid(visible=False)
+        pin_ticks(axes)
+        drawn.canvas.figure.draw_without_rendering()
+        if save is not None and suffix is not None:
+            write_atomically(Path(save), picture_bytes(drawn, suffix, measures))
+    return drawn
+
+
+def _with_unit(name: str, unit: str) -> str:
+    return f"{name} [{unit}]" if unit else name
+
+
+def plot_postures(
+    postures: Postures, *, size: str = "screen", save: str | PathLike[str] | None = None
+) -> Any:
+    """Draw a picture of every posture; see `Postures.plot`."""
+    sized(size)
+    suffix = None if save is None else picture_suffix(save)
+    if postures.shape:
+        raise InvalidArgument(
+            f"plot shows the postures of one target, and there are {postures.number.size}; choose "
+            "one with postures.of(k)"
+        )
+    if not len(postures):
+        raise InvalidArgument(f"'{postures.model.name}' has no posture to show for these values")
+    columns = min(MAX_COLUMNS, math.ceil(math.sqrt(len(postures))))
+    rows = math.ceil(len(postures) / columns)
+    poses = postures.model.poses(postures.q)
+    scene = _with_floor(postures.model.scene, poses)
+    width = PIXELS // columns
+    camera = camera_of(scene, poses, ASPECT)
+    with figure_style(size) as measures:
+        across = measures.width / columns
+        figure = new_figure(measures.width, rows * (across / ASPECT + TITLE))
+        for k, label in enumerate(postures.labels):
+            axes = figure.add_subplot(rows, columns, k + 1)
+            height = round(width / ASPECT)
+            axes.imshow(picture(scene, poses[k], camera=camera, width=width, height=height))
+            axes.set_axis_off()
+            home = ", nearest home" if k == postures.nearest else ""
+            axes.set_title(f"{label}{home}", color=INK, fontsize=measures.text)
+        figure.draw_without_rendering()
+        if save is not None and suffix is not None:
+            write_atomically(Path(save), picture_bytes(figure, suffix, measures))
+    return figure
+
+
+def _with_floor(scene: Scene, poses: Array) -> Scene:
+    """Put one floor below all postures, unless the mechanism stands on one."""
+    if scene.floors:
+        return scene
+    heights = []
+    for mesh in meshes(scene):
+        rows = np.stack([(scene.stance @ scene.pose_of(mesh.body, pose))[2] for pose in poses])
+        heights.append((mesh.vertices @ rows[:, :3].T + rows[:, 3]).min())
+    lowest = float(min(heights, default=0.0))
+    return replace(scene, floors=(Floor(GROUND.name, (0.0, 0.0, lowest), (0.0, 0.0, 1.0)),))
