@@ -38,13 +38,12 @@ from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
 from axode.numerics.rank import least_norm, null_space, pseudo_inverse, singular_values
+from axode.numerics.tolerances import RANK, UNBALANCED
 from axode.problems.arguments import number, require_model
 from axode.problems.assemble.assemble import read_states
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]
-RANK = 1e-9  # relative singular value below which a direction is not held
-FALLS_SHORT = 1e-6  # of the wrenches wanted: more than this is reported
 
 
 @dataclass(frozen=True)
@@ -450,13 +449,13 @@ class Cooperation:
             scaled[..., k, :] = -scaled.sum(axis=-2)
         size = np.abs(scaled).max(initial=1e-300)
         left = np.abs(scaled.sum(axis=-2)).max()
-        if len(left_out) > 1 or left > FALLS_SHORT * size:
+        if len(left_out) > 1 or left > UNBALANCED * size:
             raise InvalidArgument(
                 "squeeze: internal wrenches balance each other, these do not; leave one of "
                 f"{', '.join(self.grasps)} out, and it balances the others"
             )
         kept = np.einsum("...gij,...gj->...gi", held.projectors, scaled)
-        if np.abs(kept - scaled).max() > FALLS_SHORT * size:
+        if np.abs(kept - scaled).max() > UNBALANCED * size:
             off = np.abs(kept - scaled).reshape(-1, *scaled.shape[-2:]).max(axis=(0, 2))
             raise InvalidArgument(
                 f"squeeze: '{self.grasps[int(np.argmax(off))]}' cannot transmit this wrench; its "
@@ -467,7 +466,7 @@ class Cooperation:
     def _report_deficit(self, held: _Holding, wanted: Array, lack: Array) -> None:
         missing = lack.reshape(wanted.shape)
         size = np.abs(wanted).max(initial=0.0)
-        if np.abs(missing).max(initial=0.0) <= FALLS_SHORT * max(size, 1e-300):
+        if np.abs(missing).max(initial=0.0) <= UNBALANCED * max(size, 1e-300):
             return
         worst = float(np.linalg.norm(held.wrenches(missing)[..., 3:], axis=-1).max())
         warnings.warn(

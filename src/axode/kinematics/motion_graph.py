@@ -38,6 +38,7 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
+from axode.numerics.tolerances import LOOP_TOLERANCE
 from axode.symbolic.algebra.frames import Pose, Values, align, placement
 from axode.symbolic.algebra.spatial import SX, cross, is_zero
 from axode.symbolic.joints import symbolic_joint
@@ -47,7 +48,6 @@ JointKind = Literal["revolute", "prismatic", "screw", "spherical", "parallelogra
 HALF_TURN = SX([[1, 0, 0], [0, -1, 0], [0, 0, -1]])  # about x: reverses an axis
 Step = tuple[JointKind, SX, SX, slice, SX]
 Array = npt.NDArray[np.float64]
-SAME = 1e-4  # lengths and angles that numbers of five digits leave
 LETTERS = {"revolute": "R", "prismatic": "P", "screw": "H", "spherical": "S", "parallelogram": "Q"}
 
 
@@ -443,13 +443,16 @@ def _is_parallelogram(
     if not np.isfinite(in_second).all():
         return False
     pairs = ((la, lb), (al, am), (bl, bm), (ma, mb))
-    parallel = all(abs(abs(a[:3, 2] @ b[:3, 2]) - 1) < SAME**2 for a, b in pairs)
+    parallel = all(abs(abs(a[:3, 2] @ b[:3, 2]) - 1) < LOOP_TOLERANCE**2 for a, b in pairs)
     sides = [_across(b[:3, 3] - a[:3, 3], a[:3, 2]) for a, b in pairs]
     size = max(sides)
-    equal = abs(sides[0] - sides[3]) < SAME * size and abs(sides[1] - sides[2]) < SAME * size
+    equal = (
+        abs(sides[0] - sides[3]) < LOOP_TOLERANCE * size
+        and abs(sides[1] - sides[2]) < LOOP_TOLERANCE * size
+    )
     turn = home[joint.first][:3, :3].T @ home[joint.second][:3, :3]
-    uncrossed = np.abs(turn @ in_second[:3, :3] - in_first[:3, :3]).max() < np.sqrt(SAME)
-    return parallel and equal and min(sides) > SAME * size and bool(uncrossed)
+    uncrossed = np.abs(turn @ in_second[:3, :3] - in_first[:3, :3]).max() < np.sqrt(LOOP_TOLERANCE)
+    return parallel and equal and min(sides) > LOOP_TOLERANCE * size and bool(uncrossed)
 
 
 def _across(vector: Array, axis: Array) -> float:

@@ -16,12 +16,12 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.signals import SPEED_KINDS
 from axode.motions.waypoints import raise_faults
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.problems.arguments import StateArgument
 from axode.problems.inverse.motion_rows import full_names, rows_by_name
 from axode.problems.inverse.motions import DesiredMotion
 
 Array = npt.NDArray[np.float64]
-STANDING = 1e-9  # of the largest speed along a path: slower motion is not resolved by its parameter
 
 
 class PathDynamics:
@@ -170,7 +170,7 @@ class PathDynamics:
     def standing(self) -> npt.NDArray[np.bool_]:
         """Where nothing moves with the parameter: (paths, points)."""
         size = np.abs(self.v).max(axis=-1).reshape(self.shape)
-        return np.asarray(size <= STANDING * size.max(axis=-1, keepdims=True))
+        return np.asarray(size <= NEGLIGIBLE * size.max(axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.motions.planned_motion import SharedValues
 from axode.numerics.newton import Function, difference_jacobian, find_roots
+from axode.numerics.tolerances import ANGLE_JUMP, AT_REST, HALF_DIGITS, MISSED, NEGLIGIBLE
 from axode.problems.arguments import require_model
 from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
 from axode.problems.inverse.motions import MISFIT, DesiredMotion
@@ -34,19 +35,13 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of further signals
-SILENT = 1e-9  # a speed of unit size that moves the rows by less steers, or is not determined
 FAR = 0.3  # [rad] from home: a linkage has left straight lines there, a coupling has not
-CLOSED = 1e-9  # [m or rad] of the residuals there
-STEERS = 1e-6  # what a radian of steering turns of a unit velocity, at least
 MAX_STEERING_STEP = 0.5  # [rad, rad/s] of Newton's method
-STANDING = 1e-6  # of a path's largest speed: slower, and it stands still
 SMALL = 1e-5  # [rad, rad/s] of difference quotients
 SPACING = 2e-4  # of the duration, between the five times that are differentiated over
-LAST_STEP = 1e-7  # [rad, rad/s] after which only rounding is left
-JUMP = 5e-3  # [rad] that an angle may change beside its rate
+LAST_CHANGE = 1e-7  # [rad, rad/s] after which only rounding is left
 GRID_SAMPLES = 1001  # of a path
 HALVINGS = 6  # of steps between them
-ROUGH = 1e-8  # relative, of rates that are missed there
 COARSE = 20  # samples from one to the next that is solved from home
 PLACES = np.arange(-2.0, 3.0)
 SMOOTHER = (
@@ -200,15 +195,15 @@ def steering_of(motion: DesiredMotion, duration: float) -> Steering:
     q = model.home
     options = motion.conditions_at(0.0).options
     G = motion.rate_matrix(q, 0.0)[0]
-    silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < SILENT]
+    silent = [k for k in range(G.shape[-1]) if np.abs(G[:, k]).max(initial=0.0) < NEGLIGIBLE]
     unit = np.eye(len(model.independent))
     rest = model.rates(q, 0.0 * unit[0], **options)
     pairs, along = [], []
     for k in silent:
         turned = model.rates(q, unit[k], **options) - rest
-        turned[np.abs(turned) <= SILENT] = 0.0
+        turned[np.abs(turned) <= NEGLIGIBLE] = 0.0
         moved = np.flatnonzero(turned)
-        own = moved if moved.size == 1 else np.flatnonzero(np.abs(turned - 1.0) < SILENT)
+        own = moved if moved.size == 1 else np.flatnonzero(np.abs(turned - 1.0) < NEGLIGIBLE)
         if own.size and _follows(motion, q, turned):
             names = [model.coordinates[j] for j in own]
             meant = [n for n in names if model.independent[k].startswith(f"{n}.")] or names
@@ -223,7 +218,7 @@ def _follows(motion: DesiredMotion, q: Array, turned: Array) -> bool:
         return True
     options = motion.conditions_at(0.0).options
     there = [motion.model.residual(q + angle * turned, **options) for angle in (-FAR, 0.0, FAR)]
-    return bool(np.abs(np.array(there)).max(initial=0.0) < CLOSED)
+    return bool(np.abs(np.array(there)).max(initial=0.0) < MISSED)
 
 
 @dataclass(frozen=True)
@@ -243,7 +238,7 @@ class Steering:
         q, at, times, size = self._there(np.array([self._fastest[0]]))
         slopes = difference_jacobian(lambda d, _: self._left(q, d, at, times, size)[0], SMALL)
         effect = np.abs(slopes(self._angles(q), np.arange(1)))
-        kept = np.flatnonzero(effect[0].max(axis=0) > STEERS)
+        kept = np.flatnonzero(effect[0].max(axis=0) > AT_REST)
         pairs = [self.pairs[p] for p in kept]
         return Steering(self.motion, self.duration, self.home, pairs, self.along[kept])
 
@@ -263,7 +258,7 @@ class Steering:
         times, angles, rates = self._grid
         for name, angle, rate in zip(self.names, angles.T, rates.T, strict=True):
             k, jump = largest_jump(times, angle, rate)
-            if jump > JUMP:
+            if jump > ANGLE_JUMP:
                 raise InvalidArgument(
                     f"{path}: its curvature jumps at t = {times[k]:.4g} s, where '{name}' would "
                     f"have to turn by {angle[k + 1] - angle[k]:.3g} rad at once.\n  {SMOOTHER}"
@@ -289,7 +284,7 @@ class Steering:
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
         """Return whether the path does not stand still, where nothing determines the steering."""
         speeds = np.linalg.norm(self.motion.desired_values(times)[1][:, :3], axis=-1)
-        moving: npt.NDArray[np.bool_] = speeds > STANDING * self._fastest[1]
+        moving: npt.NDArray[np.bool_] = speeds > AT_REST * self._fastest[1]
         return moving
 
     @cached_property
@@ -324,7 +319,7 @@ class Steering:
     def _rough_steps(self, times: Array, angles: Array, rates: Array) -> npt.NDArray[np.intp]:
         """Steps at whose ends a spline misses the rates, but for those over a stop."""
         missed = np.abs(_spline(times, angles)(times, 1) - rates).max(axis=-1)
-        rough = missed > ROUGH * max(1.0 / self.duration, float(np.abs(rates).max()))
+        rough = missed > HALF_DIGITS * max(1.0 / self.duration, float(np.abs(rates).max()))
         at_step = (rough[1:] | rough[:-1]) & self._moving((times[1:] + times[:-1]) / 2)
         return np.flatnonzero(at_step)
 
@@ -366,7 +361,7 @@ class Steering:
         for x in (rates, seconds):
             x[:, 0], x[:, 1] = c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1]
         size = np.linalg.norm(rates[:, :3], axis=-1, keepdims=True)
-        size[size <= STANDING * self._fastest[1]] = np.inf
+        size[size <= AT_REST * self._fastest[1]] = np.inf
         return q, (positions, rates, seconds), times, size
 
     def _angles(self, q: Array) -> Array:
@@ -427,7 +422,7 @@ def _find_root(function: Function, x: Array) -> Array:
     """Solve in least squares by differences, all samples at once, until rounding is left."""
     jacobian = difference_jacobian(function, SMALL)
     return find_roots(
-        function, jacobian, x, tolerance=0.0, last_step=LAST_STEP, max_step=MAX_STEERING_STEP
+        function, jacobian, x, tolerance=0.0, last_step=LAST_CHANGE, max_step=MAX_STEERING_STEP
     )[0]
 
 

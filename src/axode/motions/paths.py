@@ -18,13 +18,13 @@ from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
 from axode.motions.path_motion import (
     GRID_SAMPLES,
-    JUMP,
     SAMPLES,
     SMOOTHER,
     largest_jump,
     misfit_size,
     path_motion,
 )
+from axode.numerics.tolerances import ANGLE_JUMP, AT_REST
 from axode.problems.arguments import StateArgument, read_state
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ SEPTIC = np.polynomial.Polynomial([0, 0, 0, 0, 35, -84, 70, -20])
 Array = npt.NDArray[np.float64]
 Start = Literal["smooth", "moving"]
 LARGEST = 1e9  # [m] of a path; beyond it, and below its inverse, curvatures overflow
-STILL = 1e-6  # [m/s, rad/s] jumps of what is slower do not matter
 
 
 @dataclass(frozen=True)
@@ -498,7 +497,7 @@ def check_jumps(path: Path) -> None:
     )
     for (_, rates, seconds), (what, size, unit) in zip(pose, kinds, strict=True):
         k, jump = largest_jump(times, rates, seconds)
-        if jump > JUMP * max(float(size), STILL):
+        if jump > ANGLE_JUMP * max(float(size), AT_REST):
             raise InvalidArgument(
                 f"{path.name}: its {what} jumps at t = {times[k]:.4g} s by "
                 f"{rates[k + 1] - rates[k]:.3g} {unit}, which takes torques without bound.\n  "

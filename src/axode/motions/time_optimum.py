@@ -28,17 +28,13 @@ import numpy.typing as npt
 from axode.model.model_parts import facts_of
 from axode.motions.path_dynamics import PathDynamics, PathLimits
 from axode.motions.time_laws import TimeLaw, law_of_rates
+from axode.numerics.tolerances import EXCESS, NEGLIGIBLE, PRODUCT_ROUNDING, SETTLED, SLACK
 
-SLACK = 1e-10  # of the limits, in the pass from the start: rounding of the pass from the end
-ROUNDING = 1e-14  # relative, of differences of products
 TINY = 1e-300
 UNBOUNDED = 1e30  # squared rate, the parameter from 0 to 1, that stands for no limit
 Array = npt.NDArray[np.float64]
-EXCESS = 1e-4  # relative: limits are exceeded by less between the points of the grid
 TIGHTER = 1.2  # times the excess that a limit is tightened by there
 ROUNDS = 12  # of tightening, and of linearization
-SETTLED = 1e-5  # relative, of durations that do not change any more
-LINEAR = 1e-9  # of the limits: efforts that differ by less from their linearization
 SPREAD = 0.01  # relative, of rates between which efforts are differentiated
 SLOW = 1e-3  # of the largest rate: a slower one is differentiated at this rate
 TYPICAL = 0.15  # of a limit, that speeds take at the first rates
@@ -154,7 +150,7 @@ def _pass_back(
     above = np.minimum(np.minimum(above, most.T[:-1]), UNBOUNDED)
     e = steps * b - a
     sign = np.where(e >= 0, 1.0, -1.0)
-    size = np.maximum(np.abs(e), ROUNDING * (np.abs(steps * b) + np.abs(a)) + TINY)
+    size = np.maximum(np.abs(e), PRODUCT_ROUNDING * (np.abs(steps * b) + np.abs(a)) + TINY)
     plus, minus = np.maximum(a, 0.0) / size, np.minimum(a, 0.0) / size
     # bounds by the ends of the next interval: upper ones, then the negatives of lower ones
     by_low, by_high = np.where(e >= 0, -plus, minus), np.where(e >= 0, -minus, plus)
@@ -383,7 +379,7 @@ def find_optima(
             continue
         timing = _Timing.of(rows, grid, passage.squares, bends)
         error = timing.error(limited, tight)
-        settled = error <= LINEAR and best is not None and timing.lasts_like(best)
+        settled = error <= NEGLIGIBLE and best is not None and timing.lasts_like(best)
         best, square = timing, timing.square
         if settled and timing.excess <= EXCESS:
             break

@@ -18,13 +18,12 @@ from axode.model.signals import STATE_KINDS
 from axode.model.state import State
 from axode.names import NamedValues
 from axode.numerics.rotations import to_quaternions
+from axode.numerics.tolerances import NEGLIGIBLE, SEVEN_DIGITS
 from axode.problems.inverse.motion_rows import full_names
 
 Array = npt.NDArray[np.float64]
 POSE_COLUMNS = ("x", "y", "z", "qw", "qx", "qy", "qz")
 POSE_UNITS = ("m", "m", "m", "", "", "", "")
-REPEATED = 1e-6  # of the distance that a part covers: waypoints closer together are one
-HALF_TURN = 1e-9  # cosine of half the angle between rotations below which its side is not known
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ class Waypoints:
             The others, and the number among them of each of the waypoints.
         """
         distances = self.distances()
-        moves = (distances > REPEATED * distances.sum(axis=0)).any(axis=1)
+        moves = (distances > SEVEN_DIGITS * distances.sum(axis=0)).any(axis=1)
         kept = np.flatnonzero(np.concatenate([[True], moves]))
         number = np.concatenate([[0], np.cumsum(moves)])
         return Waypoints(self.channels, self.values[kept]), number
@@ -253,7 +252,7 @@ def _align(verb: str, channel: Channel, columns: Array, labels: Sequence[str]) -
     """Turn quaternions to the side of the ones before them, in place."""
     q = columns[:, 3:]
     cosines = (q[1:] * q[:-1]).sum(axis=-1)
-    half = np.flatnonzero(np.abs(cosines) < HALF_TURN)
+    half = np.flatnonzero(np.abs(cosines) < NEGLIGIBLE)
     if half.size:
         k = int(half[0])
         raise InvalidArgument(

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.numerics.rank import singular_vectors
-from axode.numerics.tolerances import CLOSED, FINISHED, LAST_STEP, ONE_ROUNDING, RANK
+from axode.numerics.tolerances import CLOSED, LAST_STEP, ONE_ROUNDING, PART_OF_TOLERANCE, RANK
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -84,7 +84,7 @@ def find_roots(
     active = np.arange(len(x))
     for _ in range(max_steps):
         left = error[active]
-        runs_on = (left > FINISHED * tolerance) & np.isfinite(left)
+        runs_on = (left > PART_OF_TOLERANCE * tolerance) & np.isfinite(left)
         active = active[runs_on & (damping[active] <= MAX_DAMPING)]
         if not active.size:
             break

@@ -11,6 +11,8 @@ ORTHOGONAL = 2e-15  # of one: R^T R - 1 of a rotation matrix that was computed
 PRODUCT_ROUNDING = 1e-14  # also [rad]: entries of products, such as those of rotation matrices
 MATRIX_ROUNDING = 1e-13  # also [rad]: products of several matrices, and Newton's method at its end
 ROUNDING = 1e-12  # also in SI units: long computations, and factorizations
+POLISHED = 1e-11  # of the terms of a row: what Newton's method leaves of it
+HALF_DIGITS = 1e-8  # differences of computed numbers; squares of what is smaller are rounding
 NEGLIGIBLE = 1e-9  # solutions of equations whose condition is not extreme
 
 # When times are the same.
@@ -19,12 +21,20 @@ SAME_TIME = 1e-12  # of the largest time, or [s] of short runs: times that were 
 # Which singular values, pivots and eigenvalues are zero.
 RANK = 1e-9  # of the largest singular value: matrices that were computed at given numbers
 ROW_RANK = 1e-7  # of the largest or of a row: at configurations that are closed to 1e-13
+SMALL_PIVOT = 1e-3  # of one, also [rad] of a flat wheel: singular values and pivots to be watched
 LOST_PIVOT = 1e-9  # of one: speeds do not determine the motion
+SINGULAR_MARGIN = 1e-8  # of scaled rows: states are closed to 1e-13, and margins follow linearly
+SAME_ROOT = 1e-7  # of roots, poles and postures: repeated ones are rounded to half of the digits
 
 # Closing loops and reaching poses, in [rad] or parts of the mechanism's length.
 CLOSED = 1e-10  # of the rows' units: a residual that has vanished
-FINISHED = 1e-3  # of a tolerance: what is below cannot be improved
+PART_OF_TOLERANCE = 1e-3  # of a tolerance: what is below cannot be improved
 LAST_STEP = 1e-9  # of the unknowns' units: after a step this short only rounding is left
+MISSED = 1e-9  # [rad, or of the length]: what is off by less meets a given motion, value or point
+REACHED = 1e-8  # of the length: a pose or a loop that was searched for
+STATIONARY = 1e-5  # of rows and their slopes: a gradient below is left to polishing
+NEARLY_REAL = 1e-5  # of a root: imaginary part of one that may be real
+NEAR_ROOT = 1e-4  # of a root: how far polishing may move it
 
 # Digits that people and programs write.
 SEVEN_DIGITS = 1e-6  # relative, also [rad]: formulas, poses, points and periods as they are given
@@ -36,4 +46,12 @@ POINT_SIZE = 1e-18  # [m^2], inertia per mass of what is a point but for roundin
 NOTICEABLE = 1e-3  # relative, also [m, rad]: what readers and drivers take for the same
 
 # Motion and forces.
+AT_REST = 1e-6  # [1/s] or of a unit motion: loops that are closed to rounding move as much
+UNBALANCED = 1e-6  # of the forces that a motion needs: what may be missing
 TINY_FORCE = 1e-6  # [N, N m]: larger forces are never taken for rounding
+
+# Motions in the shortest time, and steered ones.
+SLACK = 1e-10  # of the limits: rounding of the pass from the end in the pass from the start
+EXCESS = 1e-4  # of the limits: they are exceeded by less between the points of the grid
+SETTLED = 1e-5  # of a duration that does not change any more
+ANGLE_JUMP = 5e-3  # [rad] that an angle may change beside its rate

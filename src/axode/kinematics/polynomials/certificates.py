@@ -19,6 +19,7 @@ from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
 from axode.kinematics.polynomials.polynomial_family import PolynomialFamily, inverse_jacobians
 from axode.kinematics.polynomials.tape_algebra import tape_leaves, tape_levels
+from axode.numerics.tolerances import SUM_ROUNDING
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -26,7 +27,6 @@ OUTWARD = np.array([-np.inf, np.inf])
 CHUNK = 4096  # points at a time
 TRIALS = 8  # boxes that are tried, each larger than the one before
 INFLATION = 4.0  # size of a box against what the test left of the one before
-SMALLEST = 1e-15  # half the width of the first box, relative to the root
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ def _certify(family: PolynomialFamily, points: Array, parameters: Array) -> tupl
             IntervalArray.at(inverse),
             _values(family.residual_tape, IntervalArray.at(points), parameters),
         )
-        radius = SMALLEST * (1.0 + np.abs(points)) + INFLATION * moved.size
+        radius = SUM_ROUNDING * (1.0 + np.abs(points)) + INFLATION * moved.size
         certified, proved = np.zeros(count, dtype=bool), np.full((count, n), np.nan)
         waiting = np.flatnonzero(np.isfinite(radius).all(axis=1))
         for _ in range(TRIALS):

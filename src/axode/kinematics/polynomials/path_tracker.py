@@ -31,12 +31,12 @@ from axode.kinematics.polynomials.tape_algebra import (
     pairs,
     parts,
 )
+from axode.numerics.tolerances import PART_OF_TOLERANCE
 
 SETTINGS = ("tolerance", "radius", "max_steps")  # in the order of the buffer
 ORDER = 3  # last power of s in the series of a root
 CONTRACTION = 0.02  # of the second correction to the first
 LARGEST_ERROR = 10.0  # of a prediction, in units of the tolerance
-CONVERGED = 1e-3  # part of the tolerance that rounding alone may cause
 SHRINK, GROW = 0.4, 1.6  # of a step after a refusal, and at most after a success
 LARGEST_FACTOR = 4.0
 AT_INFINITY = 1e8  # size of a root
@@ -193,7 +193,9 @@ class _Tracker:
         first, second = lengths
         # comparisons with NaN are false, so that such a step is refused
         small = first <= LARGEST_ERROR * settings["tolerance"]
-        contracts = (second <= CONTRACTION * first) | (second <= CONVERGED * settings["tolerance"])
+        contracts = (second <= CONTRACTION * first) | (
+            second <= PART_OF_TOLERANCE * settings["tolerance"]
+        )
         good = small & contracts  # (H6)
         return _outcome(
             (at, here, factor, v["steps"][0], v["ending"][0]),

@@ -26,8 +26,8 @@ from axode.kinematics.polynomials.path_tracker import (
     track,
 )
 from axode.kinematics.polynomials.polynomial_family import ComplexArray, PolynomialFamily
+from axode.numerics.tolerances import SAME_ROOT
 
-SAME = 1e-7  # distance of equal roots, relative to their size
 NEIGHBOURS = 3  # roots next to each other in order that are compared
 VERSION = 2  # of start sets on disk
 SEEDS = 4  # members from which roots are brought to the start, at the begin and at the end
@@ -70,7 +70,7 @@ def first_of_each(
         with np.errstate(all="ignore"):
             apart = np.abs(ordered[:, k:] - ordered[:, :-k]).max(axis=2)
             size = 1.0 + np.abs(ordered[:, k:]).max(axis=2)
-        same = (apart <= SAME * size) & alive[:, k:] & alive[:, :-k]
+        same = (apart <= SAME_ROOT * size) & alive[:, k:] & alive[:, :-k]
         first[:, k:] &= ~same
     made = np.zeros_like(first)
     made[rows, order] = first

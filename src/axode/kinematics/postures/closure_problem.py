@@ -41,13 +41,13 @@ from axode.kinematics.postures.chain_reduction import (
 )
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rank import least_squares
+from axode.numerics.tolerances import MISSED
 from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX
 
 Array = npt.NDArray[np.float64]
 CarrierKind = Literal["floating", "planar", "spherical", "translational"]
 Chain = tuple[ElementaryJoint, ...]
-LEAST_TOLERANCE = 1e-9  # of angles, and of lengths against that of the mechanism
 PERTURBATION = 0.137  # change of locked coordinates that shows what holds at home only
 MAX_TREE_JOINTS = 3  # beside a floating node
 EQUATIONS = {"points": 1, "axis-point": 2, "axes": 4, "directions": 1, "meeting": 3}
@@ -257,7 +257,7 @@ class _Home:
         points = np.array([frame[:3, 3] for frame in self.frames if frame is not None])
         self.size = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
         self.size = self.size or 1.0
-        self.tolerance = max(state.tolerance, LEAST_TOLERANCE)
+        self.tolerance = max(state.tolerance, MISSED)
         self.normal: Array = np.array([0.0, 0.0, 1.0])
         self.centre: Array = np.zeros(3)
         self.base: Array = np.eye(4)

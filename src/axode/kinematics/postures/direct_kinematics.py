@@ -37,6 +37,15 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
+from axode.numerics.tolerances import (
+    LAST_STEP,
+    NEAR_ROOT,
+    NEARLY_REAL,
+    NEGLIGIBLE,
+    REACHED,
+    ROUNDING,
+    SAME_ROOT,
+)
 from axode.problems.arguments import in_units
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.parameter_arguments import checked_parameters
@@ -48,16 +57,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
-NEARLY_REAL = 1e-5  # relative imaginary part of a root that may be real
-LEAST_SQUARE = 1e-9  # of a complex quaternion that is a turn, against its absolute value
-POLISHED = 1e-9  # last Newton step of a root that is
-CERTAINLY_REAL = 1e-12  # relative imaginary part of a root that no other is mistaken for
-SAME_POSTURE = 1e-7  # difference of numbers of equal postures
-SAME_ROOT = 1e-4  # distance that a real root may have from the complex one it was polished from
-OUT_OF_REACH = 1e-9  # square of a missing length, relative
-CLOSED = 1e-8  # residual of loops, in lengths of the mechanism, of a posture out of reach
 _MAPS: WeakKeyDictionary[ClosureFamily, CoordinateMap] = WeakKeyDictionary()
-REACHED = 1e-8  # error of a pose that is reached, of the robot's size
 
 
 def direct(
@@ -216,7 +216,7 @@ def solve_targets(
     """Roots of the polynomials of all targets, in the charts of the family."""
     parameters = geometry + closure.chart_values
     found = solve_family(closure.family, parameters, threads=threads, target=target)
-    improper = found.finished & (proper_turns(closure, found.roots) < LEAST_SQUARE)
+    improper = found.finished & (proper_turns(closure, found.roots) < NEGLIGIBLE)
     status = np.where(improper, PathStatus.AT_INFINITY, found.status)
     return replace(found, status=status)
 
@@ -253,7 +253,7 @@ class PostureSolver:
         places = [model.coordinates.index(name) for name in robot.driven]
         q[:, places] = self.held[rows]
         q, residual, is_closed = close_postures(model, q, places, self.conditions.at(rows))
-        good = is_closed & (missing < OUT_OF_REACH)
+        good = is_closed & (missing < NEGLIGIBLE)
         kept = np.flatnonzero(good)
         unreachable = np.bincount(rows[~good], minlength=len(self.held))
         return arrange(
@@ -273,11 +273,11 @@ class PostureSolver:
         near = np.flatnonzero(ends.imaginary < NEARLY_REAL)
         ends, rows = ends.at(near), rows[near]
         x, p = centred(self.closure, ends, self.geometry[rows])
-        doubtful = ends.imaginary > CERTAINLY_REAL  # the others are polished already
+        doubtful = ends.imaginary > ROUNDING  # the others are polished already
         polished, error = x.copy(), np.zeros(len(x))
         polished[doubtful], error[doubtful] = polish_roots(family, x[doubtful], p[doubtful])
         moved = np.linalg.norm(polished - x, axis=1)
-        good = (error < POLISHED) & (moved < SAME_ROOT * (1.0 + np.linalg.norm(x, axis=1)))
+        good = (error < LAST_STEP) & (moved < NEAR_ROOT * (1.0 + np.linalg.norm(x, axis=1)))
         roots = real_roots(self.closure, polished, p)
         kept = np.flatnonzero(good & _first_of_each(roots.features, rows, doubtful))
         x, p = polished[kept], p[kept]
@@ -295,7 +295,7 @@ def _first_of_each(features: Array, rows: Indices, doubtful: Mask) -> Mask:
     for k in np.flatnonzero(doubtful):
         others = np.flatnonzero((rows == rows[k]) & first)
         others = others[others != k]
-        near = np.abs(features[others] - features[k]).max(axis=1, initial=0.0) < SAME_POSTURE
+        near = np.abs(features[others] - features[k]).max(axis=1, initial=0.0) < SAME_ROOT
         first[k] = not near.any()
     return first
 
@@ -322,7 +322,7 @@ def close_postures(
         closed, _ = ClosureSystem(model, {}, list(fixed), conditions).find(q)
         rows = np.abs(model.residual(closed, **conditions.options))
     residual = rows.max(axis=1)
-    is_closed = (rows / units).max(axis=1) < CLOSED
+    is_closed = (rows / units).max(axis=1) < REACHED
     return closed, np.where(np.isfinite(residual), residual, np.inf), is_closed
 
 
@@ -404,7 +404,7 @@ def inverse_postures(
         reached = model.poses(q)[:, model.bodies.index(robot.output), :3] - matrices[rows]
         error = np.abs(reached).max(axis=(1, 2), initial=0.0)
         kept = np.flatnonzero(
-            (missing < OUT_OF_REACH) & (error < REACHED * (1.0 + facts_of(model).length))
+            (missing < NEGLIGIBLE) & (error < REACHED * (1.0 + facts_of(model).length))
         )
         parts.append((q[kept], error[kept], certified[kept], sign[kept], rows[kept]))
     solved: Any = tuple(np.concatenate(items) for items in zip(*parts, strict=True))

@@ -22,7 +22,6 @@ from axode.stages import call_stage
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
-SHOWN_AS_ZERO = 5e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,8 +249,7 @@ class Postures:
             marks = ["nearest home"] if k == self.nearest else []
             marks += [] if self.certified[k] or not self.certified.any() else ["not certified"]
             end = f"   {', '.join(marks)}" if marks else ""
-            shown = np.where(np.abs(row) < SHOWN_AS_ZERO, 0.0, row)
-            yield f"  {label:>4} " + " ".join(f"{value:10.5f}" for value in shown) + end
+            yield f"  {label:>4} " + " ".join(f"{value:z10.5f}" for value in row) + end
 
     def _table(self) -> tuple[list[str], Array]:
         """Return the columns of a table: the output's pose, or all coordinates if it is given."""

@@ -24,6 +24,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
+from axode.numerics.tolerances import CLOSED
 from axode.problems.arguments import coordinate_units, in_units
 from axode.problems.assemble.closure_program import call_tape, read_elements
 from axode.problems.steps.compiled import Place, compiled, tape_of
@@ -34,7 +35,6 @@ BUDGETS = (10, 60)  # steps of all runs, then of those that are not at their end
 APPROACH_STEPS = 15
 PULL_STEPS = 40  # of polishing nearest postures
 POLISH_STEPS = 150  # of polishing errors that cannot vanish
-LOOPS_CLOSED = 1e-10  # [rad, or of the length]
 SPREAD = np.pi  # of random starts about the wanted posture, in the coordinates' units
 
 _USED: WeakKeyDictionary[Model, dict[Any, set[int]]] = WeakKeyDictionary()
@@ -362,7 +362,7 @@ class PostureSearch:
         if pull:
             self._replace(runs, state["x"], cost, error, state["count"][:, 0])
             return
-        better = (cost <= self.cost[runs] * (1 + 1e-9)) | (state["open"][:, 0] < LOOPS_CLOSED)
+        better = (cost <= self.cost[runs] * (1 + 1e-9)) | (state["open"][:, 0] < CLOSED)
         self.q[np.ix_(runs[better], problem.free)] = state["x"][better]
         self.cost[runs[better]], self.error[runs[better]] = cost[better], error[better]
         self.iterations[runs] += state["count"][:, 0].astype(int)

@@ -29,6 +29,7 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, JacobianColumns, Operation, Program, While, stride
 from axode.codegen.tape.tape import Tape
 from axode.kinematics.reaching.goals import SIZES
+from axode.numerics.tolerances import LAST_STEP, MATRIX_ROUNDING, NEGLIGIBLE, POLISHED, STATIONARY
 from axode.problems.assemble.closure_program import (
     NOT_FINITE,
     call_tape,
@@ -41,14 +42,8 @@ from axode.problems.assemble.closure_program import (
 LOOP_WEIGHT = 30.0  # of a loop's row against a target's
 MAX_STEPS = 70.0
 MAX_STEP = 1.0  # of the coordinates' units
-EXACT = 1e-13  # error that is not reduced further
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-1, 1e-7, 1e9
-REGULAR = 1e-13  # of the trace of J^T J: least damping
-STATIONARY = 1e-5  # of rows and their slopes: a gradient below is left to polishing
 STATE = {"cost": 1, "error": 1, "damping": 1, "count": 1, "active": 1}
-CLOSED = 1e-11  # of the rows' units: what polishing leaves of rows that must vanish
-LAST_MOVE = 1e-9  # of the coordinates' units: a Newton step below is the last
-REGULARIZATION = 1e-9  # of the trace of J^T J: makes it regular where J has no full rank
 MAX_APPROACH = 0.5  # of the coordinates' units: longest step towards a posture
 OFF_ZEROS = 1e-2  # of the rows' units: what a step may leave to the next
 NEAR_ENOUGH = 1e-6  # of the coordinates' units: a shorter way is left to polishing
@@ -299,7 +294,7 @@ def _begin(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
         "error": [error],
         "damping": [FIRST_DAMPING + zero],
         "count": [zero],
-        "active": [(error > EXACT) & (error < NOT_FINITE)],
+        "active": [(error > MATRIX_ROUNDING) & (error < NOT_FINITE)],
     }
     fresh = v["fresh"][0]
     return {
@@ -319,7 +314,7 @@ def _step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     own = [f.then(a, 0.0) for f, a in zip(free, g, strict=True)]
     size = total([gram[i][i] for i in range(len(gram))])
     lower, pivots = factor_symmetric(
-        masked_matrix(gram, free, 2.0 * damping * cost + REGULAR * size)
+        masked_matrix(gram, free, 2.0 * damping * cost + MATRIX_ROUNDING * size)
     )
     d = [-a for a in solve_symmetric(lower, pivots, own)]
     trial = step_within_limits(tapes, x, d, v)
@@ -339,7 +334,7 @@ def _step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     count = count + active
     slope = largest([abs(a) for a in own], zero)
     reached = error <= v["tolerance"][0]
-    goes_on = (error > EXACT) & (error < NOT_FINITE) & (damping < MOST_DAMPING)
+    goes_on = (error > MATRIX_ROUNDING) & (error < NOT_FINITE) & (damping < MOST_DAMPING)
     goes_on = goes_on & (count < MAX_STEPS)
     goes_on = (
         goes_on
@@ -393,7 +388,7 @@ def _approach(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     x, n, zero = v["x"], tapes.size, 0.0 * v["x"][0]
     away, pace, count, active = (v[name][0] for name in APPROACH_STATE)
     gram, columns = gram_and_columns(tapes.columns_at(**v), v["units"], zero)
-    damping = REGULARIZATION * total([gram[i][i] for i in range(n)])
+    damping = NEGLIGIBLE * total([gram[i][i] for i in range(n)])
     e = _away(x, v)
     everything = [1.0 + zero] * n
     for _ in range(2):  # first to see which limits the way would pass
@@ -523,7 +518,7 @@ def _polish_step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     trial = step_within_limits(tapes, x, d, v)
     better, _ = _value(tapes, {**v, "x": trial})
     moved = largest([abs(a) for a in d], zero)
-    still = convex & (moved < LAST_MOVE)
+    still = convex & (moved < LAST_STEP)
     rounding = 1e-15 * value
     helps = active & convex & (better <= value + rounding)
     least = 1e-6 * largest([abs(H[i][i]) for i in range(n)], zero)
@@ -543,7 +538,7 @@ def _polish_step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
         "value": [again],
         "damping": [helps.then(shorter, longer)],
         "count": [count + active],
-        "active": [active & ~(still & (open_ < CLOSED)) & ~stuck],
+        "active": [active & ~(still & (open_ < POLISHED)) & ~stuck],
         "slope": [active.then(largest([abs(a) for a in own], zero), v["slope"][0])],
         "open": [open_],
     }

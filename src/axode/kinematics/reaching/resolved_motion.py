@@ -38,6 +38,7 @@ from axode.model.named_arguments import as_numbers
 from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
 from axode.numerics.rank import singular_values, singular_vectors
+from axode.numerics.tolerances import ROUNDING
 from axode.problems.arguments import in_units, require_model
 from axode.problems.assemble.assemble import read_states
 from axode.problems.inverse.time_signals import check_times
@@ -48,7 +49,6 @@ from axode.symbolic.algebra.casadi_interrupts import stoppable
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
-RANK = 1e-12  # relative singular value that is rounding
 Array = npt.NDArray[np.float64]
 ATTEMPTS = 10  # starts of the search for the first posture
 
@@ -177,7 +177,7 @@ def solve_bounded(
 def _least(A: Array, b: Array, extra: Array) -> Array:
     """Solve A y = b by damped least squares."""
     U, s, Vt = singular_vectors(A, full=False)
-    small = s <= RANK * s.max(axis=-1, keepdims=True, initial=0.0)
+    small = s <= ROUNDING * s.max(axis=-1, keepdims=True, initial=0.0)
     gain = np.where(small, 0.0, s / np.where(small, 1.0, s**2 + extra[..., np.newaxis]))
     return np.asarray(np.einsum("...ji,...j,...kj,...k->...i", Vt, gain, U, b))
 

@@ -20,6 +20,7 @@ from axode.kinematics.velocities.velocity_jacobians import (
     robot_velocities,
 )
 from axode.model.conditions import Conditions
+from axode.numerics.tolerances import SINGULAR_MARGIN
 
 if TYPE_CHECKING:
     from axode.kinematics.robot_kinematics import Kinematics
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 REFINEMENTS = 4  # of the interval between samples in which a margin is smallest
 POINTS = 33  # at which each refinement looks
-CLOSEST = 1e-8  # margin below which the closest state is called singular
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,6 @@ class _MarginsOfRun:
         velocities = velocities.select(0)
         margins = margins_of(velocities, self.output)
         found = Singularities(
-            margins, velocities.length, CLOSEST, self.robot.output, self.output, velocities
+            margins, velocities.length, SINGULAR_MARGIN, self.robot.output, self.output, velocities
         ).describe(kind)
         return found.margin, found.text

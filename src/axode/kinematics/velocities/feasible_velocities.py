@@ -42,12 +42,11 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import rank, singular_vectors
 from axode.numerics.rotations import to_quaternions
+from axode.numerics.tolerances import NEGLIGIBLE, ROW_RANK
 
 TWIST = 6
 FEW = 2000  # states that are evaluated before code would have been compiled
-SMALL = 1e-9  # of the mechanism's extent: a shorter length does not reflect the robot's size
 Array = npt.NDArray[np.float64]
-RANK_TOLERANCE = 1e-7  # relative to the rows; feasible configurations are closed to 1e-13
 ROUNDED = 30.0  # of the loop tolerance that was used: rounding that rank must not see
 COMPONENTS = ("wx", "wy", "wz", "vx", "vy", "vz")
 
@@ -249,7 +248,7 @@ def _size(model: Model, output: str) -> float:
     if not distance.size:
         distance = np.linalg.norm(origins, axis=-1)
     size = float(np.sqrt(np.mean(distance**2))) if distance.size else 0.0
-    return size if size > SMALL * extent else float(extent)
+    return size if size > NEGLIGIBLE * extent else float(extent)
 
 
 @dataclass(frozen=True)
@@ -324,7 +323,7 @@ class Velocities:
         self.batch = matrix.shape[:-2]
         self.usual = np.zeros((1, TWIST + len(rows.driven), freedoms))
 
-    def output_rank(self, S: Array, tolerance: float = RANK_TOLERANCE) -> int:
+    def output_rank(self, S: Array, tolerance: float = ROW_RANK) -> int:
         """Number of independent velocities that the output has usually, of those that S selects."""
         return int(rank(S @ self.usual[:, :TWIST], tolerance, floor=1.0).max())
 
@@ -433,7 +432,7 @@ class RobotVelocities:
     def __init__(self, model: Model, rows: LegRows) -> None:
         self.rows = rows
         system = model.equations.system
-        self.tolerance = max(RANK_TOLERANCE, ROUNDED * system.report.tolerance)
+        self.tolerance = max(ROW_RANK, ROUNDED * system.report.tolerance)
         samples = np.array([*system.samples, system.home])
         matrix, poses = rows.evaluate(model, samples, Conditions())
         scaled = scale(rows, matrix, rows.length)

@@ -27,14 +27,13 @@ from axode.kinematics.velocities.velocity_jacobians import (
 )
 from axode.mechanism.topology import speed_meanings
 from axode.numerics.rank import pseudo_inverse, singular_vectors
+from axode.numerics.tolerances import RANK, ROUNDING
 from axode.problems.arguments import number
 
 if TYPE_CHECKING:
     from axode.kinematics.robot_kinematics import Kinematics
 
 Array = npt.NDArray[np.float64]
-RIGID = 1e-9  # of the largest compliance, scaled: directions with less are rigid
-FREE = 1e-12  # of the largest stiffness of a motion, scaled: with less nothing holds it
 
 
 @dataclass(frozen=True)
@@ -108,10 +107,10 @@ def stiffness_of(
     S = np.swapaxes(Q[..., sprung, :], -1, -2) @ (K[:, np.newaxis] * Q[..., sprung, :])
     X = output.matrix @ Q[..., :TWIST, :]
     w, V = np.linalg.eigh(S)
-    held = w[..., 0] > FREE * w[..., -1] if w.shape[-1] else np.ones(w.shape[:-1], bool)
+    held = w[..., 0] > ROUNDING * w[..., -1] if w.shape[-1] else np.ones(w.shape[:-1], bool)
     Y = X @ V
     C = (Y / np.where(held[..., np.newaxis], w, 1.0)[..., np.newaxis, :]) @ np.swapaxes(Y, -1, -2)
-    stiffness = pseudo_inverse(C, tolerance=RIGID, symmetric=True)
+    stiffness = pseudo_inverse(C, tolerance=RANK, symmetric=True)
     C[~held], stiffness[~held] = np.inf, np.nan
     x = speed_scales(output.units, length)
     both = x[:, np.newaxis] * x

@@ -47,7 +47,7 @@ from axode.model.model import Model
 from axode.model.signal_values import state_values
 from axode.numerics.newton import find_roots, quick_step
 from axode.numerics.rank import singular_values, singular_vectors
-from axode.numerics.tolerances import CLOSED
+from axode.numerics.tolerances import AT_REST, CLOSED, SEVEN_DIGITS, SINGULAR_MARGIN
 from axode.problems.arguments import coordinate_units, number
 from axode.problems.assemble.closure import ClosureSystem
 from axode.stages import call_stage
@@ -56,13 +56,9 @@ if TYPE_CHECKING:
     from axode.kinematics.robot_kinematics import Kinematics
 
 
-PURE = 1e-6  # of the other part, in the robot's length: less of turning or moving is none
 NAMED_WEIGHT = 0.2  # of the largest weight: smaller ones are not named
-ROUND_TO_ZERO = 5e-7  # of a coordinate: printed as zero
 Array = npt.NDArray[np.float64]
 KINDS = ("serial", "parallel", "mobility", "passive")
-SINGULAR_MARGIN = 1e-8  # states are closed to 1e-13, and margins follow them linearly
-AT_REST = 1e-6  # of a unit motion: what moves less stands
 MAX_POINTS = 4000  # along an axis
 MAX_JUMP = 0.7  # [rad, or of the length] between neighbours: what is more is another branch
 MAX_JUMP_FROM_HOME = 3.0  # the same for the first state
@@ -98,7 +94,7 @@ class InstantaneousScrew:
         """
         w, v = twist[:3], twist[3:]
         turning, moving = float(np.linalg.norm(w)), float(np.linalg.norm(v)) / length
-        if turning <= PURE * moving:
+        if turning <= SEVEN_DIGITS * moving:
             direction = v / np.linalg.norm(v) if moving else np.zeros(3)
             scale = 1.0 / moving if moving else 1.0
             return cls(_positive(direction), np.full(3, np.nan), np.inf, twist * scale)
@@ -111,7 +107,7 @@ class InstantaneousScrew:
         if np.isinf(self.pitch):
             return f"'{body}' moves along {along}"
         text = f"'{body}' turns about the line through {_vector(self.point)} along {along}"
-        if abs(self.pitch) <= PURE * length:
+        if abs(self.pitch) <= SEVEN_DIGITS * length:
             return text
         return f"{text} and moves {abs(self.pitch):.3g} m along it per radian"
 
@@ -132,7 +128,7 @@ def _positive(direction: Array) -> Array:
 
 
 def _vector(x: Array) -> str:
-    cleaned = np.where(np.abs(x) < ROUND_TO_ZERO, 0.0, x)
+    cleaned = np.where(np.abs(x) < SEVEN_DIGITS, 0.0, x)
     return f"({', '.join(f'{value:.3g}' for value in cleaned)})"
 
 

@@ -30,6 +30,7 @@ from axode.kinematics.velocities.feasible_velocities import (
 from axode.mechanism.topology import speed_meanings
 from axode.model.conditions import Conditions
 from axode.numerics.rank import pseudo_inverse, singular_values, singular_vectors
+from axode.numerics.tolerances import MATRIX_ROUNDING, NEGLIGIBLE, RANK
 from axode.problems.arguments import number, read_state, start_time
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.starts import find_starts
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 UNITS = ("rad/s",) * 3 + ("m/s",) * 3  # of a twist
-NO_FORCE = 1e-9  # of a wrench, relative: what is less is a pure couple
-VANISHES = 1e-9  # of a column, relative: a driven speed that no row contains
-SINGULAR = 1e-13  # smallest singular value at which driven speeds determine the output
 _MADE = "_velocities_of_robot"  # kept with the robot
 
 
@@ -246,8 +244,8 @@ def forward_map(velocities: Velocities, S: Array) -> Array:
     if min(theta.shape[-2:]) == 0:
         return np.zeros((*velocities.batch, S.shape[0], theta.shape[-2]))
     smallest = singular_values(theta)[..., -1]
-    J = x @ pseudo_inverse(theta, tolerance=SINGULAR)
-    J[(smallest < SINGULAR) | (theta.shape[-2] < theta.shape[-1])] = np.nan
+    J = x @ pseudo_inverse(theta, tolerance=MATRIX_ROUNDING)
+    J[(smallest < MATRIX_ROUNDING) | (theta.shape[-2] < theta.shape[-1])] = np.nan
     return np.asarray(J)
 
 
@@ -327,13 +325,13 @@ def _one_each(B: Array) -> Array:
     """
     n = B.shape[-1]
     size = np.linalg.norm(B, axis=-2, keepdims=True)
-    there = size > VANISHES * size.max(axis=-1, keepdims=True)
+    there = size > RANK * size.max(axis=-1, keepdims=True)
     unit = np.where(there, B / np.where(there, size, 1.0), 0.0)
     lost = ~there[..., 0, :]
     place = n - lost.sum(axis=-1, keepdims=True) + np.cumsum(lost, axis=-1) - 1
     place = np.clip(place, 0, n - 1)[..., np.newaxis, :]
     left = np.take_along_axis(singular_vectors(unit)[0], place, axis=-1)
-    return np.asarray(pseudo_inverse(np.where(there, unit, left), tolerance=VANISHES))
+    return np.asarray(pseudo_inverse(np.where(there, unit, left), tolerance=RANK))
 
 
 def _normalized(A: Array, B: Array, C: Array, output: OutputChoice) -> tuple[Array, Array, Array]:
@@ -343,9 +341,9 @@ def _normalized(A: Array, B: Array, C: Array, output: OutputChoice) -> tuple[Arr
     def sizes(rows: Array, others: Array) -> Array:
         force = np.linalg.norm(rows[..., linear], axis=-1, keepdims=True)
         couple = np.linalg.norm(rows[..., ~linear], axis=-1, keepdims=True)
-        size = np.where(force > NO_FORCE * couple, force, couple)
+        size = np.where(force > NEGLIGIBLE * couple, force, couple)
         rest = np.linalg.norm(others, axis=-1, keepdims=True)  # a row on driven speeds alone
-        size = np.where(size > NO_FORCE * rest, size, rest)
+        size = np.where(size > NEGLIGIBLE * rest, size, rest)
         return np.where(size > 0.0, size, 1.0)
 
     if B.size:

@@ -32,7 +32,6 @@ from axode.kinematics.workspaces.leg_equations import (
     split_chain,
 )
 from axode.kinematics.workspaces.pose_arguments import (
-    ALLOWED,
     NAMES,
     OutputMotion,
     as_poses,
@@ -42,6 +41,7 @@ from axode.kinematics.workspaces.pose_arguments import (
 )
 from axode.mechanism.elements.bodies import GROUND
 from axode.model.function_source import shaped_tape
+from axode.numerics.tolerances import LAST_STEP, PRODUCT_ROUNDING, RANK, SEVEN_DIGITS
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -52,11 +52,8 @@ Array = npt.NDArray[np.float64]
 SX = ca.SX
 NEARLY = 1e6  # times what counts as the same point: a thousandth of the robot's size
 NEWTON_STEPS = 8  # to complete a pose; poses far from home need about five
-INDEPENDENT = 1e-9  # of restrictions, relative to the strongest
 _LEGS: WeakKeyDictionary[Any, ClosedFormLegs] = WeakKeyDictionary()
 BRANCHES = ("home", "all")
-TOUCHES = 1e-14  # of a discriminant: what rounding makes of zero
-COMPLETED = 1e-9  # error of a pose that Newton's method completed, relative
 _SOLUTIONS: WeakKeyDictionary[ClosedFormLegs, CompiledFunction] = WeakKeyDictionary()
 _OFFSETS: WeakKeyDictionary[ClosedFormLegs, CompiledFunction] = WeakKeyDictionary()
 
@@ -310,7 +307,7 @@ def _independent_rows(J: Array, count: int) -> list[int]:
     for _ in range(count):
         sizes = np.linalg.norm(left, axis=1)
         k = int(np.argmax(sizes)) if len(sizes) else 0
-        if not len(sizes) or sizes[k] < INDEPENDENT * scale:
+        if not len(sizes) or sizes[k] < RANK * scale:
             break
         found.append(k)
         row = left[k] / sizes[k]
@@ -390,8 +387,8 @@ def inverse(
     batch = r.shape[:-1]
     values = leg_solutions(legs)(np.ascontiguousarray(r), by_rows(R))
     made = values[..., :-1].reshape(*batch, len(legs.legs), 3)
-    known = np.isfinite(r).all(axis=-1, keepdims=True) & (values[..., -1:] < COMPLETED)
-    missed = (made[..., 2] < -TOUCHES) | ~known
+    known = np.isfinite(r).all(axis=-1, keepdims=True) & (values[..., -1:] < LAST_STEP)
+    missed = (made[..., 2] < -PRODUCT_ROUNDING) | ~known
     solutions = np.where(missed[..., np.newaxis], np.nan, made[..., :2])
     if branch == "home":
         solutions = solutions[..., 0]
@@ -412,6 +409,6 @@ def _check_completed(legs: ClosedFormLegs, r: Array, R: Array) -> None:
         function = ca.Function("offsets", pose, [values], ["r", "R"], ["offsets"])
         _OFFSETS[legs] = CompiledFunction(shaped_tape(function, {"r": 3, "R": 9}, "offsets", (2,)))
     off, error = np.moveaxis(_OFFSETS[legs](np.ascontiguousarray(r), by_rows(R)), -1, 0)
-    worst = float(np.max(off, where=error < COMPLETED, initial=0.0))
-    if worst > ALLOWED:
+    worst = float(np.max(off, where=error < LAST_STEP, initial=0.0))
+    if worst > SEVEN_DIGITS:
         raise_off_motion(legs.motion, worst)

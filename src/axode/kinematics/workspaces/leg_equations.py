@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rank import least_squares, singular_values
+from axode.numerics.tolerances import NEGLIGIBLE, SMALL_PIVOT
 
 if TYPE_CHECKING:
     from axode.kinematics.motion_graph import ElementaryJoint
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
 MAX_CHAINS = 1000  # from the ground to the output: more belong to nets of loops
 Array = npt.NDArray[np.float64]
 SX = ca.SX
-MEETS = 1e-9  # distance of axes that meet, relative to the size of the robot
-PARALLEL = 1e-9  # sine of an angle
-FEET = 1e-3  # sine of an angle of axes whose nearest points are looked for
-DEPENDS = 1e-9  # coefficient of an equation that holds the driven coordinate, relative
 Invariant = tuple[Callable[[float], SX], Callable[[float], float]]
 
 
@@ -180,7 +177,7 @@ def passive_end(screws: Sequence[HomeScrew], size: float) -> PassiveEnd | None:
     if any(screw.kind == "slide" for screw in screws):
         return None
     axes = np.array([screw.axis for screw in screws])
-    if singular_values(axes)[1] < PARALLEL:
+    if singular_values(axes)[1] < NEGLIGIBLE:
         return None
     point = _common_point(screws, size)
     return None if point is None else PassiveEnd(joints, point, ball=True)
@@ -196,7 +193,7 @@ def _common_point(screws: Sequence[HomeScrew], size: float) -> Array | None:
         right += across @ screw.point
     point = np.asarray(np.linalg.solve(normal, right), dtype=np.float64)
     gaps = [np.linalg.norm(np.cross(screw.axis, point - screw.point)) for screw in screws]
-    return point if max(gaps) <= MEETS * size else None
+    return point if max(gaps) <= NEGLIGIBLE * size else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,9 +350,9 @@ def _at_feet(near: PassiveEnd, far: PassiveEnd, size: float) -> tuple[PassiveEnd
     a = near.directions[0] if near.directions else np.zeros(3)
     b = far.directions[0] if far.directions else np.zeros(3)
     columns = np.column_stack([a, -b])
-    s, t = least_squares(columns, q - p, tolerance=FEET)
+    s, t = least_squares(columns, q - p, tolerance=SMALL_PIVOT)
     p, q = p + s * a, q + t * b
-    if np.linalg.norm(q - p) <= MEETS * size:
+    if np.linalg.norm(q - p) <= NEGLIGIBLE * size:
         q = p  # axes that meet: only angles matter
     return replace(near, point=p), replace(far, point=q)
 
@@ -480,6 +477,6 @@ def _driving(
         for sample in pose.samples:
             values = function(sample[:3, 3], sample[:3, :3])
             strength, rest = (float(ca.norm_2(value)) for value in values)
-            if strength > DEPENDS * (size + rest):
+            if strength > NEGLIGIBLE * (size + rest):
                 return equation
     return None

@@ -16,13 +16,11 @@ from axode.mechanism.values.expressions import numeric
 from axode.model.model import Model
 from axode.numerics.rank import least_squares, singular_values, singular_vectors
 from axode.numerics.rotations import from_angles, from_quaternions, to_angles
+from axode.numerics.tolerances import ROW_RANK, SEVEN_DIGITS
 
-MOVES = 1e-7  # least displacement, relative to the size of the robot, or turn that is no rounding
-HOLDS = 1e-7  # speed that is rounding, relative to the largest one
 NAMES = ("x", "y", "z", "roll", "pitch", "yaw")
 Kind = Literal["spatial", "planar", "spherical", "translational", "point", "restricted"]
 Array = npt.NDArray[np.float64]
-ALLOWED = 1e-6  # how far a pose may be from the motions of the output: rounding of given numbers
 EXPECTED = (
     "a dictionary of pose coordinates, 4 x 4 matrices, or (position, rotation) with the rotation "
     "as matrix, quaternion (w, x, y, z) or roll, pitch, yaw"
@@ -151,7 +149,7 @@ def _twists_at(model: Model, q: Array, body: int) -> Array:
 
 def _rank(twists: Array) -> int:
     sizes = singular_values(twists)
-    return int((sizes > HOLDS * max(sizes.max(initial=0.0), 1e-300)).sum())
+    return int((sizes > ROW_RANK * max(sizes.max(initial=0.0), 1e-300)).sum())
 
 
 def _kind(poses: Array, r: Array, R: Array) -> tuple[Kind, Array, Array]:
@@ -163,18 +161,18 @@ def _kind(poses: Array, r: Array, R: Array) -> tuple[Kind, Array, Array]:
     spins = np.stack([odd[:, 2, 1], odd[:, 0, 2], odd[:, 1, 0]], axis=1)
     sizes = np.linalg.norm(spins, axis=1)
     zero = np.zeros(3)
-    if np.abs(turns - np.eye(3)).max() < MOVES:
+    if np.abs(turns - np.eye(3)).max() < ROW_RANK:
         return "translational", zero, zero
     _, S, V = singular_vectors(spins)
-    if len(S) < 2 or S[1] < MOVES * S[0]:
+    if len(S) < 2 or S[1] < ROW_RANK * S[0]:
         normal = _tidy(V[0])
-        if np.abs(shifts @ normal).max() < MOVES * size:
+        if np.abs(shifts @ normal).max() < ROW_RANK * size:
             return "planar", normal, zero
         return "restricted", normal, zero
     left = (turns - np.eye(3)).reshape(-1, 3)
     right = -(poses[:, :3, 3] - np.einsum("kij,j->ki", turns, r)).reshape(-1)
     centre = least_squares(left, right)
-    if np.abs(left @ centre - right).max() < MOVES * size and sizes.max() > MOVES:
+    if np.abs(left @ centre - right).max() < ROW_RANK * size and sizes.max() > ROW_RANK:
         return "spherical", zero, centre
     return "restricted", zero, zero
 
@@ -307,7 +305,7 @@ def _rotation(value: Any) -> Array:
 
 def _check_rotation(R: Array) -> None:
     error = np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)).max(initial=0.0)
-    if not error < ALLOWED or (np.linalg.det(R) < 0).any():
+    if not error < SEVEN_DIGITS or (np.linalg.det(R) < 0).any():
         raise InvalidArgument(
             f"pose: the rotation is no rotation matrix: R R' differs from one by {error:.2g}"
         )
@@ -328,7 +326,7 @@ def _check_motion(motion: OutputMotion, r: Array, R: Array) -> None:
         case _:
             return
     worst = max(float(np.abs(part).max(initial=0.0)) for part in off)
-    if not worst < ALLOWED:
+    if not worst < SEVEN_DIGITS:
         raise_off_motion(motion, worst)
 
 

@@ -24,12 +24,12 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.kinematics.workspaces.closed_form import ClosedFormLegs, DrivenLeg
 from axode.kinematics.workspaces.leg_equations import HomeScrew, MovedPoint
+from axode.numerics.tolerances import NEGLIGIBLE
 
 SQUARINGS = 7  # the largest eigenvalue of six from traces of 128th and 129th powers: within 0.7 %
 LEAST_PIVOT = 1e-16  # relative to the trace: condition numbers end at 1e8
 Array = npt.NDArray[np.float64]
 SX = ca.SX
-SINGULAR = 1e-9  # driven speed's coefficient that counts as zero in condition numbers, relative
 
 
 def determinant(A: SX) -> SX:
@@ -359,7 +359,7 @@ def _rate(legs: ClosedFormLegs, leg: DrivenLeg, c: SX, s: SX) -> SX:
     slope = e.drive.cosine + 2 * e.drive.square * c
     if leg.turns:
         slope = e.drive.sine * c - e.drive.cosine * s
-    least = SINGULAR
+    least = NEGLIGIBLE
     if e.drive.distance:
         slope = slope / (2 * ca.norm_2(e.end.at(c, s) - e.start.at(c, s)))
         least *= legs.size if leg.turns else 1.0

@@ -18,7 +18,6 @@ from axode.argument_types import check_arguments
 from axode.codegen.threads import check_threads
 from axode.errors import Interrupted, InvalidArgument, UnknownName, shortened
 from axode.kinematics.workspaces.closed_form import (
-    COMPLETED,
     ClosedFormLegs,
     DrivenLeg,
     closed_form_legs,
@@ -28,6 +27,7 @@ from axode.kinematics.workspaces.pose_arguments import by_rows, home_coordinates
 from axode.kinematics.workspaces.pose_limits import PoseLimits, pose_measures, read_limits
 from axode.kinematics.workspaces.workspace_result import Workspace
 from axode.model.function_source import tape_entry
+from axode.numerics.tolerances import LAST_STEP
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 
@@ -187,7 +187,7 @@ class PoseEvaluator:
         function = self.functions.call(tape, self.target)
         made: Array = function(r, R, self.numbers, threads=self.threads)
         if self.legs.motion.kind == "restricted":
-            made[~(made[:, -1] < COMPLETED), 0] = UNCOMPLETED
+            made[~(made[:, -1] < LAST_STEP), 0] = UNCOMPLETED
         return made[:, :-1]
 
 

@@ -23,14 +23,13 @@ import numpy.typing as npt
 
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
+from axode.numerics.tolerances import NOTICEABLE, ROUNDING
 from axode.stages import call_stage
 
 Indices = npt.NDArray[np.intp]
 MAX_STEPS = 60  # of the search along an edge
-ON_BOUNDARY = 1e-12  # value of a function that is as good as zero
 Array = npt.NDArray[np.float64]
 MEASURES = {1: "length", 2: "area", 3: "volume"}
-SMALL_PART = 1e-3  # of the workspace: smaller parts are not counted in summaries
 POWERS = ("", "", "²", "³")
 ARRAYS = ("margin", "active", "determinant", "dexterity")
 SAVED = (".npz", ".stl", ".obj")
@@ -192,8 +191,8 @@ def _crossings(
     if function is None or not len(a):
         return a + x[:, np.newaxis] * (b - a)
     side = np.zeros(len(a))
-    active = np.flatnonzero(fa > ON_BOUNDARY)
-    x[fa <= ON_BOUNDARY] = 0.0
+    active = np.flatnonzero(fa > ROUNDING)
+    x[fa <= ROUNDING] = 0.0
     for step in range(MAX_STEPS):
         if not len(active):
             break
@@ -209,7 +208,7 @@ def _crossings(
         fa[o] *= np.where(side[o] == -1, 0.5, 1.0)
         s[i], fa[i], side[i] = x[i], value[inner], 1
         t[o], fb[o], side[o] = x[o], value[~inner], -1
-        done = (np.abs(value) <= ON_BOUNDARY) | (t[k] - s[k] < 1e-14)
+        done = (np.abs(value) <= ROUNDING) | (t[k] - s[k] < 1e-14)
         active = k[~done]
     return a + x[:, np.newaxis] * (b - a)
 
@@ -408,7 +407,7 @@ class Workspace:
     def parts(self) -> int:
         """Number of `regions`, without those of less than a thousandth of the workspace."""
         sizes = np.bincount(self.regions.ravel())[1:]
-        return int((sizes > SMALL_PART * sizes.sum()).sum())
+        return int((sizes > NOTICEABLE * sizes.sum()).sum())
 
     @property
     def largest_condition(self) -> float:

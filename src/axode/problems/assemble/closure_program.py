@@ -22,7 +22,7 @@ from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 from axode.numerics.newton import MAX_DAMPING, MAX_NEWTON_STEP, MAX_STEPS, MIN_DAMPING
-from axode.numerics.tolerances import CLOSED, FINISHED, LAST_STEP, ONE_ROUNDING
+from axode.numerics.tolerances import CLOSED, LAST_STEP, ONE_ROUNDING, PART_OF_TOLERANCE
 
 Array = npt.NDArray[np.float64]
 NOT_FINITE = 1e300  # error of residuals that are not finite
@@ -241,7 +241,7 @@ def _step(
 
 
 def _goes_on(error: Formula, damping: Formula, count: Formula) -> Formula:
-    open_ = (error > FINISHED * CLOSED) & (error < NOT_FINITE)
+    open_ = (error > PART_OF_TOLERANCE * CLOSED) & (error < NOT_FINITE)
     return open_ & (damping <= MAX_DAMPING) & (count < float(MAX_STEPS))
 
 

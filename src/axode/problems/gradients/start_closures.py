@@ -27,7 +27,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import MAX_NEWTON_STEP, residual_size
 from axode.numerics.rank import pseudo_inverse, rank
-from axode.numerics.tolerances import CLOSED, FINISHED
+from axode.numerics.tolerances import CLOSED, PART_OF_TOLERANCE
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
 from axode.problems.gradients.end_costs import weighted_gradient
@@ -134,7 +134,7 @@ class ClosedPlaces:
         r = self._residual(x)
         done = np.zeros(len(q), dtype=bool)
         for _ in range(MAX_ITERATES):
-            done |= residual_size(r, self._units) <= FINISHED * CLOSED
+            done |= residual_size(r, self._units) <= PART_OF_TOLERANCE * CLOSED
             if done.all():
                 break
             now = self._iterate(x, r)
