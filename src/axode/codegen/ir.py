@@ -159,7 +159,9 @@ class Writer:
     # Arithmetic of the model: may be fused and regrouped.
     def model(self, operation: str, a: str, b: str) -> str:
         """``fadd``, ``fsub``, ``fmul`` or ``fdiv`` under the model's freedoms."""
-        return self.emit(f"{operation} {MODEL_FLAGS}{self.real} {a}, {b}")
+        name = f"%{next(self._numbers)}"
+        self.lines.append(f"  {name} = {operation} {MODEL_FLAGS}{self.real} {a}, {b}")
+        return name
 
     # Exact arithmetic, for recipes whose error analysis depends on the order.
     def add(self, a: str, b: str) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.targets.c import c_comment, c_function, c_helpers
@@ -76,7 +75,7 @@ class CStep:
 
         def call(tape: Tape, time: Formula, at: Vector) -> Vector:
             given = [[time.number], *([v.number for v in vector] for vector in (at, u, p))]
-            return [Formula(builder, number) for number in replay(builder, tape, given)]
+            return [Formula(builder, number) for number in builder.replay(tape, given)]
 
         def move(length: Formula, along: Vector) -> Vector:
             return [a + length * b for a, b in zip(x, along, strict=True)]

@@ -15,7 +15,6 @@ import numpy as np
 from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import dependencies, forward_tape
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.switch_places import places_tape
 from axode.codegen.tape.tape import Port, Tape
@@ -176,7 +175,7 @@ class _Made:
     def of(self, tape: Tape) -> list[int]:
         """Results of a tape of arguments of the model."""
         arguments = [self._arguments[port.name] for port in tape.inputs]
-        return replay(self.builder, tape, arguments)
+        return self.builder.replay(tape, arguments)
 
     def tape(self, name: str, results: list[int]) -> Tape:
         """A tape of some results."""
@@ -228,7 +227,7 @@ def replay_all(builder: TapeBuilder, tape: Tape, arguments: list[list[int]]) -> 
         tape.constants,
         np.arange(len(tape.kinds), dtype=np.int32),
     )
-    return replay(builder, every, arguments)
+    return builder.replay(every, arguments)
 
 
 def _is_identity(projection: Tape) -> bool:

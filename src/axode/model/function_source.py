@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.derivatives.derivative_names import DIFFERENTIATED, SOME, TableName
@@ -152,7 +151,7 @@ class SymbolicLibrary(AbstractLibrary):
         table = self.tape(TableName(name, (by,)).text)
         builder, (rows, columns) = TapeBuilder(), table.outputs[0].shape
         inputs = [[builder.input(k, i) for i in range(p.size)] for k, p in enumerate(table.inputs)]
-        results = np.reshape(replay(builder, table, inputs), (rows, columns))[:, 1:]
+        results = np.reshape(builder.replay(table, inputs), (rows, columns))[:, 1:]
         port = Port(f"{name}{SOME}{by}", results.shape)
         return Tape.build(port.name, table.inputs, (port,), builder, results.ravel().tolist())
 

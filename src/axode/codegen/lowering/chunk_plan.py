@@ -23,6 +23,7 @@ from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.equal_columns import ColumnSet, Group, last_columns
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape.reciprocals import share_reciprocals
+from axode.codegen.tape.sums import operation_rows
 from axode.codegen.tape.tape import Tape
 
 # One function is fastest to run; beyond this length it takes too long to compile.
@@ -90,11 +91,7 @@ class Plan:
     @cached_property
     def rows(self) -> list[tuple[Kind, tuple[int, ...]]]:
         """Kind and operands of every instruction, as plain Python."""
-        kinds = [Kind(k) for k in self.tape.kinds.tolist()]
-        return [
-            (kind, tuple(row[: ARITY[kind] or 2]))
-            for kind, row in zip(kinds, self.tape.operands.tolist(), strict=True)
-        ]
+        return operation_rows(self.tape)
 
 
 @lru_cache(maxsize=4)

@@ -13,7 +13,7 @@ from functools import cached_property
 from axode.codegen.ir import DOUBLE, Format, Writer
 from axode.codegen.lowering.chunk_plan import PARTNER, Plan
 from axode.codegen.lowering.transposes import Transposes, blocks
-from axode.codegen.math.elementary import COMPARISONS, RECIPES
+from axode.codegen.math.elementary import COMPARISONS, MODEL_OPERATIONS, RECIPES
 from axode.codegen.math.trigonometry import sin_cos
 from axode.codegen.tape.operations import LOGICAL, Kind
 from axode.codegen.tape.reciprocals import SHARED_DIVISIONS
@@ -130,14 +130,23 @@ class ChunkLowering:
     def _lower(self, number: int) -> None:
         kind, operands = self.plan.rows[number]
         w = self.w
-        if kind in PARTNER:
+        operation = MODEL_OPERATIONS.get(kind)
+        if operation is not None and (kind != Kind.DIV or not self._is_shared(operands[1])):
+            first, second = operands
+            a, b = self._values.get(first), self._values.get(second)
+            if a is None or first in self._read:
+                a = self._value(first)
+            if b is None or second in self._read:
+                b = self._value(second)
+            self._values[number] = w.model(operation, a, b)
+        elif kind in PARTNER:
             if number not in self._values:
                 self._turn(operands[0])
         elif kind in COMPARISONS:
-            a, b = (self._value(v) for v in operands)
+            a, b = map(self._value, operands)
             self._bits[number] = w.compare(COMPARISONS[kind], a, b)
         elif kind in LOGICAL:
-            bits = [self._bit(v) for v in operands]
+            bits = list(map(self._bit, operands))
             if kind == Kind.NOT:
                 self._bits[number] = w.negate(bits[0])
             else:
@@ -145,17 +154,21 @@ class ChunkLowering:
         elif kind == Kind.SELECT:
             condition, x, y = operands
             self._values[number] = w.select(self._bit(condition), self._value(x), self._value(y))
-        elif kind == Kind.DIV and self._divisions.get(operands[1], 0) >= SHARED_DIVISIONS:
+        elif kind == Kind.DIV:
             a, reciprocal = self._value(operands[0]), self._reciprocal(operands[1])
             self._values[number] = w.model("fmul", a, reciprocal)
         else:
-            self._values[number] = RECIPES[kind](w, *(self._value(v) for v in operands))
+            self._values[number] = RECIPES[kind](w, *map(self._value, operands))
 
     @cached_property
     def _divisions(self) -> Counter[int]:
         """How often each value divides another in this chunk."""
-        rows = (self.plan.rows[number] for number in self.plan.chunks[self.number])
-        return Counter(operands[1] for kind, operands in rows if kind == Kind.DIV)
+        rows = map(self.plan.rows.__getitem__, self.plan.chunks[self.number])
+        return Counter([operands[1] for kind, operands in rows if kind == Kind.DIV])
+
+    def _is_shared(self, divisor: int) -> bool:
+        """Return whether one reciprocal serves several divisions."""
+        return self._divisions.get(divisor, 0) >= SHARED_DIVISIONS
 
     def _reciprocal(self, number: int) -> str:
         known = self._reciprocals.get(number)
@@ -183,15 +196,14 @@ class ChunkLowering:
     def _value(self, number: int) -> str:
         """A value as a real, fetched or made from a bit if need be."""
         known = self._values.get(number)
-        if known is None or self._is_stale(number):
-            known = self._values[number] = self._fetch(number)
+        if known is not None:
+            at = self._read.get(number)
+            if at is None or len(self.w.lines) - at <= READ_AGAIN:
+                return known
+        known = self._values[number] = self._fetch(number)
+        if number in self.plan.slots:
             self._read[number] = len(self.w.lines)
         return known
-
-    def _is_stale(self, number: int) -> bool:
-        """Return whether a value in a slot was read long ago."""
-        at = self._read.get(number)
-        return at is not None and len(self.w.lines) - at > READ_AGAIN and number in self.plan.slots
 
     def _fetch(self, number: int) -> str:
         kind, operands = self.plan.rows[number]

@@ -106,13 +106,13 @@ def _model(operation: str) -> Callable[[Writer, str, str], str]:
     return lambda w, a, b: w.model(operation, a, b)
 
 
+# Arithmetic of the model, by the names that `Writer.model` takes.
+MODEL_OPERATIONS = {Kind.ADD: "fadd", Kind.SUB: "fsub", Kind.MUL: "fmul", Kind.DIV: "fdiv"}
+
 # Sine and cosine are missing: lowering shares their reduction through `trigonometry.sin_cos`.
 # Comparisons and logic are missing: lowering keeps them as bits.
 RECIPES: dict[Kind, Callable[..., str]] = {
-    Kind.ADD: _model("fadd"),
-    Kind.SUB: _model("fsub"),
-    Kind.MUL: _model("fmul"),
-    Kind.DIV: _model("fdiv"),
+    **{kind: _model(name) for kind, name in MODEL_OPERATIONS.items()},
     Kind.NEG: lambda w, a: w.neg(a),
     Kind.SQRT: _intrinsic("sqrt"),
     Kind.TAN: trig.tan,

@@ -126,7 +126,7 @@ def gradients(
             found[tape.inputs[row[0]].name][row[1]] = share.masked(0)
             continue
         used = row[: ARITY[kind]]
-        x, needed = [values[i] for i in used], [moves[i] for i in used]
+        x, needed = list(map(values.__getitem__, used)), list(map(moves.__getitem__, used))
         for i, part in zip(used, _parts(kind, x, values[number], share, needed), strict=True):
             add(i, part)
         felt[number] = None
@@ -154,9 +154,9 @@ def _replay(
             moves.append(False)
         else:
             used = row[: ARITY[kind]]
-            number = builder.apply(kind, *(values[i].number for i in used))
+            number = builder.apply(kind, *[values[i].number for i in used])
             values.append(Formula(builder, number))
-            moves.append(kind not in FLAT and any(moves[i] for i in used))
+            moves.append(kind not in FLAT and any(map(moves.__getitem__, used)))
     return values, moves
 
 

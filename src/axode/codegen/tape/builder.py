@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.operations import COMMUTATIVE, LOGICAL, MEANING, Kind
 
+if TYPE_CHECKING:
+    from axode.codegen.tape.tape import Tape
+
 Instruction = tuple[int, int, int, int]
 NONE = -1
 
 # Looked up once per instruction of every tape: as plain numbers, in a table and by name.
-_CONSTANT, _NEG = int(Kind.CONSTANT), int(Kind.NEG)
+_INPUT, _CONSTANT, _NEG, _SELECT = map(int, (Kind.INPUT, Kind.CONSTANT, Kind.NEG, Kind.SELECT))
+_ADD, _SUB, _MUL, _DIV = map(int, (Kind.ADD, Kind.SUB, Kind.MUL, Kind.DIV))
 _COMMUTES = [kind in COMMUTATIVE for kind in Kind]
 
 # Largest integer power that is multiplied out (at most 8 multiplications).
@@ -43,10 +48,12 @@ class TapeBuilder:
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
         self.constants: list[float] = []
-        self._values: list[float | None] = []  # of each instruction, if it is a constant
+        self._values: dict[int, float] = {}  # of constants
+        self._minus: dict[int, int] = {}  # x of each value that is -x
+        self._special: set[int] = set()  # constants, negatives, choices: what sums simplify
         self._numbers: dict[Instruction, int] = {}
         self._constant_numbers: dict[bytes, int] = {}
-        rules: dict[Kind, Callable[[Kind, int, int, int], int | None]] = {
+        rules: dict[int, Callable[[Kind, int, int, int], int | None]] = {
             Kind.ADD: self._add,
             Kind.SUB: self._sub,
             Kind.MUL: self._mul,
@@ -61,7 +68,7 @@ class TapeBuilder:
             Kind.SELECT: self._select,
             Kind.AND: self._and,
         }
-        self._rules = [rules.get(kind) for kind in Kind]
+        self._rules = list(map(rules.get, range(len(Kind))))
 
     def input(self, argument: int, element: int) -> int:
         """Element of an input, elements counted in C order."""
@@ -75,17 +82,14 @@ class TapeBuilder:
             self.constants.append(value)
             known = self._number((Kind.CONSTANT, len(self.constants) - 1, NONE, NONE))
             self._values[known] = value
+            self._special.add(known)
             self._constant_numbers[bits] = known
         return known
 
     def apply(self, kind: Kind, a: int, b: int = NONE, c: int = NONE) -> int:
         """The value of an operation, simplified where that is exact."""
         values = self._values
-        if (
-            values[a] is not None
-            and (b < 0 or values[b] is not None)
-            and (c < 0 or values[c] is not None)
-        ):
+        if a in values and (b < 0 or b in values) and (c < 0 or c in values):
             return self._fold(kind, a, b, c)
         if a > b >= 0 and _COMMUTES[kind]:
             a, b = b, a
@@ -98,15 +102,50 @@ class TapeBuilder:
 
     def value(self, number: int) -> float | None:
         """The number behind a value, if it is a constant."""
-        return self._values[number]
+        return self._values.get(number)
+
+    def replay(self, tape: Tape, arguments: Sequence[Sequence[int]]) -> list[int]:
+        """A tape's operations again on other values; gives its results."""
+        known, special, constants = self._numbers, self._special, tape.constants.tolist()
+        numbers: list[int] = []
+        for kind, (a, b, c) in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
+            if kind == _INPUT:
+                numbers.append(arguments[a][b])
+                continue
+            if kind == _CONSTANT:
+                numbers.append(self.constant(constants[a]))
+                continue
+            a, b, c = numbers[a], numbers[b] if b >= 0 else b, numbers[c] if c >= 0 else c
+            # `apply` without its rules, where none of them can hold
+            if (
+                _ADD <= kind <= _DIV
+                and a != b
+                and a not in special
+                and b not in special
+                and (kind != _SUB or (_SUB, b, a, NONE) not in known)
+            ):
+                if a > b and kind in (_ADD, _MUL):
+                    a, b = b, a
+                instruction = (kind, a, b, NONE)
+                number = known.get(instruction)
+                if number is None:
+                    number = known[instruction] = len(self.instructions)
+                    self.instructions.append(instruction)
+                numbers.append(number)
+            else:
+                numbers.append(self.apply(kind, a, b, c))  # type: ignore[arg-type]
+        return [numbers[i] for i in tape.results.tolist()]
 
     def _number(self, instruction: Instruction) -> int:
         known = self._numbers.get(instruction)
         if known is None:
-            known = len(self.instructions)
+            known = self._numbers[instruction] = len(self.instructions)
             self.instructions.append(instruction)
-            self._values.append(None)
-            self._numbers[instruction] = known
+            if instruction[0] == _NEG:
+                self._minus[known] = instruction[1]
+                self._special.add(known)
+            elif instruction[0] == _SELECT:
+                self._special.add(known)
         return known
 
     def _fold(self, kind: Kind, *operands: int) -> int:
@@ -115,19 +154,14 @@ class TapeBuilder:
             folded = MEANING[kind](*(np.float64(x) for x in numbers if x is not None))
         return self.constant(float(folded))
 
-    def _negated_operand(self, number: int) -> int:
-        """x if the value is -x, else NONE."""
-        instruction = self.instructions[number]
-        return instruction[1] if instruction[0] == _NEG else NONE
-
     def _add(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        if self._values[a] == 0:
+        if self._values.get(a) == 0:
             return b
-        if self._values[b] == 0:
+        if self._values.get(b) == 0:
             return a
         if a == b:
             return self.apply(Kind.MUL, a, self.constant(2.0))
-        minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
+        minus_a, minus_b = self._minus.get(a, NONE), self._minus.get(b, NONE)
         if minus_a >= 0 and minus_b >= 0:
             return self.apply(Kind.NEG, self.apply(Kind.ADD, minus_a, minus_b))
         if minus_b >= 0:
@@ -142,18 +176,18 @@ class TapeBuilder:
         kind_b, d, then_b, else_b = self.instructions[b]
         if kind_a != Kind.SELECT or kind_b != Kind.SELECT or c != d:
             return None
-        if self._values[else_a] == 0 and self._values[then_b] == 0:
+        if self._values.get(else_a) == 0 and self._values.get(then_b) == 0:
             return self.apply(Kind.SELECT, c, then_a, else_b)
-        if self._values[then_a] == 0 and self._values[else_b] == 0:
+        if self._values.get(then_a) == 0 and self._values.get(else_b) == 0:
             return self.apply(Kind.SELECT, c, then_b, else_a)
         return None
 
     def _sub(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        if self._values[b] == 0:
+        if self._values.get(b) == 0:
             return a
-        if self._values[a] == 0:
+        if self._values.get(a) == 0:
             return self.apply(Kind.NEG, b)
-        minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
+        minus_a, minus_b = self._minus.get(a, NONE), self._minus.get(b, NONE)
         if minus_b >= 0:
             return self.apply(Kind.ADD, a, minus_b)
         if minus_a >= 0:
@@ -162,9 +196,9 @@ class TapeBuilder:
         return self.apply(Kind.NEG, reverse) if reverse is not None else None
 
     def _mul(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        number, other = self._values[a], b
+        number, other = self._values.get(a), b
         if number is None:
-            number, other = self._values[b], a
+            number, other = self._values.get(b), a
         if number == 1:
             return other
         if number == -1:
@@ -173,7 +207,7 @@ class TapeBuilder:
             return self.constant(0.0)
         if number is not None:
             return self._merge_factors(number, other)
-        minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
+        minus_a, minus_b = self._minus.get(a, NONE), self._minus.get(b, NONE)
         if minus_a >= 0 or minus_b >= 0:
             product = self._absorb_signs(a, b, minus_a, minus_b)
             if product is not None:
@@ -188,7 +222,7 @@ class TapeBuilder:
         if kind != Kind.MUL:
             return None
         for inner, rest in ((a, b), (b, a)):
-            number = self._values[inner]
+            number = self._values.get(inner)
             if number is not None and (_is_power_of_two(factor) or _is_power_of_two(number)):
                 product = factor * number
                 if MERGED_FACTORS[0] <= abs(product) <= MERGED_FACTORS[1]:
@@ -203,12 +237,12 @@ class TapeBuilder:
         return self.apply(Kind.NEG, self.apply(Kind.MUL, negated, other))
 
     def _div(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        number = self._values[b]
+        number = self._values.get(b)
         if number is not None and number != 0 and math.isfinite(number):
             reciprocal = 1.0 / number
             if _is_power_of_two(number) and math.isfinite(reciprocal) and reciprocal != 0:
                 return self.apply(Kind.MUL, a, self.constant(reciprocal))
-        minus_a, minus_b = self._negated_operand(a), self._negated_operand(b)
+        minus_a, minus_b = self._minus.get(a, NONE), self._minus.get(b, NONE)
         if minus_a >= 0 and minus_b >= 0:
             return self.apply(Kind.DIV, minus_a, minus_b)
         if minus_a >= 0:
@@ -218,19 +252,19 @@ class TapeBuilder:
         return None
 
     def _neg(self, _: Kind, a: int, __: int = NONE, ___: int = NONE) -> int | None:
-        minus_a = self._negated_operand(a)
+        minus_a = self._minus.get(a, NONE)
         return minus_a if minus_a >= 0 else self._number((Kind.NEG, a, NONE, NONE))
 
     def _odd(self, kind: Kind, a: int, _: int, __: int) -> int | None:
-        minus_a = self._negated_operand(a)
+        minus_a = self._minus.get(a, NONE)
         return self.apply(Kind.NEG, self.apply(kind, minus_a)) if minus_a >= 0 else None
 
     def _even(self, kind: Kind, a: int, _: int, __: int) -> int | None:
-        minus_a = self._negated_operand(a)
+        minus_a = self._minus.get(a, NONE)
         return self.apply(kind, minus_a) if minus_a >= 0 else None
 
     def _pow(self, _: Kind, a: int, b: int, __: int) -> int | None:
-        exponent = self._values[b]
+        exponent = self._values.get(b)
         if exponent is None:
             return None
         if exponent == 0.5:
@@ -256,7 +290,7 @@ class TapeBuilder:
     def _select(self, _: Kind, c: int, x: int, y: int) -> int | None:
         if x == y:
             return x
-        condition = self._values[c]
+        condition = self._values.get(c)
         if condition is not None:
             return x if condition != 0 else y
         kind, inner, _b, _c = self.instructions[c]
@@ -273,16 +307,19 @@ class TapeBuilder:
         Returns:
             instructions, shape (n, 4); the renumbered results; the constants.
         """
-        live = np.zeros(len(self.instructions), dtype=bool)
-        live[results] = True
-        for number in range(len(self.instructions) - 1, -1, -1):
-            kind, a, b, c = self.instructions[number]
-            if live[number] and kind > _CONSTANT:
-                live[a] = True
-                if b >= 0:
-                    live[b] = True
-                if c >= 0:
-                    live[c] = True
+        marks = bytearray(len(self.instructions))
+        for number in results:
+            marks[number] = True
+        for number in range(len(marks) - 1, -1, -1):
+            if marks[number]:
+                kind, a, b, c = self.instructions[number]
+                if kind > _CONSTANT:
+                    marks[a] = True
+                    if b >= 0:
+                        marks[b] = True
+                    if c >= 0:
+                        marks[c] = True
+        live = np.frombuffer(marks, dtype=bool)
         renumbered = np.cumsum(live) - 1
         table = np.array(self.instructions, dtype=np.int64).reshape(-1, 4)[live]
         is_constant = table[:, 0] == Kind.CONSTANT

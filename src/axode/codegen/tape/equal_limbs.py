@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.operations import COMMUTATIVE, Kind
+from axode.codegen.tape.operations import COMMUTATIVE, LEAVES, Kind
 from axode.codegen.tape.sums import Graph
 
 # How far around an input one looks: nearer, other inputs look alike; farther, equal ones do not.
@@ -45,7 +45,8 @@ def _input_kinds(graph: Graph) -> Iterator[list[tuple[int, ...]]]:
         [
             (places[number], places[value], 0 if node.kind in COMMUTATIVE else operand)
             for number, node in graph.items()
-            for operand, value in enumerate(node.values)
+            if node.kind not in LEAVES
+            for operand, value in enumerate(node.operands)
         ],
         dtype=np.uint64,
     ).reshape(-1, 3)

@@ -15,7 +15,7 @@ from axode.codegen.tape.tape import Port, Tape
 Operand = "Formula | float"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, unsafe_hash=True)  # thousands are made: a frozen one takes twice as long
 class Formula:
     """A value of a tape under construction; arithmetic on it adds instructions."""
 

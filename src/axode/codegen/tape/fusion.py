@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.program import (
     Evaluate,
     FactorMatrix,
@@ -72,17 +71,21 @@ def _join(operations: Sequence[Operation], limits: FusionLimits) -> list[Operati
     """Operations with every run of small evaluations as a group."""
     made: list[Operation | _Group] = []
     waiting: list[Evaluate] = []
+    length = 0
 
     def close() -> None:
+        nonlocal length
         if waiting:
             made.append(_Group(tuple(waiting)))
             waiting.clear()
+        length = 0
 
     for operation in operations:
         if isinstance(operation, Evaluate) and len(operation.tape.kinds) <= limits.part:
-            if sum(len(e.tape.kinds) for e in (*waiting, operation)) > limits.whole:
+            if length + len(operation.tape.kinds) > limits.whole:
                 close()
             waiting.append(operation)
+            length += len(operation.tape.kinds)
             continue
         close()
         if isinstance(operation, While):
@@ -166,7 +169,7 @@ def _one(group: _Group, wanted: _Readers) -> Evaluate:
                 place = group.reads.index(buffer)
                 values[buffer] = [builder.input(place, i) for i in range(port.size)]
             sizes[buffer] = port.size
-        results = replay(builder, member.tape, [values[b] for b in member.buffers[:n]])
+        results = builder.replay(member.tape, [values[b] for b in member.buffers[:n]])
         first = 0
         for buffer, port in zip(member.buffers[n:], member.tape.outputs, strict=True):
             values[buffer] = results[first : first + port.size]
@@ -182,17 +185,3 @@ def _one(group: _Group, wanted: _Readers) -> Evaluate:
         [number for b in kept for number in values[b]],
     )
     return Evaluate(tape, (*group.reads, *kept))
-
-
-def replay(builder: TapeBuilder, tape: Tape, arguments: list[list[int]]) -> list[int]:
-    """A tape's operations again on other values; gives its results."""
-    numbers: list[int] = []
-    for kind, (a, b, c) in zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True):
-        if kind == Kind.INPUT:
-            numbers.append(arguments[a][b])
-        elif kind == Kind.CONSTANT:
-            numbers.append(builder.constant(float(tape.constants[a])))
-        else:
-            second, third = (numbers[b] if b >= 0 else b), (numbers[c] if c >= 0 else c)
-            numbers.append(builder.apply(kind, numbers[a], second, third))
-    return [numbers[i] for i in tape.results.tolist()]

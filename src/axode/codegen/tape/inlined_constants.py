@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.program import Evaluate, JacobianColumns, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 
@@ -55,5 +54,5 @@ def _inline(tape: Tape, buffers: Sequence[str], constants: Constants) -> Tape:
         ]
         for place, (port, known) in enumerate(zip(tape.inputs, own, strict=True))
     ]
-    results = replay(builder, tape, arguments)
+    results = builder.replay(tape, arguments)
     return Tape.build(tape.name, tape.inputs, tape.outputs, builder, results)

@@ -9,7 +9,8 @@ in every lane; sums over limbs are vectors added up at the end.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import repeat
 
 from axode.codegen.tape.equal_columns import ColumnSet, column_sets
 from axode.codegen.tape.equal_limbs import Family, families
@@ -30,10 +31,13 @@ _UNPACKED = LOGICAL | {Kind.SELECT}
 # Instructions, roughly: of functions, of moving a number into or out of a vector, of adding up one.
 # Counted so, whatever took fewer was also faster, for every mechanism of the gallery.
 _FUNCTION, _MOVE, _REDUCTION = 30, 1, 6
-_ARITHMETIC = (Kind.MUL, Kind.DIV, Kind.NEG, Kind.SQRT, Kind.FABS, *LOGICAL, Kind.SELECT)
+_ARITHMETIC = (Kind.ADD, Kind.MUL, Kind.DIV, Kind.NEG, Kind.SQRT, Kind.FABS, *LOGICAL, Kind.SELECT)
+_COSTS = dict.fromkeys(Kind, _FUNCTION) | dict.fromkeys(_ARITHMETIC, 1) | dict.fromkeys(LEAVES, 0)
 LANES_PER_INSTRUCTION = 4  # wider ones take as long as two
 
 FAMILIES_TRIED = 3
+# Roles of vectors follow those of numbers, and roles of subtracted terms come before both.
+_OF_VECTORS, _SUBTRACTED = 2**40, 2**50
 MOST_PASSES = 64  # to bring the values of vectors to one level
 
 
@@ -46,6 +50,7 @@ class Packing:
         lanes: How many limbs there are.
         home: The vector and the lane of every value that a limb owns.
         gathered: Vectors whose values are computed one by one.
+        of_columns: Whether lanes are columns of a matrix, not limbs.
     """
 
     def __init__(
@@ -60,63 +65,81 @@ class Packing:
         self.lanes = len(family[0])
         self.home: dict[int, tuple[Vector, int]] = {}
         self._number: dict[Vector, int] = {}  # of vectors whose lanes are owned by limbs
-        self._shape: dict[int, int] = {}  # equal for values that differ in constants only
-        self._shapes: dict[object, int] = {}
+        # What values of different limbs have in common when they may be packed: equal numbers for
+        # values of one vector, and for others that differ in constants only.
+        self._role: dict[int, int] = {}
+        self._roles: dict[object, int] = {}
+        self._costs: dict[Unit, int] = {}
+        self._sums: dict[int, tuple[list[tuple[int, Vector]], list[tuple[int, int]]]] = {}
         for values in family:
             self._pack(values)
         self.gathered = frozenset(family)
+        self.of_columns = allowed is not None
         self._allowed = allowed  # values that may be packed; all if None
         for level in levels:
             self._grow(level)
 
     def _pack(self, members: Vector) -> None:
+        role = _OF_VECTORS + len(self._number)
         self._number[members] = len(self._number)
-        self.home |= {v: (members, lane) for lane, v in enumerate(members) if v != MISSING}
+        for lane, v in enumerate(members):
+            if v != MISSING:
+                self.home[v] = members, lane
+                self._role[v] = role
 
     def _grow(self, level: Graph) -> None:
         """Pack what a level has in several lanes."""
         groups: dict[object, list[list[int]]] = {}
+        home, role = self.home, self._role
         for number, node in level.items():
-            if number in self.home:
+            if number in home:
                 continue
-            lanes = {self.home[v][1] for v in node.values if v in self.home}
+            owner, mixed = MISSING, node.kind in _UNPACKED
+            if node.kind not in LEAVES:
+                for v in node.operands:
+                    if v in home:
+                        mixed |= owner not in (MISSING, home[v][1])
+                        owner = home[v][1]
             apart = self._allowed is not None and number not in self._allowed
-            if node.kind in _UNPACKED or len(lanes) > 1 or (lanes and apart):
-                self._shape[number] = self._shape_of(number)
-            elif lanes:
-                group = groups.setdefault(self._key(node), [[] for _ in range(self.lanes)])
-                group[lanes.pop()].append(number)
+            if mixed or (owner != MISSING and apart):
+                role[number] = self._role_of(number)
+            elif owner != MISSING:
+                key = self._key(node)
+                if key not in groups:
+                    groups[key] = [[] for _ in range(self.lanes)]
+                groups[key][owner].append(number)
             elif node.kind != Kind.CONSTANT:
-                self._shape[number] = self._shape_of(self._key(node))
+                role[number] = self._roles.setdefault(self._key(node), 1 + len(self._roles))
         for group in groups.values():
             for place in range(max(map(len, group))):
-                members = tuple(lane[place] if place < len(lane) else MISSING for lane in group)
-                present = [v for v in members if v != MISSING]
-                if len(present) > 1:
+                members = tuple([lane[place] if place < len(lane) else MISSING for lane in group])
+                if members.count(MISSING) < self.lanes - 1:
                     self._pack(members)
                 else:
-                    self._shape[present[0]] = self._shape_of(present[0])
+                    alone = max(members)
+                    role[alone] = self._role_of(alone)
 
-    def _shape_of(self, key: object) -> int:
-        return self._shapes.setdefault(key, len(self._shapes))
-
-    def _role(self, value: int) -> tuple[int, int]:
-        """What values of different limbs have in common when they may be packed."""
-        if value in self.home:
-            return 2, self._number[self.home[value][0]]
-        return (1, self._shape[value]) if value in self._shape else (0, 0)
+    def _role_of(self, key: object) -> int:
+        return self._roles.setdefault(key, 1 + len(self._roles))
 
     def _key(self, node: Node) -> object:
         if node.kind in LEAVES:
             return node
-        return node.kind, tuple((sign, role) for sign, role, _ in self._sorted(node))
+        if not node.signs:
+            roles = list(map(self._role.get, node.operands, repeat(0)))
+        else:
+            roles = self._operand_roles(node)
+        if node.kind in COMMUTATIVE:
+            roles.sort()
+        return node.kind, *roles
 
-    def _sorted(self, node: Node) -> list[tuple[int, tuple[int, int], int]]:
-        """Sign, role and place of every operand, in an order that limbs agree on."""
-        signs = node.signs or (1,) * len(node.operands)
-        roles = map(self._role, node.operands)
-        listed = list(zip(signs, roles, range(len(signs)), strict=True))
-        return sorted(listed) if node.kind in COMMUTATIVE else listed
+    def _operand_roles(self, node: Node) -> list[int]:
+        """Role of every operand; those of subtracted terms come first in their order."""
+        roles = list(map(self._role.get, node.operands, repeat(0)))
+        for k, sign in enumerate(node.signs):
+            if sign < 0:
+                roles[k] -= _SUBTRACTED
+        return roles
 
     def operands(self, vector: Vector) -> list[Vector]:
         """Operands of a packed operation, in the order of its first member."""
@@ -126,7 +149,9 @@ class Packing:
             if number == MISSING:
                 continue
             node = self.nodes[number]
-            places = [place for _, _, place in self._sorted(node)]
+            places = list(range(len(node.operands)))
+            if node.kind in COMMUTATIVE:  # an order that limbs agree on
+                places.sort(key=self._operand_roles(node).__getitem__)
             if not columns:
                 columns, order = [[MISSING] * self.lanes for _ in places], places
             for column, place in zip(columns, places, strict=True):
@@ -141,14 +166,10 @@ class Packing:
             return self.home[first][0]
         return tuple(first if v == MISSING else v for v in column)
 
-    @property
-    def of_columns(self) -> bool:
-        """Return whether lanes are columns of a matrix, not limbs."""
-        return self._allowed is not None
-
     def in_vector(self, number: int) -> bool:
         """Return whether a number is computed in a vector."""
-        return number in self.home and self.home[number][0] not in self.gathered
+        there = self.home.get(number)
+        return there is not None and there[0] not in self.gathered
 
     def first(self, vector: Vector) -> Node:
         """The operation of a vector, as its first member has it."""
@@ -156,6 +177,9 @@ class Packing:
 
     def split_sum(self, number: int) -> tuple[list[tuple[int, Vector]], list[tuple[int, int]]]:
         """A sum over limbs: vectors to add up whole, and the other terms, all with their signs."""
+        known = self._sums.get(number)
+        if known is not None:
+            return known
         node = self.nodes[number]
         terms = list(zip(node.signs, node.operands, strict=True))
         lanes: dict[tuple[int, Vector], list[int]] = {}
@@ -163,30 +187,41 @@ class Packing:
             if value in self.home and self.home[value][0] not in self.gathered:
                 vector, lane = self.home[value]
                 lanes.setdefault((sign, vector), []).append(lane)
-        every = list(range(self.lanes))
-        whole = [key for key, found in lanes.items() if sorted(found) == every]
-        rest = [
-            (sign, value)
-            for sign, value in terms
-            if value not in self.home or (sign, self.home[value][0]) not in whole
-        ]
+        whole, rest = [], terms
+        if lanes:
+            every = list(range(self.lanes))
+            whole = [key for key, found in lanes.items() if sorted(found) == every]
+        if whole:
+            rest = [
+                (sign, value)
+                for sign, value in terms
+                if value not in self.home or (sign, self.home[value][0]) not in whole
+            ]
+        self._sums[number] = whole, rest
         return whole, rest
 
-    def needs(self, unit: Unit) -> list[Unit]:
-        """Return the units required before a unit."""
+    def _look(self, unit: Unit) -> tuple[Sequence[Unit], int]:
+        """What a unit needs, and its instructions, roughly."""
         if isinstance(unit, int):
             node = self.nodes[unit]
             if node.kind in LEAVES:
-                return []
-            if self.in_vector(unit):
-                return [self.home[unit][0]]
+                return (), 0
+            there = self.home.get(unit)
+            if there is not None and there[0] not in self.gathered:
+                return (there[0],), _MOVE
             if node.kind == Kind.ADD:
                 whole, rest = self.split_sum(unit)
-                return [vector for _, vector in whole] + [value for _, value in rest]
-            return list(node.values)
+                if whole:
+                    parts: list[Unit] = [part for _, part in whole]
+                    parts += [value for _, value in rest]
+                    return parts, len(rest) + len(whole) * self._pieces + _REDUCTION
+                return node.operands, len(rest) - self.of_columns
+            return node.operands, _COSTS[node.kind]
         if len(set(unit)) == 1 or unit in self.gathered or self.first(unit).kind in LEAVES:
-            return [value for value in unit if value != MISSING]
-        return list(self.operands(unit))
+            cost = _MOVE if len(set(unit)) == 1 else _MOVE * self.lanes * (unit in self.gathered)
+            return [value for value in unit if value != MISSING], cost
+        node = self.first(unit)
+        return self.operands(unit), _COSTS[node.kind] * max(1, len(node.signs) - 1) * self._pieces
 
     @cached_property
     def units(self) -> list[Unit]:
@@ -196,18 +231,19 @@ class Packing:
         """
         done: dict[Unit, None] = {}
         waiting: list[Unit] = list(reversed(self.results))
-        needs: dict[Unit, list[Unit]] = {}
+        begun: set[Unit] = set()
         while waiting:
             unit = waiting[-1]
-            if unit not in needs:
-                needs[unit] = self.needs(unit)
-            missing = [u for u in needs[unit] if u not in done]
-            if missing:
-                if any(u in needs for u in missing):
-                    return []  # a vector that its own values wait for
-                waiting += reversed(missing)
-            else:
+            if unit in begun:
                 done[waiting.pop()] = None
+                continue
+            begun.add(unit)
+            needs, self._costs[unit] = self._look(unit)
+            for need in reversed(needs):
+                if need not in done:
+                    if need in begun:
+                        return []  # a vector that its own values wait for
+                    waiting.append(need)
         return list(done)
 
     @property
@@ -223,40 +259,12 @@ class Packing:
     @cached_property
     def cost(self) -> int:
         """Instructions, roughly."""
-        return sum(map(self._cost, self.units))
+        return sum([self._costs[unit] for unit in self.units])
 
     @property
     def plain_cost(self) -> int:
         """Instructions of the tape as it is, counted the same way."""
-        return sum(_operations(node) for node in self.nodes.values() if node.kind not in LEAVES)
-
-    def _cost(self, unit: Unit) -> int:
-        if isinstance(unit, int):
-            node = self.nodes[unit]
-            if node.kind in LEAVES:
-                return 0
-            if self.in_vector(unit):
-                return _MOVE
-            if node.kind != Kind.ADD:
-                return _operations(node)
-            whole, rest = self.split_sum(unit)
-            if self.of_columns and not whole:
-                return _operations(node)
-            return len(rest) + len(whole) * self._pieces + _REDUCTION * bool(whole)
-        if len(set(unit)) == 1:
-            return _MOVE
-        if unit in self.gathered:
-            return _MOVE * self.lanes
-        node = self.first(unit)
-        if node.kind in LEAVES:
-            return 0
-        return _operations(node) * self._pieces
-
-
-def _operations(node: Node) -> int:
-    if node.kind == Kind.ADD:
-        return len(node.operands) - 1
-    return 1 if node.kind in _ARITHMETIC else _FUNCTION
+        return sum([_COSTS[n.kind] * max(1, len(n.signs) - 1) for n in self.nodes.values()])
 
 
 def _levels(nodes: Graph, together: Sequence[Vector] = ()) -> list[Graph]:
@@ -272,7 +280,11 @@ def _levels(nodes: Graph, together: Sequence[Vector] = ()) -> list[Graph]:
     for _ in range(MOST_PASSES):
         before = list(least)
         for number, node in nodes.items():
-            own = max([depth[v] + 1 for v in node.values], default=0)
+            own = 0
+            if node.kind not in LEAVES:
+                for v in node.operands:
+                    if depth[v] >= own:
+                        own = depth[v] + 1
             k = place.get(number)
             if k is not None:
                 own = least[k] = max(own, least[k])
@@ -312,6 +324,7 @@ def _seed_vectors(sets: list[ColumnSet]) -> list[Vector]:
     return found
 
 
+@lru_cache(maxsize=32)  # steps of one model share tapes
 def best_packing(tape: Tape) -> Packing | None:
     """The best packing of a tape; None if there is nothing to gain."""
     found = packings(tape)

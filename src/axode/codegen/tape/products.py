@@ -15,7 +15,6 @@ from axode.codegen.tape.adjoints import adjoint_tape, gradients
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import changes_along, dependencies, forward_tape
 from axode.codegen.tape.formulas import Formula, Vector
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Port, Tape
 
 TANGENTS = "tangents"
@@ -108,7 +107,7 @@ def with_tangents(tape: Tape, tangent_map: Tape) -> Tape:
     xi = [Formula(builder, builder.input(len(own), i)) for i in range(size)]
     known = dict(zip([port.name for port in tape.inputs], own, strict=True))
     given = [known[port.name] for port in tangent_map.inputs]
-    numbers = replay(builder, tangent_map, [[x.number for x in vector] for vector in given])
+    numbers = builder.replay(tangent_map, [[x.number for x in vector] for vector in given])
     first = _times(builder, [Formula(builder, number) for number in numbers], xi)
     still: list[Formula | None] = [None]
     directions = [first if port.name == "q" else still * port.size for port in tangent_map.inputs]
@@ -117,7 +116,7 @@ def with_tangents(tape: Tape, tangent_map: Tape) -> Tape:
     second = _times(builder, [zero if c is None else c for c in changes], xi)
     terms = zip(own[place], first, second, strict=True)
     own[place] = [q + (a + 0.5 * b) for q, a, b in terms]
-    results = replay(builder, tape, [[x.number for x in vector] for vector in own])
+    results = builder.replay(tape, [[x.number for x in vector] for vector in own])
     inputs = (*tape.inputs, Port(TANGENTS, (size,)))
     return Tape.build(tape.name, inputs, tape.outputs, builder, results)
 
@@ -157,7 +156,7 @@ def _at_rest(tape: Tape) -> Tape:
         [builder.input(order[k], i) if k in order else zero for i in range(port.size)]
         for k, port in enumerate(tape.inputs)
     ]
-    results = replay(builder, tape, arguments)
+    results = builder.replay(tape, arguments)
     return Tape.build(
         tape.name, tuple(tape.inputs[k] for k in places), tape.outputs, builder, results
     )

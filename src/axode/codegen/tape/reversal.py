@@ -106,12 +106,11 @@ def _add_up(
 @lru_cache(maxsize=KEPT_TAPES)
 def _operations_of_both(tape: Tape, adjoint: Tape) -> int:
     """Operations of a tape and its gradient together, which a plain gradient contains."""
-    from axode.codegen.tape.fusion import replay
 
     builder = TapeBuilder()
     arguments = [[builder.input(k, i) for i in range(p.size)] for k, p in enumerate(adjoint.inputs)]
-    results = replay(builder, tape, arguments[: len(tape.inputs)])
-    results += replay(builder, adjoint, arguments)
+    results = builder.replay(tape, arguments[: len(tape.inputs)])
+    results += builder.replay(adjoint, arguments)
     whole = (Port("both", (len(results),)),)
     return Tape.build(tape.name, adjoint.inputs, whole, builder, results).n_operations
 
@@ -130,7 +129,6 @@ def part_of_adjoint(
     Returns:
         A tape of the same arguments, without the result where that is not read.
     """
-    from axode.codegen.tape.fusion import replay
 
     builder = TapeBuilder()
     result = adjoint.inputs[-2].name
@@ -140,7 +138,7 @@ def part_of_adjoint(
         [builder.input(places.get(port.name, 0), i) for i in range(port.size)]
         for port in adjoint.inputs
     ]
-    numbers = iter(replay(builder, adjoint, arguments))
+    numbers = iter(builder.replay(adjoint, arguments))
     found = {port.name: [next(numbers) for _ in range(port.size)] for port in tape.inputs}
     outputs, results = [], []
     for name, elements in of:
@@ -259,10 +257,9 @@ def part_of_tape(tape: Tape, results: Sequence[int], name: str | None = None) ->
 
 @lru_cache(maxsize=KEPT_TAPES)
 def _part_of_tape(tape: Tape, results: tuple[int, ...], name: str | None) -> Tape:
-    from axode.codegen.tape.fusion import replay
 
     builder = TapeBuilder()
     arguments = [[builder.input(k, i) for i in range(p.size)] for k, p in enumerate(tape.inputs)]
-    numbers = replay(builder, tape, arguments)
+    numbers = builder.replay(tape, arguments)
     output = (Port(name or tape.outputs[0].name, (len(results),)),)
     return Tape.build(tape.name, tape.inputs, output, builder, [numbers[i] for i in results])

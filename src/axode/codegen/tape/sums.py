@@ -5,14 +5,16 @@ Sums over equal limbs are then the same for every limb, whatever the order they 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
 
-from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+import numpy as np
+
+from axode.codegen.tape.operations import ARITY, Kind
 from axode.codegen.tape.tape import Tape
 
 _KINDS = {int(kind): kind for kind in Kind}  # much faster than Kind(number)
+_LENGTHS = [ARITY[kind] or 2 for kind in Kind]
 _CHAINED = (Kind.ADD, Kind.SUB)
 
 
@@ -29,13 +31,14 @@ class Node(NamedTuple):
     operands: tuple[int, ...]
     signs: tuple[int, ...] = ()
 
-    @property
-    def values(self) -> tuple[int, ...]:
-        """The operands that are values."""
-        return () if self.kind in LEAVES else self.operands
-
 
 Graph = dict[int, Node]
+
+
+def operation_rows(tape: Tape) -> list[tuple[Kind, tuple[int, ...]]]:
+    """Kind and operands of every instruction, as plain Python."""
+    rows = zip(tape.kinds.tolist(), tape.operands.tolist(), strict=True)
+    return [(_KINDS[kind], tuple(row[: _LENGTHS[kind]])) for kind, row in rows]
 
 
 def graph(tape: Tape, whole: Collection[int] = ()) -> Graph:
@@ -45,24 +48,23 @@ def graph(tape: Tape, whole: Collection[int] = ()) -> Graph:
         tape: What they are on.
         whole: Values that stay nodes of their own.
     """
-    kinds = [_KINDS[number] for number in tape.kinds.tolist()]
-    rows = [
-        (kind, tuple(row[: ARITY[kind] or 2]))
-        for kind, row in zip(kinds, tape.operands.tolist(), strict=True)
-    ]
-    uses = Counter(v for kind, operands in rows if kind not in LEAVES for v in operands)
-    uses.update(tape.results.tolist())
+    rows = operation_rows(tape)
+    used = tape.operands[tape.kinds > Kind.CONSTANT].ravel()
+    uses = np.bincount(np.concatenate([used[used >= 0], tape.results])).tolist()
     nodes: Graph = {}
     sums: dict[int, tuple[list[int], list[int]]] = {}
     for number, (kind, operands) in enumerate(rows):
         if kind not in _CHAINED:
             nodes[number] = Node(kind, operands)
             continue
-        first, second = (
-            sums.pop(v) if uses[v] == 1 and v in sums and v not in whole else ([v], [1])
-            for v in operands
-        )
-        sign = 1 if kind == Kind.ADD else -1
-        sums[number] = (first[0] + second[0], first[1] + [sign * s for s in second[1]])
+        terms, signs = sums[number] = [], []
+        for v, sign in zip(operands, (1, 1 if kind == Kind.ADD else -1), strict=True):
+            if uses[v] == 1 and v in sums and v not in whole:
+                more, own = sums.pop(v)
+                terms += more
+                signs += own if sign > 0 else [-s for s in own]
+            else:
+                terms.append(v)
+                signs.append(sign)
     nodes |= {n: Node(Kind.ADD, tuple(terms), tuple(signs)) for n, (terms, signs) in sums.items()}
     return dict(sorted(nodes.items()))

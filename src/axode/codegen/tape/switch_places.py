@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import changes_along
 from axode.codegen.tape.formulas import Formula
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.switching import TIME, Switches
 from axode.codegen.tape.tape import Port, Tape
 
@@ -29,7 +28,7 @@ def places_tape(found: Sequence[Switches]) -> Tape:
     slopes: dict[int, None] = {}
     for some in found:
         names = [port.name for port in some.tape.inputs]
-        numbers = replay(builder, some.tape, [[x.number for x in given[n]] for n in names])
+        numbers = builder.replay(some.tape, [[x.number for x in given[n]] for n in names])
         along = [[one if n == TIME else None for _ in given[n]] for n in names]
         changes = changes_along(some.tape, [given[n] for n in names], along)
         for number, change, whole in zip(numbers, changes, some.whole, strict=True):

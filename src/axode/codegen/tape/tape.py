@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -160,7 +160,7 @@ class Tape:
     @property
     def n_operations(self) -> int:
         """Arithmetic and function operations; inputs and constants are free."""
-        return sum(self.operations.values())
+        return int((self.kinds > Kind.CONSTANT).sum())
 
     def __repr__(self) -> str:
         signature = ", ".join(f"{port.name}{list(port.shape)}" for port in self.inputs)
@@ -259,6 +259,7 @@ class Tape:
         return tuple(outputs)
 
 
+@cache
 def _opcode_table() -> dict[int, Kind]:
     """CasADi opcodes that are one operation of ours under the same name."""
     import casadi
@@ -325,7 +326,7 @@ def _replay(
         elif code == ca.OP_CONST:
             value = builder.constant(function.instruction_constant(k))
         elif code in same:
-            value = builder.apply(same[code], *(work[s] for s in source))
+            value = builder.apply(same[code], *map(work.__getitem__, source))
         elif code == ca.OP_SQ:
             value = builder.apply(Kind.MUL, work[source[0]], work[source[0]])
         elif code == ca.OP_TWICE:

@@ -68,12 +68,12 @@ class Content:
     arrays: tuple[AnyArray, ...]
 
 
+_LABELS = [kind.label for kind in Kind]
+
+
 def pack(header: dict[str, Any], arrays: tuple[AnyArray, ...]) -> bytes:
     """Bytes of a header and of the arrays (kinds, operands, constants, results)."""
-    full = header | {
-        "kinds": [kind.label for kind in Kind],
-        "lengths": [len(array) for array in arrays],
-    }
+    full = header | {"kinds": _LABELS, "lengths": [len(array) for array in arrays]}
     text = json.dumps(full, sort_keys=True, separators=(",", ":")).encode()
     raw = [
         np.ascontiguousarray(array, dtype=dtype).tobytes()

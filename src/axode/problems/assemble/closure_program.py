@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
@@ -343,7 +342,7 @@ def call_tape(tape: Tape, arguments: Mapping[str, Vector]) -> Vector:
     """Results of a tape for other values of its arguments."""
     builder = next(vector[0].builder for vector in arguments.values() if vector)
     numbers = [[x.number for x in arguments[port.name]] for port in tape.inputs]
-    return [Formula(builder, number) for number in replay(builder, tape, numbers)]
+    return [Formula(builder, number) for number in builder.replay(tape, numbers)]
 
 
 def is_zero(tape: Tape) -> bool:

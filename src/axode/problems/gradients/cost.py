@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
@@ -251,7 +250,7 @@ class Cost:
         def missed(y: Vector, **state: Vector) -> dict[str, Vector]:
             builder = y[0].builder
             arguments = [[x.number for x in state[port.name]] for port in signals.inputs]
-            found = [Formula(builder, n) for n in replay(builder, signals, arguments)]
+            found = [Formula(builder, n) for n in builder.replay(signals, arguments)]
             total = 0.0 * y[0]
             for value, wanted, scale in zip(found, y, self._scales, strict=True):
                 difference = (value - wanted) / scale

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from axode.codegen.tape.extracted_numbers import extract_numbers
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.switching import bounds_everywhere
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
@@ -333,7 +332,7 @@ class StateFormulas:
             if signal.function not in made:
                 tape = function_tape(model, signal.function)
                 arguments = [[x.number for x in ports[port.name]] for port in tape.inputs]
-                numbers = replay(builder, tape, arguments)
+                numbers = builder.replay(tape, arguments)
                 made[signal.function] = [Formula(builder, number) for number in numbers]
             found[word] = made[signal.function][signal.index]
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import forward_tape, reads
 from axode.codegen.tape.formulas import Vector, formula_tape
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.program import (
     Evaluate,
     JacobianColumns,
@@ -51,7 +50,7 @@ def _laid_out(d: Dynamics, timed: bool) -> Tape:
     arguments = [
         [builder.input(k, i) for i in range(port.size)] for k, port in enumerate(table.inputs)
     ]
-    numbers = iter(replay(builder, table, arguments))
+    numbers = iter(builder.replay(table, arguments))
     one = builder.constant(1.0)
     results = []
     for *by_state, by_time in zip(*[numbers] * (x + d.n_u + 1), strict=True):

@@ -7,7 +7,6 @@ from functools import cached_property, reduce
 
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
-from axode.codegen.tape.fusion import replay
 from axode.codegen.tape.program import Evaluate, Operation
 from axode.codegen.tape.tape import Port, Tape
 from axode.model.model import Model
@@ -164,6 +163,6 @@ def keep_elements(tape: Tape, elements: Sequence[int]) -> Tape:
     arguments = [
         [builder.input(k, i) for i in range(port.size)] for k, port in enumerate(tape.inputs)
     ]
-    results = replay(builder, tape, arguments)
+    results = builder.replay(tape, arguments)
     output = Port(tape.outputs[0].name, (len(elements),))
     return Tape.build(tape.name, tape.inputs, (output,), builder, [results[e] for e in elements])
