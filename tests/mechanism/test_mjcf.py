@@ -10,6 +10,7 @@ import pytest
 import axode as ax
 from axode.errors import FileDeviationWarning, OmissionWarning
 from axode.formats.mjcf import mjcf_model, mjcf_text
+from axode.formats.xml import reading
 from tests.mechanism.mjcf_models import ARM, CART, FLYING, FOUR_BAR, GRIPPER, SEVERAL_JOINTS
 
 LINK = '<body name="link"><joint name="turn"/>{}</body>'
@@ -385,7 +386,7 @@ def test_sizes_are_limited(tmp_path, monkeypatch):
     solid = model('<geom type="mesh" mesh="m"/>', asset)
     monkeypatch.setattr(mjcf_model, "ALL_MESHES", 10)
     assert "the meshes that masses come from are larger than 0 MiB" in refusal(tmp_path, solid)
-    monkeypatch.setattr(mjcf_text, "MAX_FILE", 10)
+    monkeypatch.setattr(reading, "MAX_FILE", 10)
     assert "solid.obj is larger than" in refusal(tmp_path, solid, ax.MechanismError)
 
 

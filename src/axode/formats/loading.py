@@ -176,56 +176,32 @@ class _Files:
     def _read(self, place: Path) -> Mechanism:
         remarks: list[tuple[int, str, str]] = []
         text = _text(place, remarks)
-        if _SDF.search(text) or place.suffix.lower() == ".sdf":
-            return self._from_sdf(text, place, remarks)
-        if _MJCF.search(text):
-            return self._from_mjcf(text, place, remarks)
-        if text.lstrip().startswith("<") or place.suffix.lower() == ".urdf":
-            from axode.formats.urdf.urdf import mechanism_from_urdf
-
-            return mechanism_from_urdf(
-                text,
-                str(place),
-                place.stem,
-                self.base,  # type: ignore[arg-type]
-                strict=self.strict,
-                remarks=remarks,
-                geometry=self.geometry,
-            )
-        return self._from_toml(text, place)
-
-    def _from_sdf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
-        from axode.formats.sdf.sdf import mechanism_from_sdf
-
-        return mechanism_from_sdf(
-            text,
-            str(place),
-            place,
-            self.base,
-            self.limit,
-            strict=self.strict,
-            remarks=remarks,
-            geometry=self.geometry,
-        )
-
-    def _from_mjcf(self, text: str, place: Path, remarks: list[tuple[int, str, str]]) -> Mechanism:
-        # only those who read such files wait for MuJoCo
-        from axode.formats.mjcf.mjcf import mechanism_from_mjcf
-
-        if self.base is not None:
+        suffix = place.suffix.lower()
+        is_sdf = bool(_SDF.search(text)) or suffix == ".sdf"
+        is_mjcf = not is_sdf and bool(_MJCF.search(text))
+        if not (is_sdf or is_mjcf or text.lstrip().startswith("<") or suffix == ".urdf"):
+            return self._from_toml(text, place)
+        if is_mjcf and self.base is not None:
             raise InvalidArgument(
                 f"base={self.base!r} is for URDF files; in {place} a free joint, or none, holds "
                 "the first body"
             )
-        return mechanism_from_mjcf(
-            text,
-            str(place),
-            place,
-            self.limit,
-            strict=self.strict,
-            remarks=remarks,
-            geometry=self.geometry,
-        )
+        from axode.formats.xml.reading import XmlFile
+
+        base: Any = self.base
+        file = XmlFile(text, place, base, self.limit, self.strict, remarks, self.geometry)
+        # only those who read such files wait for their reader, and for MuJoCo
+        if is_sdf:
+            from axode.formats.sdf.sdf import mechanism_from_sdf
+
+            return mechanism_from_sdf(file)
+        if is_mjcf:
+            from axode.formats.mjcf.mjcf import mechanism_from_mjcf
+
+            return mechanism_from_mjcf(file)
+        from axode.formats.urdf.urdf import mechanism_from_urdf
+
+        return mechanism_from_urdf(file)
 
     def _from_toml(self, text: str, place: Path) -> Mechanism:
         # pydantic takes a moment to import: only those who read files wait for it

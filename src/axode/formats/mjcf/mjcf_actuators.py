@@ -9,8 +9,8 @@ import numpy as np
 
 from axode.formats.mjcf.mjcf_bodies import FREE, SPEEDS, BodyReader
 from axode.formats.mjcf.mjcf_constraints import ConstraintReader
-from axode.formats.mjcf.mjcf_findings import ACTUATORS, ARMATURE, DAMPERS, FORCE_LIMITS, LAWS
 from axode.formats.mjcf.mjcf_model import CompiledModel
+from axode.formats.mjcf.mjcf_text import ACTUATORS, ARMATURE, DAMPERS, FORCE_LIMITS, LAWS
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.mechanism import Mechanism
 
@@ -76,7 +76,7 @@ class ActuatorReader:
         self.motors.append(motor)
         damping = ratio * ratio * _newer(model, "actuator_damping", number)
         if damping > 0:
-            damper = self.bodies.free_name("spring", f"{new}.damper")
+            damper = self.bodies.names.free("spring", f"{new}.damper")
             self.mechanism.add_damper(damper, coordinate, coefficient=damping)
         if np.any(getattr(model, "actuator_dampingpoly", np.zeros((number + 1, 1)))[number]):
             self.findings.leave_out(DAMPERS, element, name=new)
@@ -150,7 +150,7 @@ class ActuatorReader:
             kind, name = int(model.jnt_type[number]), self.bodies.joints[number]
             armature = float(model.dof_armature[int(model.jnt_dofadr[number])])
             element = self.compiled.element(part)
-            armature = self.findings.not_negative(armature, element, "armature", name)
+            armature = self.bodies.not_negative(armature, element, "armature", name)
             if armature > 0 and kind == FREE:
                 self.findings.leave_out(ARMATURE, element, name=name)
             elif armature > 0:
@@ -158,7 +158,7 @@ class ActuatorReader:
         for number, part in enumerate(spec.tendons):
             element, name = self.compiled.element(part), self.constraints.name_of(number)
             armature = _newer(model, "tendon_armature", number)
-            armature = self.findings.not_negative(armature, element, "armature", name)
+            armature = self.bodies.not_negative(armature, element, "armature", name)
             if armature > 0 and self.constraints.terms(number) is None:
                 self.findings.leave_out(ARMATURE, element, name=name)
             elif armature > 0:

@@ -8,24 +8,17 @@ joint with a reference value is at its zero where MuJoCo's is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from axode.formats.mjcf.mjcf_findings import (
-    DAMPERS,
-    DRY_FRICTION,
-    FORCE_LIMITS,
-    LIMITS,
-    MOCAP,
-    SPRINGS,
-    WEIGHT,
-)
+from axode.formats.mjcf.mjcf_geoms import shapes_of_geoms
 from axode.formats.mjcf.mjcf_model import CompiledModel
-from axode.formats.mjcf.mjcf_shapes import cleaned, shapes_of_geoms
-from axode.formats.urdf.urdf_values import AS_WRITTEN
+from axode.formats.mjcf.mjcf_text import DAMPERS, FORCE_LIMITS, MOCAP, NEGATIVE, SPRINGS, WEIGHT
+from axode.formats.xml.findings import DRY_FRICTION, LIMITS
+from axode.formats.xml.reading import PartNames
+from axode.formats.xml.values import cleaned
 from axode.formats.xml.xml_tree import Element
-from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Floating, Prismatic, Revolute, Spherical
 from axode.mechanism.mechanism import Mechanism
@@ -35,7 +28,6 @@ FREE, BALL, SLIDE, HINGE = range(4)  # MuJoCo's types of joints
 _WIDTH = {FREE: 7, BALL: 4, SLIDE: 1, HINGE: 1}
 SPEEDS = {FREE: ("wx", "wy", "wz", "vx", "vy", "vz"), BALL: ("wx", "wy", "wz")}
 _TURN = ("qw", "qx", "qy", "qz")
-Numbers: TypeAlias = tuple[float, ...]
 
 
 @dataclass
@@ -50,51 +42,32 @@ class BodyReader:
     mechanism: Mechanism
     bodies: list[str] = field(default_factory=list)
     joints: list[str] = field(default_factory=list)
-    taken: dict[str, set[str]] = field(default_factory=dict)
+    names: PartNames = field(default_factory=PartNames)
 
     def __post_init__(self) -> None:
         self.model = self.compiled.model
         self.findings = self.compiled.findings
-        self.taken = {"body": {GROUND.name}, "joint": set()}
         self.shapes = shapes_of_geoms(self.compiled)
 
     # names ---------------------------------------------------------------------------------------
 
-    def free_name(self, kind: str, name: str) -> str:
-        """Return a name that nothing of this kind has yet, and take it."""
-        taken = self.taken.setdefault(kind, set())
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        return name
-
     def name(self, kind: str, given: str, instead: str, element: Element) -> str:
         """Choose the name of a part: the file's if a mechanism can have it."""
         if not given:
-            return self.free_name(kind, instead)
-        fault = name_fault(given)
-        if kind == "body" and given == GROUND.name:
-            fault = f"'{given}' is the world; choose another name"
-        new = given
-        if fault:
-            new = "".join(c if c.isprintable() else "_" for c in given)
-            new = f"_{new}" if new.startswith("[") else new
-        new = self.free_name(kind, new)
-        if fault:
-            self.findings.note(element, fault, f"called '{new}'", name=repr(given)[1:-1])
-        return new
+            return self.names.free(kind, instead)
+        return self.names.choose(kind, given, self.findings.of(element), element)
 
     def _name_all(self) -> None:
         """Name bodies and joints: names of the file first, then those of parts without."""
         spec = self.compiled.spec
         kinds = (("body", spec.bodies, self.bodies), ("joint", spec.joints, self.joints))
         for kind, parts, names in kinds:
-            self.taken[kind] |= {part.name for part in parts if not name_fault(part.name)}
+            self.names.reserve(kind, (part.name for part in parts))
             for number, part in enumerate(parts):
                 element = self.compiled.element(part)
                 if kind == "body" and number == 0:
                     names.append(GROUND.name)
-                elif part.name and not name_fault(part.name) and part.name != GROUND.name:
+                elif part.name and not self.names.fault(kind, part.name):
                     names.append(part.name)
                 elif kind == "body":
                     names.append(self.name(kind, part.name, f"body{number}", element))
@@ -125,7 +98,7 @@ class BodyReader:
         if model.body_mocapid[number] >= 0:
             self.findings.leave_out(MOCAP, self._element(number), name=name)
         if not count:
-            joint = self.free_name("joint", name)
+            joint = self.names.free("joint", name)
             self._add_rigid(number)
             self.mechanism.add_joint(
                 joint,
@@ -139,7 +112,7 @@ class BodyReader:
             joint = self.joints[first + k]
             child = name
             if k < count - 1:
-                child = self.free_name("body", f"{name}_{joint}")
+                child = self.names.free("body", f"{name}_{joint}")
                 self.mechanism.add_body(child, mass=0.0, inertia=Inertia.point())
             else:
                 self._add_rigid(number)
@@ -180,12 +153,11 @@ class BodyReader:
         xx, yy, zz, xy, xz, yz = cleaned(entries, size)
         ideal = bool(min(model.body_inertia[number]) <= 0.0)
         inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal=ideal)
-        fault = None if inertia.is_point(mass) else inertia.fault()
         if inertia.is_point(mass):
             inertia = Inertia.point()
-        elif fault:
-            self.findings.note(self._element(number), fault, AS_WRITTEN, "inertia", name)
-            inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal=ideal, unphysical=True)
+        else:
+            element = self._element(number)
+            inertia = self.findings.of(element, name).physical(element, inertia)
         com = cleaned(model.body_ipos[number]) if mass else (0.0, 0.0, 0.0)
         shapes = self.shapes.get(number)
         self.mechanism.add_body(name, mass=mass, com=com, inertia=inertia, shape=shapes)
@@ -208,14 +180,14 @@ class BodyReader:
         no_springs = self.compiled.disabled("SPRING", "PASSIVE")
         damping = 0.0 if no_dampers else float(model.dof_damping[dof])
         stiffness = 0.0 if no_springs else float(model.jnt_stiffness[number])
-        damping = self.findings.not_negative(damping, element, "damping", name)
-        stiffness = self.findings.not_negative(stiffness, element, "stiffness", name)
+        damping = self.not_negative(damping, element, "damping", name)
+        stiffness = self.not_negative(stiffness, element, "stiffness", name)
         if is_given(model, "dof_dampingpoly", dof):
             self.findings.leave_out(DAMPERS, element, name=name)
         if damping > 0:
             for speed in SPEEDS.get(kind, ("",)):
                 full = f"{name}.{speed}" if speed else name
-                damper = self.free_name("spring", full)
+                damper = self.names.free("spring", full)
                 self.mechanism.add_damper(damper, full, coefficient=damping)
         fields = ("jnt_stiffnesspoly", "jnt_springyield")
         if any(is_given(model, field, number) for field in fields) or (
@@ -224,8 +196,14 @@ class BodyReader:
             self.findings.leave_out(SPRINGS, element, name=name)
         elif stiffness > 0:
             rest = float(model.qpos_spring[address])
-            spring = self.free_name("spring", f"{name}.spring")
+            spring = self.names.free("spring", f"{name}.spring")
             self.mechanism.add_spring(spring, name, stiffness=stiffness, rest=rest)
+
+    def not_negative(self, value: float, element: Element, what: str, name: str) -> float:
+        """Return a number; one below zero is left out, and zero instead of it."""
+        if value < 0:
+            self.findings.leave_out(NEGATIVE, element, f"({what} {value:g})", name)
+        return max(value, 0.0)
 
     def set_home(self, qpos: np.ndarray) -> None:
         """Set the home configuration to one of MuJoCo's."""

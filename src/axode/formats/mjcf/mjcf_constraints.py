@@ -12,17 +12,10 @@ from typing import Any
 import numpy as np
 
 from axode.formats.mjcf.mjcf_bodies import BodyReader, is_given
-from axode.formats.mjcf.mjcf_findings import (
-    DAMPERS,
-    DRY_FRICTION,
-    EQUALITIES,
-    FORCE_LIMITS,
-    LIMITS,
-    SPRINGS,
-    TENDONS,
-)
 from axode.formats.mjcf.mjcf_model import CompiledModel
-from axode.formats.mjcf.mjcf_shapes import cleaned
+from axode.formats.mjcf.mjcf_text import DAMPERS, EQUALITIES, FORCE_LIMITS, SPRINGS, TENDONS
+from axode.formats.xml.findings import DRY_FRICTION, LIMITS
+from axode.formats.xml.values import cleaned
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Prismatic, Spherical
@@ -186,8 +179,8 @@ class ConstraintReader:
             no_dampers = self.compiled.disabled("DAMPER", "PASSIVE")
             stiffness = 0.0 if no_springs else float(model.tendon_stiffness[number])
             damping = 0.0 if no_dampers else float(model.tendon_damping[number])
-            damping = self.findings.not_negative(damping, element, "damping", name)
-            stiffness = self.findings.not_negative(stiffness, element, "stiffness", name)
+            damping = self.bodies.not_negative(damping, element, "damping", name)
+            stiffness = self.bodies.not_negative(stiffness, element, "stiffness", name)
             low, high = (float(x) for x in model.tendon_lengthspring[number])
             if curved or (stiffness > 0 and low != high):
                 self.findings.leave_out(SPRINGS, element, name=name)
@@ -197,11 +190,11 @@ class ConstraintReader:
                 continue
             if stiffness > 0:
                 slide = self.slide(number)
-                spring = self.bodies.free_name("spring", f"{slide}.spring")
+                spring = self.bodies.names.free("spring", f"{slide}.spring")
                 self.mechanism.add_spring(spring, slide, stiffness=stiffness, rest=low)
             if damping > 0:
                 slide = self.slide(number)
-                damper = self.bodies.free_name("spring", slide)
+                damper = self.bodies.names.free("spring", slide)
                 self.mechanism.add_damper(damper, slide, coefficient=damping)
 
     def slide(self, tendon: int) -> str:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from axode.errors import FileError, MechanismError, NotApplicable
-from axode.formats.mjcf.mjcf_findings import CONTACTS, PICTURES, MjcfFindings
-from axode.formats.mjcf.mjcf_text import Folder, ModelText
-from axode.formats.urdf.urdf_values import AS_WRITTEN
+from axode.errors import FileError, NotApplicable
+from axode.formats.mjcf.mjcf_text import CONTACTS, ModelText
+from axode.formats.xml.findings import AS_WRITTEN, PICTURES, Findings
+from axode.formats.xml.reading import ModelFolder, XmlFile
 from axode.formats.xml.xml_tree import Element
 
 UNREAD_SIZE = 1e-3  # [m]
@@ -58,7 +58,7 @@ class CompiledModel:
     spec: Any
     model: Any
     text: ModelText
-    findings: MjcfFindings
+    findings: Findings
     meshes: dict[int, MeshFile] = field(default_factory=dict)
 
     def element(self, part: Any) -> Element:
@@ -73,25 +73,23 @@ class CompiledModel:
         return any(bit is not None and flags & int(bit) for bit in known)
 
 
-def compile_text(
-    text: ModelText, source: str, folder: Folder, findings: MjcfFindings
-) -> CompiledModel:
+def compile_text(text: ModelText, file: XmlFile, findings: Findings) -> CompiledModel:
     """Compile a model; meshes are read only where a mass comes from them.
 
     Raises:
         FileError: if MuJoCo refuses it.
         MechanismError: listing the meshes that are missing, and other faults of the text.
     """
-    mujoco = require_mujoco()
+    mujoco, source = require_mujoco(), file.source
     spec = _parse(mujoco, text, source, {})
     uses = _MeshUse(mujoco, spec, text)
     files = uses.files(text.mesh_folder)
     _note_contacts(spec, text, findings)
     for site in spec.sites:
         findings.leave_out(PICTURES, text.element_of(site.info), name=site.name)
-    assets = _assets(uses, text, folder, findings)
+    assets = _assets(uses, text, file.folder, findings)
     if findings.faults:
-        raise MechanismError(source, findings.only_faults())
+        findings.conclude(source, strict=False)
     text.drop(lambda element: element.tag == "mesh" and id(element) in uses.unneeded)
     spec = _parse(mujoco, text, source, assets)
     shown: list[tuple[Any, MeshFile | None]] = []
@@ -136,7 +134,7 @@ def _ask(mujoco: Any, text: ModelText, source: str, call: Callable[[], Any]) -> 
         mujoco.set_mju_user_warning(before)
     for message in [*messages, *(str(warning.message) for warning in caught)]:
         said = " ".join(message.split()).rstrip(".")
-        text.findings.note(text.root, f"MuJoCo warns: {said}", AS_WRITTEN)
+        text.findings.of(text.root).note(text.root, "", f"MuJoCo warns: {said}", AS_WRITTEN)
     return result
 
 
@@ -202,7 +200,7 @@ def _mesh_folders(text: ModelText, element: Element) -> tuple[str, ...]:
 
 
 def _assets(
-    uses: _MeshUse, text: ModelText, folder: Folder, findings: MjcfFindings
+    uses: _MeshUse, text: ModelText, folder: ModelFolder, findings: Findings
 ) -> dict[str, bytes]:
     """Read the meshes that are needed, under names without a path; drop the others."""
     assets: dict[str, bytes] = {}
@@ -220,10 +218,11 @@ def _assets(
         try:
             data = folder.read(file, *_mesh_folders(text, element))
         except FileError as error:
-            findings.report(element, f"{str(error).rstrip('.')}; {remedy}", "file")
+            findings.of(element).report(element, "file", f"{str(error).rstrip('.')}; {remedy}")
             continue
         if data is None:
-            findings.report(element, f"there is no file {file}, and {remedy}", "file")
+            message = f"there is no file {file}, and {remedy}"
+            findings.of(element).report(element, "file", message)
             continue
         total += len(data)
         if total > ALL_MESHES:
@@ -237,7 +236,7 @@ def _assets(
     return assets
 
 
-def _note_contacts(spec: Any, text: ModelText, findings: MjcfFindings) -> None:
+def _note_contacts(spec: Any, text: ModelText, findings: Findings) -> None:
     """Note the bodies whose geoms could touch others."""
     for body in spec.bodies:
         touching = [geom for geom in body.geoms if geom.contype or geom.conaffinity]

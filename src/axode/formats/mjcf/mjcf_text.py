@@ -9,30 +9,38 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 from xml.sax.saxutils import quoteattr
 
-from axode.disk.bounded import read_bounded
 from axode.errors import FileError
-from axode.formats.mjcf.mjcf_findings import (
-    CONTACTS,
-    FLEXIBLE,
-    OTHER_PROGRAMS,
-    PICTURES,
-    PLUGINS,
-    SENSORS,
-    TERRAIN,
-    MjcfFindings,
-)
+from axode.formats.xml.findings import PICTURES, PLUGINS, SENSORS, Findings
+from axode.formats.xml.reading import ModelFolder, XmlFile
 from axode.formats.xml.xml_tree import MAX_BYTES, Element, decode, parse
 from axode.mechanism.size import MAX_BODIES
+
+# what a mechanism cannot hold
+CONTACTS = "contacts of geoms (add_contact lets a body roll)"
+OTHER_PROGRAMS = "data for other programs"
+FLEXIBLE = "deformable and generated parts"
+TERRAIN = "height fields and distance fields"
+SPRINGS = "springs that are not linear in one coordinate"
+DAMPERS = "damping that is not linear in the speed"
+ARMATURE = "armature of free joints and of tendons along paths"
+NEGATIVE = "stiffness, damping and armature below zero"
+TENDONS = "tendons along paths, with what acts on them"
+EQUALITIES = "equality constraints that are switched off or of tendons along paths"
+LAWS = "control laws of actuators (the motor's input is its force)"
+FORCE_LIMITS = "limits of forces that are not symmetric, or of joints and tendons"
+ACTUATORS = "actuators that are no motor of one joint or fixed tendon"
+WEIGHT = "compensation of weight"
+MOCAP = "motion-capture bodies (they are held where they stand)"
+KEYS = "keyframes, but for the positions of 'home'"
 
 MAX_DEPTH = 150
 MAX_ELEMENTS = 30_000  # with all copies that <replicate> makes; MuJoCo's time grows as the square
 MAX_COPIES = 2_000  # of one <replicate>: 2 s; 9999 took minutes, which nothing interrupts
 VERTICES = 10  # of a mesh that MuJoCo builds take it as long as an element
 MAX_INCLUDES = 200
-MAX_FILE = 32 << 20  # of meshes and included files
 
 _SECTIONS = {  # whose elements are left out one by one
     "sensor": SENSORS,
@@ -74,7 +82,7 @@ class ModelText:
     """
 
     root: Element
-    findings: MjcfFindings
+    findings: Findings
     keys: list[Element] = field(default_factory=list)
     mesh_folder: str = ""
     lines: list[Element] = field(default_factory=list)
@@ -110,72 +118,27 @@ class ModelText:
             waiting += element.children
 
 
-@dataclass(frozen=True)
-class Folder:
-    """The folder of a model, outside of which nothing is opened."""
-
-    path: Path
-    limit: Path
-
-    def read(self, file: str, *folders: str) -> bytes | None:
-        """Read a file of the model; None if there is none.
-
-        Args:
-            file: Its address as the model has it.
-            folders: Where it may be, relative to the model.
-
-        Raises:
-            FileError: if it is outside of the folder, too large or unreadable.
-        """
-        outside = inside = False
-        limit = self.limit.resolve()
-        for folder in folders or ("",):
-            try:
-                real = (self.path / _plain(folder) / _plain(file)).resolve()
-                if real.is_relative_to(limit):
-                    inside = True
-                    return read_bounded(real, MAX_FILE, "file of a model")
-                outside = True
-            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                continue
-            except (OSError, ValueError, RuntimeError) as error:
-                reason = getattr(error, "strerror", None) or str(error)
-                raise FileError(f"cannot read {file}: {reason}.") from None
-        if outside and not inside:
-            raise FileError(
-                f"{file} is outside of the folder {self.limit}, and is not opened; allow a folder "
-                "that holds all files of the model: load(..., folder=...)."
-            )
-        return None
-
-
-def _plain(path: str) -> Path:
-    """A path with either kind of slashes."""
-    return Path(*PurePosixPath(path.replace("\\", "/")).parts)
-
-
-def read_model_text(text: str, source: str, folder: Folder, findings: MjcfFindings) -> ModelText:
+def read_model_text(file: XmlFile, findings: Findings) -> ModelText:
     """Read a model and the files it includes, without what cannot change its motion.
 
     Raises:
         FileError: if something is no XML, outside of the folder or too large.
     """
     remarks: list[tuple[int, str, str]] = []
-    top = parse(text, source, remarks)
+    top = parse(file.text, file.source, remarks)
     if top.tag != "mujoco":
         raise FileError(
-            f"{source} is a part of an MJCF model: its outermost element is <{top.tag}>.\n"
+            f"{file.source} is a part of an MJCF model: its outermost element is <{top.tag}>.\n"
             "  Load the file that includes it, whose outermost element is <mujoco>."
         )
-    for line, message, done in remarks:
-        findings.note(Element("mujoco", {}, line), message, done)
-    return _Expansion(source, folder, findings).expand(top)
+    findings.note_remarks("mujoco", remarks)
+    return _Expansion(file.source, file.folder, findings).expand(top)
 
 
 class _Expansion:
     """Puts includes in and takes out what is not needed, and counts the rest."""
 
-    def __init__(self, source: str, folder: Folder, findings: MjcfFindings) -> None:
+    def __init__(self, source: str, folder: ModelFolder, findings: Findings) -> None:
         self.source = source
         self.folder = folder
         self.findings = findings
@@ -275,13 +238,14 @@ class _Expansion:
             return False
         if tag == "attach" or (tag == "model" and parent.tag == "asset"):
             message = "models attached to others are not read; write one file of them first: "
-            self.findings.report(child, message + _WHOLE)
+            self.findings.of(child).report(child, "", message + _WHOLE)
             return False
         if top and tag in _BODIES:
             message = (
                 f"a <{tag}> outside of <worldbody> is not part of the model; put it there, or "
+                "load the file that includes this one"
             )
-            self.findings.report(child, message + "load the file that includes this one")
+            self.findings.of(child).report(child, "", message)
             return False
         if top and tag == "keyframe":
             self.model.keys += child.children
@@ -354,8 +318,5 @@ class _Expansion:
         if text is None:
             raise FileError(f"{place}{name} is no XML.")
         part = parse(text, name, remarks)
-        for line, message, done in remarks:
-            noted = Element("include", {}, line)
-            self._remember(noted, name)
-            self.findings.note(noted, message, done)
+        self.findings.note_remarks("include", remarks, f" (in {name})")
         return part, name

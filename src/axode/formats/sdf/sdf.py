@@ -6,33 +6,29 @@ cannot hold is listed, element by element.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
-from axode.errors import (
-    Fault,
-    FileDeviationWarning,
-    FileError,
-    InvalidArgument,
-    MechanismError,
-    level_outside,
-    shortened,
-)
-from axode.formats.mjcf.mjcf_text import Folder
-from axode.formats.sdf.sdf_builder import BASES, SdfBuilder
+from axode.errors import Fault, FileError, InvalidArgument
+from axode.formats.sdf.sdf_builder import SdfBuilder
 from axode.formats.sdf.sdf_files import ModelFiles
-from axode.formats.sdf.sdf_findings import FLUID, MISSING, SCENERY, WEIGHTLESS, SdfFindings
 from axode.formats.sdf.sdf_joints import SdfJoint, SdfJointReader
 from axode.formats.sdf.sdf_links import LinkReader, SdfLink
 from axode.formats.sdf.sdf_scopes import FrameResolver, ModelScope, SdfFrame
-from axode.formats.sdf.sdf_values import SdfOwner, SdfPose
-from axode.formats.xml.xml_tree import Element, parse
+from axode.formats.sdf.sdf_values import (
+    MISSING,
+    SCENERY,
+    WEIGHTLESS,
+    SdfOwner,
+    SdfPose,
+    sdf_findings,
+)
+from axode.formats.xml.findings import FLUID, Findings
+from axode.formats.xml.reading import XmlFile
+from axode.formats.xml.xml_tree import parse
 from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.files.wheel_proposals import Geometry
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
 
@@ -42,28 +38,8 @@ MAX_FRAMES = 10_000  # of models, links, joints and frames
 _KINDS = {"body": "link", "motor": "joint", "damper": "joint", "loop": "joint"}
 
 
-def mechanism_from_sdf(
-    text: str,
-    source: str,
-    path: Path,
-    base: str | None = None,
-    folder: Path | None = None,
-    *,
-    strict: bool = False,
-    remarks: list[tuple[int, str, str]] | None = None,
-    geometry: Geometry | None = None,
-) -> Mechanism:
-    """Read the mechanism that the text of an SDF file describes.
-
-    Args:
-        text: What the file holds.
-        source: What messages call the file.
-        path: Where it is: includes are relative to its folder.
-        base: How a model is held that nothing joins to the world: "floating" unless given.
-        folder: Outside of which nothing is opened; the folder of the file unless given.
-        strict: Whether to refuse what can be read only with a warning.
-        remarks: Line, message and remedy of what was found when the file was decoded.
-        geometry: Where to put the solids of the links, and the planes that they may stand on.
+def mechanism_from_sdf(file: XmlFile) -> Mechanism:
+    """Read the mechanism that an SDF file describes; models float unless the file has a base.
 
     Raises:
         FileError: if the text is not SDF.
@@ -75,76 +51,67 @@ def mechanism_from_sdf(
             physics, and what was done about it.
         OmissionWarning: once, listing everything that a mechanism cannot hold.
     """
-    if base is not None and base not in BASES:
-        raise InvalidArgument(
-            f"base must be 'fixed', 'floating' or 'planar', got {shortened(base)}"
-        )
-    remarks = [] if remarks is None else remarks
-    findings = SdfFindings()
-    root = parse(text, source, remarks)
-    for line, message, done in remarks:
-        findings.note(Element("sdf", {}, line), message, done)
-    home = Folder(path.parent, path.parent if folder is None else folder)
-    world = ModelFiles(source, home, findings).world(root)
-    reader = WorldReader(world, findings, source, Geometry() if geometry is None else geometry)
+    source, findings = file.source, sdf_findings()
+    root = parse(file.text, source, file.remarks)
+    findings.note_remarks("sdf", file.remarks)
+    world = ModelFiles(source, file.folder, findings).world(root)
+    reader = WorldReader(world, findings, file)
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported
-        mechanism = reader.build(base, path.stem)
-    found = findings.strict_faults() if strict else findings.only_faults()
-    if found:
-        raise MechanismError(source, found)
-    level = level_outside()
-    if findings.deviations:
-        warnings.warn(FileDeviationWarning(source, findings.with_remedies()), stacklevel=level)
-    left_out = findings.warning(source)
-    if left_out is not None:
-        warnings.warn(left_out, stacklevel=level)
+        mechanism = reader.build()
+    findings.conclude(source, strict=file.strict)
+    findings.warn_left_out(source)
     return mechanism
 
 
 class WorldReader:
     """Reads the links and joints of all models of a world."""
 
-    def __init__(
-        self, world: ModelScope, findings: SdfFindings, source: str, geometry: Geometry
-    ) -> None:
+    def __init__(self, world: ModelScope, findings: Findings, file: XmlFile) -> None:
         self.world = world
         self.findings = findings
-        self.source = source
-        self.geometry = geometry
+        self.file = file
         self.frames = FrameResolver(findings)
 
-    def build(self, base: str | None, stem: str) -> Mechanism:
+    def build(self) -> Mechanism:
         """Return the mechanism; `findings` holds the faults of the file."""
         count = sum(1 + len(scope.frames) for scope in self.world.all_scopes())
         if count > MAX_FRAMES:
             raise FileError(
-                f"{self.source} has {count} models, links, joints and frames, and files of at most "
-                f"{MAX_FRAMES} are read."
+                f"{self.file.source} has {count} models, links, joints and frames, and files of "
+                f"at most {MAX_FRAMES} are read."
             )
         kept = self._kept_models()
         if len(kept) == 1:
             kept[0].is_prefix = False
         scopes = [scope for model in kept for scope in model.all_scopes()]
         named = self.world.element.attributes.get("name")
-        name = kept[0].name if len(kept) == 1 else named or stem
-        mechanism = Mechanism(name or stem)
+        name = kept[0].name if len(kept) == 1 else named
+        mechanism = Mechanism(name or self.file.path.stem)
         links = self._links(scopes)
         joints = list(self._joints([self.world, *scopes]))
         if not links:
             self._report_empty()
             return mechanism
-        self._require_base(base, joints)
-        require_readable(self.source, [(link.frame.full_name, "") for link in links])
+        self._require_base(joints)
+        require_readable(self.file.source, [(link.frame.full_name, "") for link in links])
         mechanism.gravity = self._gravity(mechanism.gravity, links)
         sound = not self.findings.faults
         builder = SdfBuilder(mechanism, self.findings, self.frames, links, joints)
-        builder.build(base)
+        builder.build(self.file.base)
         self._add_constraints(scopes, builder)
         for link in links:
-            self._reader(link.frame).add_geometry(self.geometry, builder.names[link.frame])
-        self._keep(value_faults(mechanism), builder)
+            self._reader(link.frame).add_geometry(self.file.geometry, builder.names[link.frame])
+
+        def line(fault: Fault) -> int:
+            kind = "body" if fault.kind == "body" else "joint"
+            lines, name = builder.lines, fault.name
+            return (
+                lines.get((kind, name)) or lines.get((fault.kind, name)) or self.world.element
+            ).line
+
+        self.findings.keep(value_faults(mechanism), line, _KINDS)
         if sound and not self.findings.faults:
-            self._keep(relation_faults(mechanism), builder)
+            self.findings.keep(relation_faults(mechanism), line, _KINDS)
         return mechanism
 
     def _report_empty(self) -> None:
@@ -165,7 +132,7 @@ class WorldReader:
             if model.static:
                 SdfOwner("world", "", self.findings).leave_out(SCENERY, model.placed)
                 for frame in (f for scope in model.all_scopes() for f in scope.of_kind("link")):
-                    self._reader(frame).add_geometry(self.geometry, GROUND.name)
+                    self._reader(frame).add_geometry(self.file.geometry, GROUND.name)
         return moving
 
     def _links(self, scopes: list[ModelScope]) -> list[SdfLink]:
@@ -194,14 +161,15 @@ class WorldReader:
                 self.frames.in_world(frame)
                 self.frames.link_of(frame)
 
-    def _require_base(self, base: str | None, joints: list[SdfJoint]) -> None:
+    def _require_base(self, joints: list[SdfJoint]) -> None:
         """Raise an error if a base is asked for and the file holds the robot itself."""
+        base = self.file.base
         held = [j for j in joints if j.parent is None or j.child is None]
         if base in (None, "fixed") or not held:
             return
         raise InvalidArgument(
-            f"base='{base}': joint '{held[0].frame.full_name}' of {self.source} joins the robot to "
-            "the world.\n  Leave base out, or remove this joint from the file."
+            f"base='{base}': joint '{held[0].frame.full_name}' of {self.file.source} joins the "
+            "robot to the world.\n  Leave base out, or remove this joint from the file."
         )
 
     def _gravity(self, usual: object, links: list[SdfLink]) -> tuple[float, ...]:
@@ -232,14 +200,3 @@ class WorldReader:
                     place = owner.vector(element, f"{_BALL}_{point}", (0.0, 0.0, 0.0))
                     points.append(SdfPose(np.eye(3), np.array(place)))
                 builder.add_ball(frames[0], frames[1], points, element)
-
-    def _keep(self, found: list[Fault], builder: SdfBuilder) -> None:
-        """Keep what every description is checked for, in the words and lines of the file."""
-        for fault in found:
-            kind = "body" if fault.kind == "body" else "joint"
-            element = builder.lines.get((kind, fault.name)) or builder.lines.get(
-                (fault.kind, fault.name)
-            )
-            line = element.line if element else self.world.element.line
-            kind = _KINDS.get(fault.kind, fault.kind)
-            self.findings.faults.append(Fault(kind, fault.name, fault.field, fault.message, line))

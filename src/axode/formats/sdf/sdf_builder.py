@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from axode.formats.sdf.sdf_findings import GEARBOXES, SPEED_DAMPING, SdfFindings
-from axode.formats.sdf.sdf_graph import GraphEdge, SpanningTree, choose_tree
 from axode.formats.sdf.sdf_joints import BY_ITSELF, HINGES, SdfAxis, SdfJoint
 from axode.formats.sdf.sdf_links import SdfLink
 from axode.formats.sdf.sdf_scopes import FrameResolver, ModelScope, SdfFrame
-from axode.formats.sdf.sdf_values import SdfOwner, SdfPose
+from axode.formats.sdf.sdf_values import GEARBOXES, SdfOwner, SdfPose
+from axode.formats.xml.findings import SPEED_DAMPING, Findings
+from axode.formats.xml.reading import BASES, PartNames
 from axode.formats.xml.xml_tree import Element
-from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND, Inertia
-from axode.mechanism.elements.joints import AbstractJoint, Fixed, Floating, Planar, Spherical
+from axode.mechanism.elements.joints import Fixed, Spherical
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rotations import to_quaternions
 from axode.numerics.tolerances import SEVEN_DIGITS
 
-BASES: dict[str, AbstractJoint] = {"fixed": Fixed(), "floating": Floating(), "planar": Planar()}
 _AXIS_NAMES = ("first", "second")
 
 
@@ -35,13 +34,13 @@ class SdfBuilder:
     """
 
     mechanism: Mechanism
-    findings: SdfFindings
+    findings: Findings
     frames: FrameResolver
     links: list[SdfLink]
     joints: list[SdfJoint]
     names: dict[SdfFrame, str] = field(default_factory=dict)
     lines: dict[tuple[str, str], Element] = field(default_factory=dict)
-    taken: dict[str, set[str]] = field(default_factory=dict)
+    part_names: PartNames = field(default_factory=PartNames)
 
     def build(self, base: str | None) -> None:
         """Build the mechanism; a part that no joint holds is free unless `base` is given."""
@@ -69,35 +68,19 @@ class SdfBuilder:
 
     # names ---------------------------------------------------------------------------------------
 
-    def free_name(self, kind: str, name: str) -> str:
-        """Return a name that nothing of this kind has yet, and take it."""
-        taken = self.taken.setdefault(kind, {GROUND.name} if kind == "body" else set())
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        return name
-
     def _name_all(self) -> None:
+        """Name links and joints: names that a mechanism can have first, then the others."""
         frames = [("body", link.frame) for link in self.links]
         frames += [("joint", joint.frame) for joint in self.joints]
+        for kind in ("body", "joint"):
+            self.part_names.reserve(kind, (f.full_name for k, f in frames if k == kind))
         for kind, frame in frames:
-            full = frame.full_name
-            fault = name_fault(full)
-            if kind == "body" and full == GROUND.name:
-                fault = f"'{full}' is the world; choose another name"
-            if not fault:
-                self.taken.setdefault(kind, {GROUND.name} if kind == "body" else set()).add(full)
-                self.names[frame] = full
-        for kind, frame in frames:
-            if frame not in self.names:
-                full = frame.full_name
-                new = "".join(c if c.isprintable() else "_" for c in full)
-                new = self.free_name(kind, f"_{new}" if new.startswith("[") else new)
-                owner = SdfOwner(frame.kind, repr(full)[1:-1], self.findings)
-                message = name_fault(full) or f"'{full}' is the world; choose another name"
-                owner.note(frame.element, "", message, f"called '{new}'")
-                self.names[frame] = new
-            self.lines[kind, self.names[frame]] = frame.element
+            name = frame.full_name
+            if self.part_names.fault(kind, name):
+                owner = SdfOwner(frame.kind, name, self.findings)
+                name = self.part_names.choose(kind, name, owner, frame.element)
+            self.names[frame] = name
+            self.lines[kind, name] = frame.element
 
     def body(self, link: SdfFrame | None) -> str:
         """The body of a link; the ground for none."""
@@ -145,7 +128,7 @@ class SdfBuilder:
         """Hold free parts: by a floating joint with the pose that the file gives, or as asked."""
         frames = {name: frame for frame, name in self.names.items() if frame.kind == "link"}
         for root in tree.roots:
-            name = self.free_name("joint", "base" if len(tree.roots) == 1 else root)
+            name = self.part_names.free("joint", "base" if len(tree.roots) == 1 else root)
             pose = self.frames.in_world(frames[root])
             joint = BASES[base or "floating"]
             self.lines["joint", name] = frames[root].element
@@ -160,7 +143,7 @@ class SdfBuilder:
     def _fix(self, frame: SdfFrame) -> None:
         """Fix a link of a static model to the ground."""
         pose = self.frames.in_world(frame)
-        name = self.free_name("joint", self.names[frame])
+        name = self.part_names.free("joint", self.names[frame])
         self.mechanism.add_joint(
             name,
             Fixed(),
@@ -209,8 +192,8 @@ class SdfBuilder:
         if not joint.needs_coordinates:
             self.mechanism.add_loop(name, joint.kind(), parent=parent, child=child, **placed)
             return
-        copy = self.free_name("body", f"{child}_{name}")
-        closing = self.free_name("joint", f"{name}_closure")
+        copy = self.part_names.free("body", f"{child}_{name}")
+        closing = self.part_names.free("joint", f"{name}_closure")
         self.lines["body", copy] = self.lines["joint", closing] = joint.element
         self.mechanism.add_body(copy, mass=0.0, inertia=Inertia.point())
         self.mechanism.add_joint(name, joint.kind(), parent=parent, child=copy, **placed)
@@ -231,15 +214,15 @@ class SdfBuilder:
             joint.owner.leave_out(SPEED_DAMPING, joint.element)
         for number, (coordinate, axis) in enumerate(self._coordinates(joint)):
             if axis.damping > 0:
-                damper = self.free_name("damper", coordinate)
+                damper = self.part_names.free("damper", coordinate)
                 mechanism.add_damper(damper, coordinate, coefficient=axis.damping)
             if axis.stiffness > 0:
-                spring = self.free_name("damper", f"{coordinate}.spring")
+                spring = self.part_names.free("damper", f"{coordinate}.spring")
                 mechanism.add_spring(spring, coordinate, stiffness=axis.stiffness, rest=axis.rest)
             rotor = joint.rotor if number == 0 else 0.0
             if (axis.effort > 0 and axis.mimic is None) or rotor > 0:
                 limit = axis.effort if 0 < axis.effort < math.inf else None
-                motor = self.free_name("motor", coordinate)
+                motor = self.part_names.free("motor", coordinate)
                 mechanism.add_motor(motor, coordinate, limit=limit, rotor_inertia=rotor)
 
     # couplings -----------------------------------------------------------------------------------
@@ -271,7 +254,7 @@ class SdfBuilder:
             number = 1 if mimic.axis == "axis2" else 0
             leader = self._coordinates(joints[mimic.leader])[number][0]
             self.mechanism.add_mimic(
-                self.free_name("coupling", coordinate),
+                self.part_names.free("coupling", coordinate),
                 coordinate,
                 leader,
                 multiplier=mimic.multiplier,
@@ -304,7 +287,7 @@ class SdfBuilder:
             gearbox.owner.leave_out(GEARBOXES, gearbox.element)
             return
         (first, s1), (second, s2) = hinges
-        name = self.free_name("coupling", self.names[gearbox.frame])
+        name = self.part_names.free("coupling", self.names[gearbox.frame])
         self.lines["coupling", name] = gearbox.element
         terms = {self.names[second.frame]: s2, self.names[first.frame]: gearbox.gear_ratio * s1}
         self.mechanism.add_coupling(name, terms)
@@ -320,7 +303,7 @@ class SdfBuilder:
             bodies.append(self.body(link))
             on = world if link is None else self.frames.in_world(link).inverse() @ world
             places.append(on.at)
-        name = self.free_name("joint", "_".join(bodies))
+        name = self.part_names.free("joint", "_".join(bodies))
         self.lines["loop", name] = element
         self.mechanism.add_loop(
             name, Spherical(), parent=bodies[0], child=bodies[1], at=places[0], child_at=places[1]
@@ -333,3 +316,100 @@ def _home(name: str, pose: SdfPose) -> dict[str, float]:
     values |= dict(zip("xyz", pose.at, strict=True))
     at_zero = values["qw"] == 1.0
     return {f"{name}.{k}": v for k, v in values.items() if v and not (k == "qw" and at_zero)}
+
+
+@dataclass(frozen=True)
+class GraphEdge:
+    """A joint between two bodies, by their names.
+
+    Attributes:
+        cost: What is cut last, first; joints with equal costs are cut from the end of the file.
+    """
+
+    parent: str
+    child: str
+    cost: tuple[int, ...]
+
+
+@dataclass
+class SpanningTree:
+    """The tree that was chosen.
+
+    Attributes:
+        forward: By the number of an edge in the tree, whether it leads from parent to child.
+        roots: Bodies that no joint connects to the ground, one per free part.
+    """
+
+    forward: dict[int, bool]
+    roots: list[str]
+
+
+def choose_tree(
+    bodies: Sequence[str], edges: Sequence[GraphEdge], root_of: Callable[[list[str]], str]
+) -> SpanningTree:
+    """Choose a spanning tree.
+
+    Args:
+        bodies: All bodies but the ground.
+        edges: All joints.
+        root_of: Chooses the root among the bodies of a part that nothing connects to the ground.
+    """
+    kept = _spanning_edges([GROUND.name, *bodies], edges)
+    beside: dict[str, list[int]] = {}
+    for number in kept:
+        for end in (edges[number].parent, edges[number].child):
+            beside.setdefault(end, []).append(number)
+    forward: dict[int, bool] = {}
+    reached: set[str] = set()
+
+    def spread(root: str) -> None:
+        reached.add(root)
+        waiting = [root]
+        while waiting:
+            body = waiting.pop(0)
+            for number in beside.get(body, ()):
+                edge = edges[number]
+                if number not in forward:
+                    forward[number] = edge.parent == body
+                    other = edge.child if edge.parent == body else edge.parent
+                    reached.add(other)
+                    waiting.append(other)
+
+    spread(GROUND.name)
+    roots = []
+    for body in bodies:
+        if body not in reached:
+            roots.append(root_of(_part(body, beside, edges)))
+            spread(roots[-1])
+    return SpanningTree(forward, roots)
+
+
+def _spanning_edges(bodies: list[str], edges: Sequence[GraphEdge]) -> list[int]:
+    """Numbers of edges without a ring, the cheapest first."""
+    above = {body: body for body in bodies}
+
+    def top(body: str) -> str:
+        while above[body] != body:
+            above[body] = above[above[body]]
+            body = above[body]
+        return body
+
+    kept = []
+    for number in sorted(range(len(edges)), key=lambda n: (edges[n].cost, n)):
+        first, second = top(edges[number].parent), top(edges[number].child)
+        if first != second:
+            above[second] = first
+            kept.append(number)
+    return sorted(kept)
+
+
+def _part(body: str, beside: dict[str, list[int]], edges: Sequence[GraphEdge]) -> list[str]:
+    """All bodies that the tree joins to one."""
+    found, waiting = {body: None}, [body]
+    while waiting:
+        for number in beside.get(waiting.pop(), ()):
+            for end in (edges[number].parent, edges[number].child):
+                if end not in found:
+                    found[end] = None
+                    waiting.append(end)
+    return list(found)

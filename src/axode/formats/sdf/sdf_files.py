@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from axode.errors import FileError
-from axode.formats.mjcf.mjcf_text import Folder
-from axode.formats.sdf.sdf_findings import (
+from axode.formats.sdf.sdf_scopes import WORLD, ModelScope, SdfFrame
+from axode.formats.sdf.sdf_values import (
     MISSING,
     MODEL_PARTS,
     SCENERY,
     SOLVERS,
     WORLD_PARTS,
-    SdfFindings,
+    SdfOwner,
 )
-from axode.formats.sdf.sdf_scopes import WORLD, ModelScope, SdfFrame
-from axode.formats.sdf.sdf_values import SdfOwner
+from axode.formats.xml.findings import Findings
+from axode.formats.xml.reading import ModelFolder
 from axode.formats.xml.xml_tree import MAX_BYTES, MAX_ELEMENTS, Element, decode, parse
 
 MAX_DEPTH = 150  # of elements
@@ -45,8 +45,8 @@ class ModelFiles:
     """
 
     source: str
-    folder: Folder
-    findings: SdfFindings
+    folder: ModelFolder
+    findings: Findings
     count: int = 0
     includes: int = 0
     bytes_read: int = 0
@@ -286,9 +286,7 @@ class ModelFiles:
                 element = waiting.pop()
                 self.findings.files[id(element)] = name
                 waiting += element.children
-            for line, message, done in remarks:
-                noted = Element("include", {}, line)
-                self.findings.note(noted, f"{message} (in {name})", done)
+            self.findings.note_remarks("include", remarks, f" (in {name})")
             size = self._size(root, path.name)
             self.read[path] = root, self._version(root, path.name), size
         return path, *self.read[path]

@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from axode.errors import suggest
-from axode.formats.sdf.sdf_findings import (
+from axode.formats.sdf.sdf_scopes import SELF, WORLD, FrameResolver, ModelScope, SdfFrame
+from axode.formats.sdf.sdf_values import (
     AXIS_PARTS,
-    DRY_FRICTION,
     DYNAMICS_PARTS,
     JOINT_PARTS,
     LIMIT_PARTS,
-    LIMITS,
     UNKNOWN,
+    UNLIMITED,
+    SdfOwner,
+    SdfPose,
 )
-from axode.formats.sdf.sdf_scopes import SELF, WORLD, FrameResolver, ModelScope, SdfFrame
-from axode.formats.sdf.sdf_values import UNLIMITED, SdfOwner, SdfPose, cleaned
-from axode.formats.urdf.urdf_values import Numbers
+from axode.formats.xml.findings import DRY_FRICTION, LIMITS
+from axode.formats.xml.values import Numbers, cleaned
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.joints import (
     AbstractJoint,
@@ -301,11 +302,10 @@ class SdfJointReader:
         return axis
 
     def _not_negative(self, parent: Element | None, tag: str) -> float:
+        if parent is None:
+            return 0.0
         value = replace(self.owner, otherwise="left out").value(parent, tag, 0.0)
-        if value < 0 and parent is not None:
-            message = f"must be >= 0, got {value:g}"
-            self.owner.note(parent.first(tag) or parent, tag, message, "left out")
-        return max(value, 0.0)
+        return self.owner.not_negative(parent.first(tag) or parent, tag, value)
 
     def _direction(self, axis: Element) -> Numbers:
         """Unit vector in the joint's frame."""
@@ -314,7 +314,7 @@ class SdfJointReader:
         if base is not None:
             R = self.frames.in_world(self.frame).R.T @ self.frames.in_world(base).R
             values = R @ values
-        return cleaned(values + 0.0)
+        return cleaned(values + 0.0, 1.0)
 
     def _unit_vector(self, axis: Element) -> np.ndarray:
         """Unit vector as the file gives it."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from axode.formats.sdf.sdf_findings import FLUID, LINK_PARTS, MOVED, UNKNOWN, SdfFindings
 from axode.formats.sdf.sdf_scopes import FrameResolver, SdfFrame
-from axode.formats.sdf.sdf_values import SdfOwner, SdfPose, cleaned
-from axode.formats.urdf.urdf_values import AS_WRITTEN, Numbers
+from axode.formats.sdf.sdf_values import LINK_PARTS, MOVED, UNKNOWN, SdfOwner, SdfPose
+from axode.formats.xml.findings import FLUID, Findings
+from axode.formats.xml.values import Numbers, box, cleaned
 from axode.formats.xml.xml_tree import Element
-from axode.mechanism.elements.bodies import GROUND, Box, Cylinder, Inertia, Mesh, Shape, Sphere
+from axode.mechanism.elements.bodies import GROUND, Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 
 WATER = 1000.0  # [kg/m^3], the density of what has none
@@ -82,37 +82,9 @@ class LinkReader:
             owner.sort(tensor, dict.fromkeys(_MOMENTS, ""))
         usual = (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
         values = [owner.value(tensor, n, u) for n, u in zip(_MOMENTS, usual, strict=True)]
-        inertia = self._inertia(
-            inertial.first("mass") or inertial, tensor or inertial, mass, values, pose
-        )
+        weight = inertial.first("mass") or inertial
+        inertia = owner.inertia(weight, tensor or inertial, mass, values, pose.R)
         return mass, pose.at, inertia
-
-    def _inertia(
-        self, weight: Element, tensor: Element, mass: float, values: list[float], pose: SdfPose
-    ) -> Inertia:
-        """Inertia in the link's axes."""
-        xx, yy, zz, xy, xz, yz = values
-        entries = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if not np.array_equal(pose.R, np.eye(3)):
-            entries = pose.R @ entries @ pose.R.T
-            entries = entries / 2 + entries.T / 2
-        if not np.isfinite(entries).all():
-            self.owner.report(tensor, "inertia", "must be finite")
-            return Inertia.point()
-        ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = (entries + 0.0).tolist()
-        inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal)
-        if inertia.is_point(mass):
-            return replace(inertia, ideal=True)
-        fault = inertia.fault()
-        if fault:
-            self.owner.note(tensor, "inertia", fault, AS_WRITTEN)
-            inertia = replace(inertia, unphysical=True)
-        if mass == 0.0 and not inertia.vanishes:
-            message = "must be > 0 kg, got 0; a massless body has the inertia of a point"
-            self.owner.note(weight, "mass", message, "mass and inertia are " + AS_WRITTEN)
-            inertia = replace(inertia, ideal=True)
-        return inertia
 
     def _computed(self, inertial: Element) -> tuple[float, Numbers, Inertia]:
         """Mass, mass centre and inertia of the collision shapes, as solids."""
@@ -137,7 +109,7 @@ class LinkReader:
         xx, yy, zz, xy, xz, yz = total[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].tolist()
         small = 1e-15 * (xx + yy + zz)
         xy, xz, yz = (0.0 if abs(x) < small else x for x in (xy, xz, yz))
-        return given, cleaned(com), Inertia(xx, yy, zz, xy, xz, yz)
+        return given, cleaned(com, 1.0), Inertia(xx, yy, zz, xy, xz, yz)
 
     def _solid_inertia(
         self, collision: Element, density: float
@@ -212,10 +184,8 @@ class LinkReader:
         if solid.tag == "sphere":
             return Sphere(sizes[0], at)
         if solid.tag in ("cylinder", "capsule"):
-            return Cylinder(sizes[0], sizes[1], cleaned(R[:, 2]), at)
-        if np.abs(R).max(axis=1).min() > 1 - 1e-6:  # the same box along the body's axes
-            return Box(tuple((np.abs(R) @ np.array(sizes)).tolist()), at)
-        return Box(sizes, at, pose.rotation)
+            return Cylinder(sizes[0], sizes[1], cleaned(R[:, 2], 1.0), at)
+        return box(sizes, at, R, pose.rotation)
 
     def add_geometry(self, geometry: Geometry, body: str) -> None:
         """Add the solids of the link, those that touch others first, and its planes.
@@ -224,7 +194,7 @@ class LinkReader:
             geometry: Where to put them.
             body: The link's name in the mechanism; the ground's for scenery.
         """
-        reader = replace(self, owner=replace(self.owner, findings=SdfFindings()))
+        reader = replace(self, owner=replace(self.owner, findings=Findings()))
         reader = replace(reader, frames=replace(self.frames, findings=reader.owner.findings))
         link = self.frame.element
         for element, solid in (*_solids_in(link, "collision"), *_solids_in(link, "visual")):
@@ -235,7 +205,7 @@ class LinkReader:
                 normal = np.array(reader.owner.vector(solid, "normal", (0.0, 0.0, 1.0)))
                 length = math.hypot(*normal)
                 if 0 < length < math.inf:
-                    up = cleaned(pose.R @ normal / length)
+                    up = cleaned(pose.R @ normal / length, 1.0)
                     geometry.planes.append((body, pose.at, up))
             elif body != GROUND.name:
                 shape = reader._drawn(solid, pose)

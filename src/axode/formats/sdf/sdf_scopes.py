@@ -12,8 +12,8 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
 
-from axode.formats.sdf.sdf_findings import SdfFindings
 from axode.formats.sdf.sdf_values import IDENTITY, SdfOwner, SdfPose
+from axode.formats.xml.findings import Findings
 from axode.formats.xml.xml_tree import Element
 
 SELF = "__model__"
@@ -151,7 +151,7 @@ class FrameResolver:
         poses: Frames in their scope, and scopes in the scope around them.
     """
 
-    findings: SdfFindings
+    findings: Findings
     poses: dict[_Key, SdfPose] = field(default_factory=dict)
     attached: dict[SdfFrame, SdfFrame | None] = field(default_factory=dict)
     reported: set[tuple[int, str]] = field(default_factory=set)

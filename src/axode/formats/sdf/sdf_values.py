@@ -1,24 +1,85 @@
-"""Numbers, switches and poses in the elements of an SDF file."""
+"""What the elements of an SDF file are to a mechanism, and their numbers, switches and poses."""
 
 from __future__ import annotations
 
-import difflib
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from axode.formats.sdf.sdf_findings import SWITCHES, UNKNOWN, SdfFindings
-from axode.formats.urdf.urdf_values import Numbers, Owner, exact_angle, matrix
+from axode.formats.xml.findings import (
+    FLUID,
+    LIMITS,
+    PICTURES,
+    PLUGINS,
+    SENSORS,
+    Findings,
+    Owner,
+    close_to,
+)
+from axode.formats.xml.values import Numbers, cleaned, exact_angle, matrix
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.values.geometry import NO_ROTATION, snap
 from axode.numerics.poses import RigidPose
 from axode.numerics.tolerances import SUM_ROUNDING
 
-_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
-_COUNTED = {1: "a number", 3: "three numbers", 6: "six numbers", 7: "seven numbers"}
+# what a mechanism cannot hold
+CONTACTS = "contacts of collision shapes (add_contact lets a body roll)"
+SOLVERS = "settings and data of other programs"
+SCENERY = "scenery: static models, which are part of the ground, and actors"
+UNKNOWN = "elements that are not understood"
+MISSING = "models that are not in the folder (load(..., folder=...) allows another)"
+GENERATED = "generated and attached parts, and saved states"
+WEIGHTLESS = "links without weight, beside others that have it"
+MOVED = "links that other programs move (kinematic)"
+BUSHINGS = "bushings and other forces between links (add_spring, add_damper)"
+GEARBOXES = "gearboxes that relate no two hinges on their reference body"
+
+# How the elements inside each kind of element are treated: "" for those that are read.
+WORLD_PARTS = {
+    **dict.fromkeys(("model", "include", "frame", "joint", "gravity", "wind"), ""),
+    **dict.fromkeys(("light", "scene", "gui", "audio"), PICTURES),
+    **dict.fromkeys(("physics", "atmosphere", "magnetic_field", "spherical_coordinates"), SOLVERS),
+    **dict.fromkeys(("actor", "road"), SCENERY),
+    **dict.fromkeys(("population", "state"), GENERATED),
+    "plugin": PLUGINS,
+}
+MODEL_PARTS = {
+    **dict.fromkeys(("link", "joint", "frame", "model", "include", "pose", "static"), ""),
+    **dict.fromkeys(("drake:joint", "drake:ball_constraint"), ""),
+    **dict.fromkeys(("self_collide", "allow_auto_disable", "collision_filter"), SOLVERS),
+    **dict.fromkeys(("drake:collision_filter_group", "drake:ignored_collision_filter"), CONTACTS),
+    "drake:linear_bushing_rpy": BUSHINGS,
+    "enable_wind": FLUID,
+    "gripper": GENERATED,
+    "plugin": PLUGINS,
+}
+LINK_PARTS = {
+    **dict.fromkeys(("pose", "inertial", "visual", "gravity", "kinematic", "velocity_decay"), ""),
+    **dict.fromkeys(("light", "projector", "particle_emitter"), PICTURES),
+    **dict.fromkeys(("audio_sink", "audio_source", "battery", "must_be_base_link"), SOLVERS),
+    **dict.fromkeys(("enable_wind",), FLUID),
+    **dict.fromkeys(("collision", "self_collide"), CONTACTS),
+    "sensor": SENSORS,
+}
+JOINT_PARTS = {
+    **dict.fromkeys(("parent", "child", "pose", "axis", "axis2", "thread_pitch"), ""),
+    **dict.fromkeys(("screw_thread_pitch", "gearbox_ratio", "gearbox_reference_body"), ""),
+    **dict.fromkeys(("drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"), ""),
+    **dict.fromkeys(("drake:parent", "drake:child", "drake:damping"), ""),
+    **dict.fromkeys(("physics", "drake:controller_gains"), SOLVERS),
+    "sensor": SENSORS,
+}
+AXIS_PARTS = dict.fromkeys(("xyz", "dynamics", "limit", "mimic", "use_parent_model_frame"), "")
+DYNAMICS_PARTS = dict.fromkeys(("damping", "friction", "spring_reference", "spring_stiffness"), "")
+LIMIT_PARTS = {
+    **dict.fromkeys(("lower", "upper", "effort", "velocity"), ""),
+    **dict.fromkeys(("stiffness", "dissipation"), SOLVERS),
+    "drake:acceleration": LIMITS,
+}
+SWITCHES = ("enable_wind", "self_collide", "allow_auto_disable", "must_be_base_link")
+
 _SWITCHED = {"true": True, "1": True, "false": False, "0": False}
 UNLIMITED = 1e16  # as older versions write infinity
 
@@ -29,7 +90,7 @@ class SdfPose(RigidPose):
     @property
     def at(self) -> Numbers:
         """Position, without what rounding leaves of zeros."""
-        return cleaned(self.p)
+        return cleaned(self.p, 1.0)
 
     @property
     def rotation(self) -> Any:
@@ -42,29 +103,14 @@ class SdfPose(RigidPose):
 IDENTITY = SdfPose(np.eye(3), np.zeros(3))
 
 
-def cleaned(vector: np.ndarray) -> Numbers:
-    """Components without what rounding leaves of zeros."""
-    small = SUM_ROUNDING * np.abs(vector).max(initial=1.0)
-    return tuple(np.where(np.abs(vector) <= small, 0.0, vector).tolist())
+def sdf_findings() -> Findings:
+    """Return no findings yet: some of what is left out is no loss, and only counted."""
+    return Findings((CONTACTS, SCENERY, SOLVERS, PICTURES), "what is listed with its line")
 
 
 @dataclass(frozen=True)
 class SdfOwner(Owner):
     """The link, joint, frame or model that elements belong to."""
-
-    findings: SdfFindings
-
-    def report(self, element: Element, field: str, message: str) -> None:
-        """Note a fault at the line of an element, and its file if that is another."""
-        super().report(element, field, message + ("" if self.otherwise else self._file(element)))
-
-    def note(self, element: Element, field: str, message: str, done: str) -> None:
-        """Note a deviation at the line of an element, and what was done about it."""
-        super().note(element, field, message + self._file(element), done)
-
-    def _file(self, element: Element) -> str:
-        file = self.findings.files.get(id(element), "")
-        return f" (in {file})" if file else ""
 
     def leave_out(self, what: str, element: Element, detail: str = "") -> None:
         """Note an element as something that a mechanism cannot hold."""
@@ -82,29 +128,15 @@ class SdfOwner(Owner):
                 continue
             detail = ""
             if what == UNKNOWN:
-                close = difflib.get_close_matches(child.tag.lower(), parts, n=1, cutoff=0.8)
+                close = close_to(child.tag, parts)
                 detail = f"(did you mean <{close[0]}>?)" if close else ""
             self.leave_out(what, child, detail)
 
     # values --------------------------------------------------------------------------------------
 
-    def parse(self, element: Element, usual: Numbers, field: str = "") -> Numbers:
-        """Numbers in the text of an element, as many as there usually are."""
-        words = element.text.split()
-        field = field or element.tag
-        if len(words) != len(usual) or not all(map(_NUMBER.fullmatch, words)):
-            got = element.text if len(element.text) < 80 else element.text[:77] + "..."
-            self.report(element, field, f"expected {_COUNTED[len(usual)]}, got '{got}'")
-            return usual
-        return tuple(map(float, words))
-
     def finite(self, element: Element, usual: Numbers, field: str = "") -> Numbers:
-        """Numbers that must be finite."""
-        values = self.parse(element, usual, field)
-        if not all(map(math.isfinite, values)):
-            self.report(element, field or element.tag, f"must be finite, got '{element.text}'")
-            return usual
-        return values
+        """Numbers in the text of an element, as many as there usually are."""
+        return self.parse(element, field or element.tag, element.text, usual)
 
     def value(
         self, parent: Element | None, tag: str, usual: float, *, bounded: bool = True
@@ -113,8 +145,7 @@ class SdfOwner(Owner):
         child = parent.first(tag) if parent else None
         if child is None:
             return usual
-        read = self.finite if bounded else self.parse
-        return read(child, (usual,))[0]
+        return self.parse(child, tag, child.text, (usual,), bounded=bounded)[0]
 
     def vector(self, parent: Element | None, tag: str, usual: Numbers) -> Numbers:
         """Three numbers in a child of an element."""

@@ -9,36 +9,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
 
 import numpy as np
 
-from axode.errors import (
-    Fault,
-    FileDeviationWarning,
-    FileError,
-    InvalidArgument,
-    MechanismError,
-    OmissionWarning,
-    first_of,
-    level_outside,
-    shortened,
-)
-from axode.formats.urdf.urdf_extensions import note_extensions
-from axode.formats.urdf.urdf_joints import DRIVEN, JointReader, follow
-from axode.formats.urdf.urdf_loops import (
+from axode.errors import Fault, FileError, InvalidArgument, OmissionWarning, first_of, level_outside
+from axode.formats.urdf.urdf_extensions import (
     COUPLING,
     SPRING,
-    LoopJoint,
     LoopReader,
     loop_elements,
     note_unread,
     zero_frames,
 )
-from axode.formats.urdf.urdf_tree import Joint, root_of
-from axode.formats.urdf.urdf_values import Owner, UrdfFindings
+from axode.formats.urdf.urdf_joints import DRIVEN, Joint, JointReader, follow, root_of
+from axode.formats.urdf.urdf_values import UrdfOwner
+from axode.formats.xml.findings import SPEED_DAMPING, Findings
+from axode.formats.xml.reading import BASES, Base, PartNames, XmlFile
 from axode.formats.xml.xml_tree import Element, parse
-from axode.mechanism.checks import name_fault, relation_faults, value_faults
+from axode.mechanism.checks import relation_faults, value_faults
 from axode.mechanism.elements.bodies import GROUND, Shape
 from axode.mechanism.elements.joints import (
     AbstractJoint,
@@ -49,13 +37,9 @@ from axode.mechanism.elements.joints import (
     Revolute,
     Spherical,
 )
-from axode.mechanism.files.wheel_proposals import Geometry
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.size import require_readable
 
-Base: TypeAlias = Literal["fixed", "floating", "planar"]
-
-BASES: dict[str, AbstractJoint] = {"fixed": Fixed(), "floating": Floating(), "planar": Planar()}
 WORLDS = ("world", GROUND.name)  # root links that are the ground itself
 _LINK = ("inertial", "visual", "collision")
 _JOINT = (
@@ -70,7 +54,6 @@ _JOINT = (
     "safety_controller",
 )
 FRICTION = "dry friction of joints (damping is viscous here)"
-DAMPING = "damping of joints with several speeds (add_damper takes one of them)"
 _KINDS = {
     "body": "link",
     "motor": "joint",
@@ -83,26 +66,8 @@ _NOT_NEEDED = ("gazebo", "visual", "collision", "material")
 _DEFINITIONS = ("xacro:property", "xacro:macro", "xacro:arg")  # they make nothing by themselves
 
 
-def mechanism_from_urdf(
-    text: str,
-    source: str,
-    stem: str,
-    base: Base | None = None,
-    *,
-    strict: bool = False,
-    remarks: list[tuple[int, str, str]] | None = None,
-    geometry: Geometry | None = None,
-) -> Mechanism:
-    """Read the mechanism that the text of a URDF file describes.
-
-    Args:
-        text: What the file holds.
-        source: What messages call the file.
-        stem: The mechanism's name unless the file gives one.
-        base: How the root link is held: "fixed" unless given.
-        strict: Whether to refuse what can be read only with a warning.
-        remarks: Line, message and remedy of what was found when the file was decoded.
-        geometry: Where to put the solids of the links.
+def mechanism_from_urdf(file: XmlFile) -> Mechanism:
+    """Read the mechanism that a URDF file describes; the root link is fixed unless it has a base.
 
     Raises:
         FileError: if the text is not URDF.
@@ -111,36 +76,28 @@ def mechanism_from_urdf(
     Warns:
         FileDeviationWarning: once, listing everything that departs from the format or from
             physics, and what was done about it.
+        OmissionWarning: for each kind of what a mechanism cannot hold.
     """
-    if base is not None and base not in BASES:
-        raise InvalidArgument(
-            f"base must be 'fixed', 'floating' or 'planar', got {shortened(base)}"
-        )
-    remarks = [] if remarks is None else remarks
-    robot = parse(text, source, remarks)
+    source = file.source
+    robot = parse(file.text, source, file.remarks)
     _require_robot(robot, source)
     require_readable(source, _children(robot))
-    reader = Reader(robot, stem, Geometry() if geometry is None else geometry)
+    reader = Reader(robot, file)
     findings = reader.findings
-    for line, message, done in remarks:
-        reader.owner.note(Element("", {}, line), "", message, done)
+    findings.note_remarks("robot", file.remarks)
     definitions = _find_macros(robot, source)
     with np.errstate(all="ignore"):  # what is not finite then is a fault that the checks report
-        mechanism = reader.build(base, source)
+        mechanism = reader.build()
     if definitions and findings.faults:
         raise _macros(definitions[0], source)
     for element in definitions:
         reader.owner.note(element, "", f"<{element.tag}> is left from xacro", "ignored")
-    faults = findings.all_faults() if strict else findings.only_faults()
-    if faults:
-        raise MechanismError(source, faults)
-    level = level_outside()
-    if findings.deviations:
-        warnings.warn(FileDeviationWarning(source, findings.with_remedies()), stacklevel=level)
-    for what, joints in reader.left_out.items():
+    findings.conclude(source, strict=file.strict)
+    for what in findings.counted:
+        joints = [fault.name for fault in findings.left_out.get(what, ())]
         if joints:
             text = f"{source}: {what} is left out: {first_of(joints)}."
-            warnings.warn(OmissionWarning(text, {what: joints}), stacklevel=level)
+            warnings.warn(OmissionWarning(text, {what: joints}), stacklevel=level_outside())
     return mechanism
 
 
@@ -188,42 +145,44 @@ def _macros(element: Element, source: str) -> FileError:
 class Reader:
     """Reads links and joints and joins them; what is wrong is kept, and replaced or left out."""
 
-    def __init__(self, robot: Element, stem: str, geometry: Geometry) -> None:
+    def __init__(self, robot: Element, file: XmlFile) -> None:
         self.robot = robot
-        self.geometry = geometry
-        self.findings = UrdfFindings()
-        self.owner = Owner("robot", "", self.findings)
-        self.mechanism = Mechanism(robot.attributes.get("name") or stem)
+        self.file = file
+        self.findings = Findings(counted=(FRICTION, SPEED_DAMPING))
+        self.owner = UrdfOwner("robot", "", self.findings)
+        self.mechanism = Mechanism(robot.attributes.get("name") or file.path.stem)
         self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
+        self.part_names = PartNames()
         self.names: dict[tuple[str, str], str] = {}  # by kind and name in the file
-        self.left_out: dict[str, list[str]] = {FRICTION: [], DAMPING: []}
         self.shapes: dict[str, list[Shape]] = {}
         self.colours = {
             material.attributes.get("name", ""): self.owner.colour(material, {})
             for material in robot.all("material")
         }
 
-    def build(self, base: Base | None, source: str) -> Mechanism:
+    def build(self) -> Mechanism:
         """Return the mechanism; `findings` holds the faults of the file."""
+        base = self.file.base
         known = ("link", "joint", "transmission")
         self.owner.look_for_slips(self.robot, known)
-        note_unread(self.robot, self.owner, known)
-        note_extensions(self.robot, self.findings, _JOINT)
+        note_unread(self.robot, self.owner, known, _JOINT)
         elements = self._named("link")
         links_named = not self.findings.faults
         named = self._named("joint")
         closing = self._closing(named)
         joints_named = links_named and not self.findings.faults
-        joints = [JointReader(Owner("joint", n, self.findings)).read(e) for n, e in named.items()]
+        joints = [
+            JointReader(UrdfOwner("joint", n, self.findings)).read(e) for n, e in named.items()
+        ]
         if not elements:
             self.owner.report(self.robot, "", "has no <link>")
             return self.mechanism
         self._declare_world(elements, joints)
-        links = {name: Owner("link", name, self.findings) for name in elements}
+        links = {name: UrdfOwner("link", name, self.findings) for name in elements}
         root, holding = root_of(
             links, elements, joints, links_named=links_named, joints_named=joints_named
         )
-        is_world = self._is_world(root, base, elements, joints, source)
+        is_world = self._is_world(root, base, elements, joints)
         self._rename(elements, {**named, **closing}, root if is_world else "")
         for tag in ("visual", "collision"):  # the latter only where nothing is to be seen
             if not any(self.shapes.values()):
@@ -244,11 +203,12 @@ class Reader:
         reader = LoopReader(self.findings, elements, zero_frames(root, holding))
         self._add_loops(reader, closing, holding)
         self._add_motors(by_name)
-        self._keep(value_faults(self.mechanism))
+        self.findings.keep(value_faults(self.mechanism), self._line, _KINDS)
         sound = not self.findings.faults
         found = relation_faults(self.mechanism, joints_known=sound)
         ends = ("parent", "child")  # reported by root_of where something is wrong
-        self._keep([x for x in found if sound or (x.kind != "loop" and x.field not in ends)])
+        found = [x for x in found if sound or (x.kind != "loop" and x.field not in ends)]
+        self.findings.keep(found, self._line, _KINDS)
         return self.mechanism
 
     # reading -------------------------------------------------------------------------------------
@@ -258,7 +218,7 @@ class Reader:
         found: dict[str, Element] = {}
         for element in self.robot.all(kind):
             name = element.attributes.get("name", "")
-            owner = Owner(kind, name, self.findings)
+            owner = UrdfOwner(kind, name, self.findings)
             if not name:
                 self.owner.report(element, "", f'a {kind} has no name="..."')
             elif name in found:
@@ -278,7 +238,7 @@ class Reader:
                 self.owner.report(element, "", f'a {element.tag} has no name="..."')
             elif known:
                 message = f"line {known.line} has this name already; names are unique"
-                Owner("loop", name, self.findings).report(element, "", message)
+                UrdfOwner("loop", name, self.findings).report(element, "", message)
             else:
                 found[name] = element
         return found
@@ -294,12 +254,7 @@ class Reader:
                 elements[world] = Element("link", {"name": world}, element.line)
 
     def _is_world(
-        self,
-        root: str,
-        base: Base | None,
-        links: dict[str, Element],
-        joints: list[Joint],
-        source: str,
+        self, root: str, base: Base | None, links: dict[str, Element], joints: list[Joint]
     ) -> bool:
         """Return whether the root link is the ground; with a base asked for, it is a link."""
         if root not in WORLDS or base in (None, "fixed"):
@@ -307,33 +262,28 @@ class Reader:
         moving = any(joint.parent == root and joint.type != "fixed" for joint in joints)
         if moving and links[root].first("inertial") is None:
             raise InvalidArgument(
-                f"base='{base}': the root link of {source} is '{root}', the ground itself.\n  "
-                "Leave base out, and let the joint on that link be of type floating or planar."
+                f"base='{base}': the root link of {self.file.source} is '{root}', the ground "
+                "itself.\n  Leave base out, and let the joint on that link be of type floating or "
+                "planar."
             )
         return False
 
     def _rename(self, links: dict[str, Element], joints: dict[str, Element], world: str) -> None:
         """Choose names that a mechanism can have, and remember their lines."""
-        for kind, elements in (("link", links), ("joint", joints)):
+        names = self.part_names
+        for kind, part, elements in (("link", "body", links), ("joint", "joint", joints)):
+            names.reserve(part, elements)
             for name, element in elements.items():
-                fault = name_fault(name)
-                if kind == "link" and name == GROUND.name != world:
-                    fault = f"'{name}' is the world; choose another name"
                 new = name
-                if fault:
-                    new = "".join(c if c.isprintable() else "_" for c in name)
-                    new = f"_{new}" if new.startswith("[") else new
-                    while new in elements or new == GROUND.name:
-                        new += "_"
-                    owner = Owner(kind, repr(name)[1:-1], self.findings)
-                    owner.note(element, "", fault, f"called '{new}'")
+                if names.fault(part, name) and not name == world == GROUND.name:
+                    new = names.choose(part, name, UrdfOwner(kind, name, self.findings), element)
                 self.names[kind, name] = new
                 self.lines[kind, new, ""] = element.line
         self.names["link", world] = GROUND.name
 
     # adding --------------------------------------------------------------------------------------
 
-    def _add_body(self, name: str, owner: Owner, element: Element, *, is_ground: bool) -> None:
+    def _add_body(self, name: str, owner: UrdfOwner, element: Element, *, is_ground: bool) -> None:
         mass, com, inertia = owner.inertial(element)
         inertial = element.first("inertial")
         new = self.names["link", name]
@@ -341,15 +291,12 @@ class Reader:
             self.lines.setdefault(("link", new, part.tag), part.line)
         shape = self.shapes.get(name)
         if not is_ground:
-            self.geometry.solids += owner.solids(element, new)
+            self.file.geometry.solids += owner.solids(element, new)
             self.mechanism.add_body(new, mass=mass, com=com, inertia=inertia, shape=shape)
 
     def _hold(self, root: str, joint: AbstractJoint) -> None:
         """Hold the root link by a joint that the file does not have."""
-        taken = {new for (kind, _), new in self.names.items() if kind == "joint"}
-        name = "base"
-        while name in taken:
-            name += "_"
+        name = self.part_names.free("joint", "base")
         self.mechanism.add_joint(name, joint, parent=GROUND, child=self.names["link", root])
 
     def _add_joint(self, joint: Joint) -> None:
@@ -358,11 +305,11 @@ class Reader:
             name, _kind(joint), **self._ends(joint), at=joint.at, rotation=joint.angles
         )
         if joint.friction > 0:
-            self.left_out[FRICTION].append(name)
+            self.findings.leave_out(FRICTION, joint.element, name=name)
         if joint.damping > 0 and joint.type in DRIVEN:
             self.mechanism.add_damper(name, name, coefficient=joint.damping)
         elif joint.damping > 0 and joint.type != "fixed":
-            self.left_out[DAMPING].append(name)
+            self.findings.leave_out(SPEED_DAMPING, joint.element, name=name)
         if joint.mimic:
             self.mechanism.add_mimic(
                 name,
@@ -372,7 +319,7 @@ class Reader:
                 offset=joint.mimic.offset,
             )
 
-    def _ends(self, joint: Joint | LoopJoint) -> dict[str, str]:
+    def _ends(self, joint: Joint) -> dict[str, str]:
         """The bodies of a joint."""
         return {"parent": self._body(joint.parent), "child": self._body(joint.child)}
 
@@ -401,15 +348,8 @@ class Reader:
         for name, element in closing.items():
             loop = reader.read(name, element)
             if loop:
-                self.mechanism.add_loop(
-                    self.names["joint", name],
-                    loop.joint,
-                    **self._ends(loop),
-                    at=loop.at,
-                    rotation=loop.rotation,
-                    child_at=loop.child_at,
-                    child_rotation=loop.child_rotation,
-                )
+                loop |= {end: self._body(loop[end]) for end in ("parent", "child")}
+                self.mechanism.add_loop(self.names["joint", name], **loop)
         for number, element in enumerate(self.robot.all(SPRING)):
             spring = reader.spring(element)
             if spring:
@@ -441,7 +381,7 @@ class Reader:
                 self.mechanism.add_motor(new, new, limit=joints[name].effort or None)
 
     def _check_driven(self, element: Element, joint: Element, joints: dict[str, Joint]) -> None:
-        owner = Owner("transmission", element.attributes.get("name", ""), self.findings)
+        owner = UrdfOwner("transmission", element.attributes.get("name", ""), self.findings)
         name = joint.attributes.get("name", "")
         if name not in joints:
             hint = owner.hint("joint", name, [*joints])
@@ -453,13 +393,9 @@ class Reader:
             )
             owner.note(joint, "joint", message, "ignored")
 
-    def _keep(self, found: list[Fault]) -> None:
-        """Keep what every description is checked for, in the words and lines of the file."""
-        for fault in found:
-            kind = _KINDS.get(fault.kind, fault.kind)
-            place = (kind, fault.name, "")
-            line = self.lines.get((*place[:2], fault.field), self.lines.get(place, self.robot.line))
-            self.findings.faults.append(Fault(kind, fault.name, fault.field, fault.message, line))
+    def _line(self, fault: Fault) -> int:
+        place = (_KINDS.get(fault.kind, fault.kind), fault.name)
+        return self.lines.get((*place, fault.field), self.lines.get((*place, ""), self.robot.line))
 
 
 def _kind(joint: Joint) -> AbstractJoint:

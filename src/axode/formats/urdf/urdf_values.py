@@ -1,162 +1,23 @@
-"""Numbers in the elements of a URDF file: places, inertia, shapes.
-
-Each reader returns something usable even where the file is wrong, so that one fault does not hide
-the others. What makes a file unreadable is a fault; what can be read all the same is a deviation,
-kept with what was done about it.
-"""
+"""Poses, axes, inertia and shapes in the elements of a URDF file."""
 
 from __future__ import annotations
 
-import difflib
 import math
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from axode.errors import Fault, suggest
+from axode.formats.xml.findings import Findings, Owner
+from axode.formats.xml.values import Numbers, box, exact_angle, matrix, numbers_in
 from axode.formats.xml.xml_tree import Element
-from axode.mechanism.elements.bodies import Box, Cylinder, Inertia, Mesh, Shape, Sphere
+from axode.mechanism.elements.bodies import Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.files.wheel_proposals import LinkSolid
-from axode.mechanism.values.geometry import ORIGIN, rotation_matrix
-from axode.numerics.tolerances import MATRIX_ROUNDING
+from axode.mechanism.values.geometry import ORIGIN
 
-Numbers: TypeAlias = tuple[float, ...]
-
-RIGHT_ANGLE = Decimal("1.5707963267948966192313216916397514420986")
-LEAST_DIGITS = 10  # of a right angle that is written as one: 1.570796327 is 2e-10 beside it
-MANY_TURNS = 100.0  # [rad]
-_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
-_COUNTED = {1: "a number", 3: "three numbers"}
-AS_WRITTEN = "used as written"
-MANY_FOUND = 200  # faults and deviations, after which unknown names are reported without a hint
-LARGEST = 1e150  # moments of inertia whose squares are numbers, too
-
-
-@dataclass
-class UrdfFindings:
-    """What is wrong with a file: faults, and deviations with what was done about them."""
-
-    faults: list[Fault] = field(default_factory=list)
-    deviations: list[tuple[Fault, str]] = field(default_factory=list)
-
-    def all_faults(self) -> list[Fault]:
-        """List faults and deviations alike, by line."""
-        return _by_line([*self.faults, *(fault for fault, _ in self.deviations)])
-
-    def only_faults(self) -> list[Fault]:
-        """List the faults by line."""
-        return _by_line(self.faults)
-
-    def with_remedies(self) -> list[Fault]:
-        """List the deviations by line; each message ends with what was done."""
-        return _by_line(
-            replace(fault, message=f"{fault.message} -> {done}") for fault, done in self.deviations
-        )
-
-
-def _by_line(faults: Iterable[Fault]) -> list[Fault]:
-    return sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
+_MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
 @dataclass(frozen=True)
-class Owner:
-    """The link or joint that elements belong to, and where its faults are kept.
-
-    With `otherwise`, nothing read through it is a fault: that is what is done instead.
-    """
-
-    kind: str
-    name: str
-    findings: UrdfFindings
-    otherwise: str = ""
-
-    def report(self, element: Element, field: str, message: str) -> None:
-        """Note a fault at the line of an element."""
-        if self.otherwise:
-            self.note(element, field, message, self.otherwise)
-        else:
-            self.findings.faults.append(Fault(self.kind, self.name, field, message, element.line))
-
-    def note(self, element: Element, field: str, message: str, done: str) -> None:
-        """Note a deviation at the line of an element, and what was done about it."""
-        fault = Fault(self.kind, self.name, field, message, element.line)
-        self.findings.deviations.append((fault, done))
-
-    def count(self) -> int:
-        """Count what has been found until now."""
-        return len(self.findings.faults) + len(self.findings.deviations)
-
-    def hint(self, kind: str, name: str, known: Sequence[str]) -> str:
-        """The alternatives to an unknown name, unless there were many: each is a long search."""
-        return suggest(kind, name, known) if self.count() < MANY_FOUND else ""
-
-    # numbers -------------------------------------------------------------------------------------
-
-    def words(self, element: Element, attribute: str) -> list[str]:
-        """Split an attribute into words; commas between them are blanks."""
-        text = element.attributes.get(attribute, "")
-        if "," in text and re.fullmatch(r"[^,]+(,\s+[^,\s]+)+\s*", text):
-            self.note(element, f"{element.tag} {attribute}", "has commas", "taken as blanks")
-            text = text.replace(",", " ")
-        return text.split()
-
-    def numbers(
-        self, element: Element, attribute: str, usual: Numbers, *, required: bool = True
-    ) -> Numbers:
-        """As many numbers as there usually are."""
-        field = f"{element.tag} {attribute}"
-        text = element.attributes.get(attribute)
-        if text is None:
-            if required:
-                self.report(element, field, "is missing")
-            return usual
-        words = self.words(element, attribute)
-        if len(words) != len(usual) or not all(map(_NUMBER.fullmatch, words)):
-            self.report(element, field, f"expected {_COUNTED[len(usual)]}, got '{text}'")
-            return usual
-        values = tuple(map(float, words))
-        if not all(map(math.isfinite, values)):
-            self.report(element, field, f"must be finite, got '{text}'")
-            return usual
-        return values
-
-    def number(
-        self, element: Element, attribute: str, usual: float, *, required: bool = True
-    ) -> float:
-        """One number."""
-        return self.numbers(element, attribute, (usual,), required=required)[0]
-
-    def not_negative(self, element: Element, attribute: str) -> float:
-        """A number that is zero unless the file gives a sound one."""
-        reader = replace(self, otherwise="left out")
-        value = reader.number(element, attribute, 0.0, required=False)
-        if value < 0:
-            reader.report(element, f"{element.tag} {attribute}", f"must be >= 0, got {value:g}")
-        return max(value, 0.0)
-
-    # words that are not read ---------------------------------------------------------------------
-
-    def look_for_slips(self, element: Element, known: tuple[str, ...]) -> None:
-        """Note elements that look like a known one misspelt; all others may be extensions."""
-        for child in element.children:
-            close = close_to(child.tag, known)
-            if close and child.tag not in known:
-                message = f"unknown element <{child.tag}>.   Did you mean <{close[0]}>?"
-                self.note(child, "", message, "ignored")
-
-    def only(self, element: Element, *known: str) -> None:
-        """Note attributes other than these: they might be meant to change the mechanism."""
-        for attribute in element.attributes:
-            if attribute not in known:
-                hint = suggest("attribute", attribute, known)
-                message = f"unknown attribute '{attribute}'. {hint}"
-                self.note(element, element.tag, message, "ignored")
-
-    # parts ---------------------------------------------------------------------------------------
+class UrdfOwner(Owner):
+    """The link or joint that elements belong to."""
 
     def origin(self, element: Element) -> tuple[Numbers, Numbers]:
         """Position [m] and roll, pitch, yaw [rad] of a link's or joint's element."""
@@ -207,44 +68,16 @@ class Owner:
             what = "has no <inertia ixx=... iyy=... izz=.../>"
             self.note(element, "inertial", what, "the link is a point mass")
             return mass, com, Inertia.point()
-        return mass, com, self._inertia(weight, tensor, mass, angles)
-
-    def _inertia(self, weight: Element, tensor: Element, mass: float, angles: Numbers) -> Inertia:
-        """Inertia in the link's axes; URDF too writes the entries of the tensor."""
-        self.only(tensor, "ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+        self.only(tensor, *_MOMENTS)
         known = self.count()
         point = replace(self, otherwise="the link is a point mass")
-        for moment in ("ixx", "iyy", "izz"):
+        for moment in _MOMENTS[:3]:
             if moment not in tensor.attributes:
                 point.report(tensor, f"inertia {moment}", "is missing")
-        names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
-        xx, yy, zz, xy, xz, yz = (self.number(tensor, n, 0.0, required=False) for n in names)
+        entries = [self.number(tensor, name, 0.0, required=False) for name in _MOMENTS]
         if self.count() > known:
-            return Inertia.point()
-        entries = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if any(angles):
-            R = matrix(angles)
-            with np.errstate(over="ignore", invalid="ignore"):
-                entries = R @ entries @ R.T
-                entries = (entries + entries.T) / 2 + 0.0  # without negative zeros
-        if not np.isfinite(entries).all() or np.abs(entries).max() > LARGEST:
-            self.report(tensor, "inertia", f"no moment may be larger than {LARGEST:g} kg m^2")
-            return Inertia.point()
-        # a file cannot mark zero moments as intended, so they are accepted
-        ideal = bool(np.linalg.eigvalsh(entries)[0] <= 0.0)
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = entries.tolist()
-        inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal)
-        if inertia.is_point(mass):
-            return replace(inertia, ideal=True)
-        fault = inertia.fault()
-        if fault:
-            self.note(tensor, "inertia", fault, AS_WRITTEN)
-            inertia = replace(inertia, unphysical=True)
-        if mass == 0.0 and not inertia.vanishes:
-            message = "must be > 0 kg, got 0; a massless body has the inertia of a point"
-            self.note(weight, "mass", message, "mass and inertia are " + AS_WRITTEN)
-            inertia = replace(inertia, ideal=True)
-        return inertia
+            return mass, com, Inertia.point()
+        return mass, com, self.inertia(weight, tensor, mass, entries, matrix(angles))
 
     # pictures ------------------------------------------------------------------------------------
 
@@ -275,33 +108,26 @@ class Owner:
         given = material.first("color") if material else None
         if material is None or given is None:
             return colours.get(material.attributes.get("name", ""), ()) if material else ()
-        words = self.words(given, "rgba")
-        if len(words) not in (3, 4) or not all(map(_NUMBER.fullmatch, words)):
+        values = numbers_in(self.words(given, "rgba"))
+        if values is None or len(values) not in (3, 4):
             text = given.attributes.get("rgba", "")
             self.note(given, "color rgba", f"expected four numbers, got '{text}'", "ignored")
             return ()
-        values = [float(word) for word in [*words, "1"][:4]]
         if not all(map(math.isfinite, values)):
             return ()
-        return tuple(min(max(value, 0.0), 1.0) for value in values)
+        return tuple(min(max(value, 0.0), 1.0) for value in (*values, 1.0)[:4])
 
     def solids(self, link: Element, body: str) -> list[LinkSolid]:
         """List the boxes, cylinders and spheres of a link, those that touch others first."""
-        reader = replace(self, findings=UrdfFindings())  # `shape` reports what is wrong
+        reader = replace(self, findings=Findings())  # `shape` reports what is wrong
         found: list[LinkSolid] = []
         for element in (*link.all("collision"), *link.all("visual")):
             geometry = element.first("geometry")
-            at, angles = reader.origin(element)
-            R = matrix(angles)
+            place = reader.origin(element)
             for solid in geometry.children if geometry else ():
-                if solid.tag == "box":
-                    size = reader.numbers(solid, "size", (0.0, 0.0, 0.0))
-                    found.append(LinkSolid.box(body, at, size, R))
-                elif solid.tag == "sphere":
-                    found.append(LinkSolid(body, at, reader.number(solid, "radius", 0.0)))
-                elif solid.tag == "cylinder":
-                    radius, length = (reader.number(solid, n, 0.0) for n in ("radius", "length"))
-                    found.append(LinkSolid.cylinder(body, at, radius, length, R[:, 2]))
+                shape = reader._solid(solid, *place) if solid.tag != "mesh" else None
+                described = LinkSolid.of(body, shape)
+                found += [described] if described else []
         return found if not reader.findings.faults else []
 
     def _solid(self, solid: Element, at: Numbers, angles: Numbers) -> Shape | None:
@@ -312,48 +138,12 @@ class Owner:
             radius, length = (self.number(solid, n, 1.0) for n in ("radius", "length"))
             return Cylinder(radius, length, _no_minus(tuple(map(float, R[:, 2]))), at)
         if solid.tag == "box":
-            size = self.numbers(solid, "size", (1.0, 1.0, 1.0))
-            upright = np.abs(R).max(axis=1).min() > 1 - 1e-6
-            if upright:  # the same box along the body's axes
-                return Box(tuple(map(float, np.abs(R) @ size)), at)
-            return Box(size, at, angles)
+            return box(self.numbers(solid, "size", (1.0, 1.0, 1.0)), at, R, angles)
         if solid.tag == "mesh":
             file = solid.attributes.get("filename", "")
             scale = self.numbers(solid, "scale", (1.0, 1.0, 1.0), required=False)
             return Mesh(file, scale, at, angles) if file.isprintable() else None
         return None
-
-
-def close_to(tag: str, known: tuple[str, ...]) -> list[str]:
-    """List the known tag that a tag is a slip of, if it is one."""
-    return difflib.get_close_matches(tag.lower(), known, n=1, cutoff=0.8)
-
-
-def exact_angle(text: str) -> float:
-    """Read an angle [rad]: a multiple of a right angle where it is written as one.
-
-    That is a decimal number which shows the first digits of the multiple, ten of them rounded, or
-    more of them rounded or cut off, or which differs from it as computed numbers do. Zeros then
-    stay zeros in the equations. All other numbers are kept as they are written.
-    """
-    value = float(text)
-    turns = round(value / (math.pi / 2)) if abs(value) < MANY_TURNS else 0
-    nearest = turns * (math.pi / 2)
-    if abs(value - nearest) < MATRIX_ROUNDING:
-        return nearest
-    if not turns:
-        return value
-    written, exact = Decimal(text), turns * RIGHT_ANGLE
-    places = -int(written.as_tuple().exponent)
-    digits = len(written.as_tuple().digits)
-    last_digit = Decimal(1).scaleb(-places)
-    allowed = last_digit if digits > LEAST_DIGITS else last_digit / 2
-    return nearest if digits >= LEAST_DIGITS and abs(written - exact) <= allowed else value
-
-
-def matrix(rotation: Numbers) -> np.ndarray:
-    """Compute the matrix of roll, pitch, yaw or of a quaternion."""
-    return np.array(rotation_matrix(rotation), dtype=float)  # type: ignore[arg-type]
 
 
 def _no_minus(values: Numbers) -> Numbers:
