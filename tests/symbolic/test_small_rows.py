@@ -1,7 +1,9 @@
 """Rows that hold little of their own: kept to rounding where numbers are exact, never lost."""
 
 import math
+import random
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -91,3 +93,79 @@ def test_rounding_is_no_constraint():
         warnings.simplefilter("error", PlausibilityWarning)
         mobility = bot.derive().mobility
     assert mobility.mobility == 1 and not mobility.weak
+
+
+RATIOS = (1, 1, -1, 2, 3, -0.5, 0.1, -0.03, 0.01, -5e-3, -2e-4, 1e-5, -7.07e-6, 1e-6)
+CHANGES = (1e-6, -5e-7, 1e-2, 0.03, 7e-8)
+
+
+def drawn_couplings(rng):
+    """Coefficients of couplings as decimals: some rows repeat or combine others, nearly or quite."""
+    size = rng.choice((3, 4, 5, 6))
+    rows = []
+    for _ in range(rng.randint(1, size - 1)):
+        row = [Fraction(0)] * size
+        for k in rng.sample(range(size), rng.randint(2, min(4, size))):
+            row[k] = Fraction(str(rng.choice(RATIOS)))
+        rows.append(row)
+    for _ in range(rng.randint(0, 2)):
+        a, b = rng.choice(rows), rng.choice(rows)
+        factors = Fraction(str(rng.choice((1, 2, -1, 0.5)))), Fraction(str(rng.choice((0, 1, 0.1))))
+        row = [factors[0] * x + factors[1] * y for x, y in zip(a, b, strict=True)]
+        row[rng.randrange(size)] += rng.choice((0, Fraction(str(rng.choice(CHANGES)))))
+        rows.append(row)
+    rng.shuffle(rows)
+    return [row for row in rows if sum(map(bool, row)) >= 2] or [[Fraction(1)] * size]
+
+
+def exact_rank(rows):
+    """Rank by elimination in rational numbers."""
+    rows, found = [list(row) for row in rows], 0
+    for column in range(len(rows[0])):
+        pivot = next((row for row in rows[found:] if row[column]), None)
+        if pivot is not None:
+            rows.remove(pivot)
+            rows.insert(found, pivot)
+            found += 1
+            for row in rows[found:]:
+                factor = row[column] / pivot[column]
+                row[:] = [x - factor * y for x, y in zip(row, pivot, strict=True)]
+    return found
+
+
+def coupled_wheels(rows, **options):
+    """Wheels that turn about one line, and couplings among them."""
+    bot = ax.Mechanism("wheels", **options)
+    for k in range(len(rows[0])):
+        wheel = bot.add_body(f"b{k}", mass=1.0, inertia=(1.0, 1.0, 1.0))
+        bot.add_joint(f"x{k}", ax.Revolute("z"), parent=bot.ground, child=wheel)
+    for i, row in enumerate(rows):
+        bot.add_coupling(f"c{i}", {f"x{k}": float(value) for k, value in enumerate(row) if value})
+    return bot
+
+
+@pytest.mark.parametrize("seed", [2, 23, 28, 42, 44, 47, 50, 54, 170, 177, 393])
+def test_couplings_have_the_rank_of_rational_numbers(seed):
+    """Decimals are exact unless rounding of one could make a row follow; then a warning says so."""
+    rows = drawn_couplings(random.Random(seed))
+    free = len(rows[0]) - exact_rank(rows)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PlausibilityWarning)
+        exactly = coupled_wheels(rows, loop_tolerance=0.0).derive().mobility.mobility
+        caught.clear()
+        rounded = coupled_wheels(rows).derive().mobility.mobility
+    assert exactly == free
+    assert rounded == free or any("contradict" in str(w.message) for w in caught)
+
+
+def test_a_small_ratio_of_several_joints_is_no_rounding():
+    """A remainder in a joint that the other rows do not move is no rounding, however small."""
+    for rows in (
+        [[3, -0.03, 0, 0], [-0.2, 0, 2, -0.04], [3, -0.03, 0.01, 0]],
+        [[8, 0, -5e-6], [8, 1e-6, -5e-6]],
+        [[0.03, 3, 0, -5e-3], [0, 3, 0, -5e-3], [0, 3, 7e-8, -5e-3]],
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PlausibilityWarning)
+            mobility = coupled_wheels(rows).derive().mobility
+        assert mobility.mobility == len(rows[0]) - len(rows)

@@ -15,6 +15,7 @@ import numpy as np
 
 from axode.numerics.rank import (
     least_norm,
+    least_squares,
     null_space,
     rank,
     singular_values,
@@ -27,6 +28,7 @@ NEARLY_FOLLOWS = 1e-4  # of a row: less of its own is reported
 AMPLIFIED = 100.0  # times the tolerance: a larger rest is no rounding, whatever rows it takes
 UNCERTAIN = 10.0  # times what rows change by where closing was inexact
 MIN_NEW_SHARE = 1e-10  # of a row's length: less than this may be rounding
+LEAST_SHARE = 1e-13  # of a coefficient: less than this is rounding of a coupling's
 WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
 VALID = 1e-6  # smallest singular value at which a choice still describes the motion
 
@@ -170,10 +172,11 @@ def analyse(
         there = np.array([np.abs(rest).max() for rest in rests])
         left[r] = there.max() / scales[r]
         # a small ratio of a coupling, such as a spindle's pitch, is no rounding
-        alone[r] = _share(rests, matrices, r) if rows[r].kind == "coupling" else 0.0
+        if rows[r].kind == "coupling":
+            alone[r] = max(_share(A[kept], A[r]) for A in matrices)
         exact = r in hold or alone[r] > AMPLIFIED * tolerance
         if exact:
-            least[r] = RANK_TOLERANCE * own[r]
+            least[r] = (MIN_NEW_SHARE if alone[r] > 0.0 else RANK_TOLERANCE) * own[r]
         elif least[r] <= there.max() < AMPLIFIED * tolerance * scales[r]:
             # rounding errors of the rows it follows from count as often as it takes these rows
             taken = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
@@ -204,6 +207,9 @@ def analyse(
         ]
         parts, weak = _small_rows(every, strong, dropped, around, sizes, scales)
         kept = sorted([*strong, *weak])
+    for r, _ in dropped:
+        if alone[r] > 0.0:
+            parts[r] = max(parts.get(r, 0.0), float(left[r]))
     for r in weak:
         del follows[r]
     if weak:
@@ -218,7 +224,7 @@ def analyse(
     remaining = np.maximum(left, alone)
     nearly = {r: float(left[r]) for r in strong if remaining[r] < NEARLY_FOLLOWS} | weak
     named = tuple((rows[r].name, part) for r, part in sorted(nearly.items()))
-    regularity = max(map(_regularity, kept_matrices)) if named else 1.0
+    regularity = max(map(_regularity, kept_matrices)) if kept else 1.0
     weakest = min(RANK_TOLERANCE, 0.1 * regularity)
     free_bases = [null_basis(A, size - len(kept), weakest) for A in kept_matrices]
     regular = tuple(basis for basis in free_bases if basis is not None)
@@ -320,13 +326,19 @@ def _measured(rows: list[Row], A: np.ndarray, units: Units | None) -> np.ndarray
     return made
 
 
-def _share(rests: list[np.ndarray], matrices: list[np.ndarray], row: int) -> float:
-    """Largest part of one of its coefficients that the kept rows leave of a row."""
-    shares = [
-        np.abs(rest[A[row] != 0] / A[row][A[row] != 0]).max(initial=0.0)
-        for rest, A in zip(rests, matrices, strict=True)
-    ]
-    return float(max(shares))
+def _share(kept: np.ndarray, row: np.ndarray) -> float:
+    """Largest part of an entry of a row that kept rows leave, of the terms that make it.
+
+    A factor of a coordinate changes nothing: where fast and slow gears meet, entries of a small
+    column are compared with each other.
+    """
+    size = np.maximum(np.abs(kept).max(axis=0, initial=0.0), np.abs(row)).clip(1e-300)
+    weights = least_squares((kept / size).T, row / size, LEAST_SHARE)
+    made = np.abs(weights[:, np.newaxis] * kept).max(axis=0, initial=0.0)
+    terms = np.maximum(made, np.abs(row)).clip(1e-300)
+    rest = np.abs(row - weights @ kept)
+    solid = rest / size > LEAST_SHARE * (terms / size).max()
+    return float((rest / terms)[solid].max(initial=0.0))
 
 
 def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
