@@ -100,7 +100,7 @@ CHANGES = (1e-6, -5e-7, 1e-2, 0.03, 7e-8)
 
 
 def drawn_couplings(rng):
-    """Coefficients of couplings as decimals: some rows repeat or combine others, nearly or quite."""
+    """Coefficients of couplings as decimals; some repeat or combine others, nearly or quite."""
     size = rng.choice((3, 4, 5, 6))
     rows = []
     for _ in range(rng.randint(1, size - 1)):
