@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import axode as ax
-from axode.oracle.body_laws import Oracle
-from axode.oracle.body_wrenches import joint_forces
+from axode.oracle.body_laws import Oracle, joint_forces
 from tests.textbook.closed_forms import skew
 
 Array = np.ndarray

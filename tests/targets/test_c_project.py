@@ -15,8 +15,7 @@ import axode as ax
 from axode.cli import run
 from axode.codegen.tape.rounding_bounds import evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Tape
-from axode.codegen.targets.c import c_code
-from axode.codegen.targets.c_numbers import NUMBERS
+from axode.codegen.targets.c import NUMBERS, c_code
 from axode.exports.c_step import CStep
 from axode.exports.sample_states import sample_arguments
 from benchmarks.cortex_m.board import (

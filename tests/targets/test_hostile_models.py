@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape.tape import Port, Tape
-from axode.codegen.tape.tape_file import MAX_PORTS, TapeFileError
+from axode.codegen.tape.tape import MAX_PORTS, Port, Tape, TapeFileError
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.targets.fastcall import FastCall
 from tests.targets import functions, hostile

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from axode.codegen.tape.operations import Kind
-from axode.codegen.tape.tape import Port, Tape, UnsupportedOperation
-from axode.codegen.tape.tape_file import TapeFileError
+from axode.codegen.tape.tape import Port, Tape, TapeFileError, UnsupportedOperation
 from axode.errors import AxodeError
 from tests.targets import functions
 from tests.targets.agreement import assert_agree, interpreter, samples

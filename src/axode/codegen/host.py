@@ -1,11 +1,12 @@
-"""The processor that code is generated for."""
+"""This computer: the processor that code is generated for, and threads that a call may use."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from numbers import Integral
 
-import llvmlite.binding as llvm
+from axode.errors import InvalidArgument, shortened
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Host:
 @functools.cache
 def host() -> Host:
     """This computer's processor."""
+    import llvmlite.binding as llvm
+
     features = llvm.get_host_cpu_features()
     # Measured: eight lanes beat four on AVX-512, four beat eight on AVX2.
     lanes = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
@@ -37,3 +40,12 @@ def host() -> Host:
         features=features.flatten(),
         lanes=lanes,
     )
+
+
+def check_threads(threads: int) -> None:
+    """Raise for anything but a whole number of threads."""
+    if not isinstance(threads, Integral) or isinstance(threads, bool) or threads < 1:
+        raise InvalidArgument(
+            f"threads: must be a whole number > 0, got {shortened(threads)}; leave it out to use "
+            "as many as a batch is worth"
+        )

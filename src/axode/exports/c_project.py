@@ -12,9 +12,17 @@ import numpy as np
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.rounding_bounds import RoundedSamples, evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Port, Tape
-from axode.codegen.targets.c import c_identifier, c_library, check_prefix, check_stem
-from axode.codegen.targets.c_numbers import NUMBERS
-from axode.codegen.targets.c_self_test import FunctionCheck, check_samples, check_tape, self_test
+from axode.codegen.targets.c import (
+    NUMBERS,
+    FunctionCheck,
+    c_identifier,
+    c_library,
+    check_prefix,
+    check_samples,
+    check_stem,
+    check_tape,
+    self_test,
+)
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError
 from axode.exports.c_project_texts import CMAKE, MARK, README, fill

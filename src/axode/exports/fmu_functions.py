@@ -16,7 +16,7 @@ from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import dependencies, forward_tape
 from axode.codegen.tape.operations import Kind
-from axode.codegen.tape.switch_places import places_tape
+from axode.codegen.tape.switching import places_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.model.model_parts import facts_of, function_tape
 from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum

@@ -13,7 +13,7 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix, unit
-from axode.numerics.poses import RigidPose
+from axode.numerics.rotations import RigidPose
 
 _QUATERNION = ("qw", "qx", "qy", "qz")
 

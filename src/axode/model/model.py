@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.codegen.threads import check_threads
+from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
 from axode.model.derivative_products import DerivativeProducts

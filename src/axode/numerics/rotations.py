@@ -1,6 +1,9 @@
-"""Rotations in batches: matrices, quaternions, angles about fixed axes, and turns about an axis."""
+"""Rotations in batches: matrices, quaternions, angles, turns about an axis; poses of frames."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -108,3 +111,26 @@ def angles_between(R: Array, S: Array) -> Array:
     """Angle of the rotation from one orientation to the other [rad]."""
     sine = np.linalg.norm(R - S, axis=(-2, -1)) / np.sqrt(8.0)
     return np.asarray(2 * np.arcsin(np.clip(sine, 0.0, 1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class RigidPose:
+    """Orientation and position of one frame in another: axes in columns of `R`, origin `p` [m]."""
+
+    R: Array
+    p: Array
+
+    def __matmul__(self, other: RigidPose) -> Self:
+        return type(self)(self.R @ other.R, self.point(other.p))
+
+    def inverse(self) -> Self:
+        """Return the pose of the outer frame in the inner one."""
+        return type(self)(self.R.T, -self.R.T @ self.p)
+
+    def point(self, at: Any) -> Array:
+        """Return a point of the inner frame in the outer one."""
+        return self.p + self.R @ np.asarray(at, float)
+
+    def direction(self, axis: Any) -> Array:
+        """Return a direction of the inner frame in the outer one."""
+        return np.asarray(self.R @ np.asarray(axis, float))

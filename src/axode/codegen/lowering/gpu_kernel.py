@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 
 from axode.codegen.ir import Format
 from axode.codegen.lowering.chunk_plan import UNCUT, Plan, plan
-from axode.codegen.lowering.derivative_columns import column_functions
 from axode.codegen.lowering.instructions import ChunkLowering
+from axode.codegen.lowering.matrix_loops import column_functions
 from axode.codegen.lowering.program_loop import ProgramWriter
 from axode.codegen.tape.program import Operation, Program, ReadRow, WriteRow
 

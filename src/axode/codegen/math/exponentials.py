@@ -6,7 +6,7 @@ import math
 
 from axode.codegen.ir import DOUBLE, Writer
 from axode.codegen.math import coefficients as poly
-from axode.codegen.math.reduction import minus_multiple, nearest, two_sum
+from axode.codegen.math.trigonometry import minus_multiple, nearest, two_sum
 
 LN2 = (0.6931471805599453, 2.3190468138462996e-17)
 INF, NAN = math.inf, math.nan

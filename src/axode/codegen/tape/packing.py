@@ -13,9 +13,8 @@ from functools import cached_property, lru_cache
 from itertools import repeat
 
 from axode.codegen.tape.equal_columns import ColumnSet, column_sets
-from axode.codegen.tape.equal_limbs import Family, families
+from axode.codegen.tape.equal_limbs import Family, Graph, Node, families, graph
 from axode.codegen.tape.operations import COMMUTATIVE, LEAVES, LOGICAL, Kind
-from axode.codegen.tape.sums import Graph, Node, graph
 from axode.codegen.tape.tape import Tape
 
 MISSING = -1  # a lane that a vector does not have

@@ -86,7 +86,7 @@ class FactorMatrix:
     """Eliminate scale 1 - J for one scale, or for a complex one of two numbers.
 
     J has `size` rows and `columns` columns; further ones are zero, and rows beyond that number are
-    not exchanged. `elimination` lays out matrices and the order of rows;
+    not exchanged. `matrix_loops` lays out matrices and the order of rows;
     the real and imaginary parts of complex vectors stand one after the other.
     """
 

@@ -7,6 +7,7 @@ be the same array as an input. All arithmetic is in double or all in float.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +16,242 @@ from types import MappingProxyType
 
 import numpy as np
 
-from axode.codegen.tape.operations import ARITY, LEAVES, Kind
+from axode.codegen.tape.operations import ARITY, LEAVES, Array, Kind
+from axode.codegen.tape.rounding_bounds import (
+    RoundedSamples,
+    round_constant,
+    round_numbers,
+    rounding_bounds,
+)
 from axode.codegen.tape.tape import Port, Tape
-from axode.codegen.targets.c_numbers import HELPERS, NUMBERS, CNumbers
-from axode.codegen.targets.c_self_test import check_tape, self_test
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, shortened
+
+SAMPLES = 3
+CANDIDATES = 64
+# Bounds are of first order, and the reference is rounded as well.
+ACCEPTED_BOUNDS = 2.0
+# Relative bound beyond which first order says nothing, and a sample is not used.
+LARGEST_BOUND = 0.1
+
+
+@dataclass(frozen=True)
+class FunctionCheck:
+    """A function, samples of its arguments, and what it must give there.
+
+    Attributes:
+        name: C name of the function.
+        inputs: Arguments, each with samples along the first axis.
+        outputs: Results, likewise.
+        accepted: Errors that are accepted, of the shape of the results.
+        statements: C statements that compute `out0`, `out1`, ... of sample `s` from `in0[s]`, ...;
+            the call of the function unless given. They may count up `wrong`.
+    """
+
+    name: str
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]
+    accepted: Sequence[Array]
+    statements: tuple[str, ...] = ()
+
+
+def check_tape(tape: Tape, name: str, precision: str) -> FunctionCheck:
+    """Check of a tape at the best conditioned of some random samples.
+
+    Args:
+        tape: What the function computes.
+        name: C name of the function.
+        precision: "float64" or "float32".
+    """
+    if not tape.inputs:
+        results = [np.repeat(x[np.newaxis], SAMPLES, 0) for x in tape.evaluate()]
+        written = [_written_error(x, precision) for x in results]
+        return FunctionCheck(name, [], results, written)
+    rng = np.random.default_rng(0)
+    drawn = [rng.normal(size=(CANDIDATES, *port.shape)) for port in tape.inputs]
+    return check_samples(name, rounding_bounds(tape, drawn, precision), precision, SAMPLES, 0.0)
+
+
+def check_samples(
+    name: str,
+    samples: RoundedSamples,
+    precision: str,
+    count: int,
+    spread: float,
+    statements: tuple[str, ...] = (),
+) -> FunctionCheck:
+    """Check of a function at some of given samples.
+
+    Args:
+        name: C name of the function.
+        samples: Samples to choose from.
+        precision: "float64" or "float32".
+        count: How many are chosen.
+        spread: 0 takes the best conditioned samples, 1 samples of all kinds.
+        statements: See `FunctionCheck`.
+    """
+    relative = samples.relative(samples.bounds)
+    usable = int(np.count_nonzero(relative < LARGEST_BOUND))
+    last = min(max(count, int(spread * usable)), len(relative))
+    chosen = np.argsort(relative, kind="stable")[np.linspace(0, last - 1, count).astype(int)]
+    accepted = [
+        ACCEPTED_BOUNDS * bound[chosen] + _written_error(result[chosen], precision)
+        for result, bound in zip(samples.results, samples.bounds, strict=True)
+    ]
+    inputs, outputs = ([x[chosen] for x in side] for side in (samples.inputs, samples.results))
+    return FunctionCheck(name, inputs, outputs, accepted, statements)
+
+
+def _written_error(array: Array, precision: str) -> Array:
+    """What writing numbers in a precision changes."""
+    finite = np.where(np.isfinite(array), array, 0.0)
+    return np.abs(finite - round_numbers(finite, precision))
+
+
+def self_test(header: str, checks: Sequence[FunctionCheck], numbers: CNumbers) -> str:
+    """Program that prints how many results of each function are wrong, and returns 0 if none.
+
+    Other compilers contract products and sums, other mathematical libraries round their functions
+    differently. What that can do is bounded for every sample by `rounding_bounds`.
+
+    Args:
+        header: Name of the header that declares the functions, without ending.
+        checks: What is checked.
+        numbers: Type of all numbers.
+    """
+    tests = [f"test_{k}" for k in range(len(checks))]
+    return "\n".join(
+        [
+            f"/* Self-test of {header}: prints how many results are wrong, returns 0 if none. */",
+            f'#include "{header}.h"\n',
+            "#include <math.h>",
+            "#include <stdio.h>\n",
+            _DIFFERS.replace("REAL", numbers.type)
+            .replace("HUNDRED", numbers.literal(100.0))
+            .replace("MANY", numbers.literal(1e6))
+            .replace("ZERO", numbers.literal(0.0)),
+            *(_test(name, check, numbers) for name, check in zip(tests, checks, strict=True)),
+            "int main(void)",
+            "{",
+            "    int wrong = 0;",
+            *(f"    wrong += {name}();" for name in tests),
+            "    return wrong != 0;",
+            "}\n",
+        ]
+    )
+
+
+_DIFFERS = """static int differs(REAL got, REAL expected, REAL accepted, REAL *worst)
+{
+    const REAL error = got > expected ? got - expected : expected - got;
+    if (expected != expected || got == expected) return !(got == expected || got != got);
+    if (accepted > ZERO && error > *worst * accepted) *worst = error / accepted;
+    return !(error <= accepted);
+}
+
+static int report(const char *name, int wrong, REAL worst)
+{
+    const int part = (int)(worst < MANY ? worst * HUNDRED : MANY);
+    printf("%s: %d wrong, largest error %d %% of what rounding explains\\n", name, wrong, part);
+    return wrong;
+}
+"""
+
+
+def _test(name: str, check: FunctionCheck, numbers: CNumbers) -> str:
+    """A function that returns how many results are wrong."""
+    count = len(check.outputs[0]) if check.outputs else 0
+    tables = {
+        **{f"in{k}": array for k, array in enumerate(check.inputs)},
+        **{f"expected{k}": array for k, array in enumerate(check.outputs)},
+        **{f"accepted{k}": array for k, array in enumerate(check.accepted)},
+    }
+    sizes = [array[0].size if len(array) else 0 for array in check.outputs]
+    passed = [f"in{k}[s]" for k in range(len(check.inputs))]
+    passed += [f"out{k}" for k in range(len(sizes))]
+    call = check.statements or (f"{check.name}({', '.join(passed)});",)
+    used = set(re.findall(r"\w+", " ".join(call)))
+    tables = {k: v for k, v in tables.items() if not k.startswith("in") or k in used}
+    lines = [
+        f"static int {name}(void)",
+        "{",
+        *(_table(label, array, numbers) for label, array in tables.items()),
+        *(f"    {numbers.type} out{k}[{max(1, size)}];" for k, size in enumerate(sizes)),
+        f"    {numbers.type} worst = {numbers.literal(0.0)};",
+        "    int s, i, wrong = 0;",
+        f"    for (s = 0; s < {count}; ++s) {{",
+        *(f"        {statement}" for statement in call),
+        *(
+            f"        for (i = 0; i < {size}; ++i) wrong +="
+            f" differs(out{k}[i], expected{k}[s][i], accepted{k}[s][i], &worst);"
+            for k, size in enumerate(sizes)
+        ),
+        "    }",
+        "    (void)i;",
+        f'    return report("{check.name}", wrong, worst);',
+        "}\n",
+    ]
+    return "\n".join(lines)
+
+
+def _table(name: str, array: Array, numbers: CNumbers) -> str:
+    rows = array.reshape(len(array), -1)
+    width = max(1, rows.shape[1])
+    text = ",\n".join(
+        "        {" + (", ".join(map(numbers.literal, row)) or numbers.literal(0.0)) + "}"
+        for row in rows.tolist()
+    )
+    head = f"    static const {numbers.type} {name}[{len(rows)}][{width}]"
+    return f"{head} = {{\n{text}\n    }};"
+
+
+# C's own functions would let a NaN vanish, or do not exist; R is the type, F ends its functions.
+HELPERS = {
+    Kind.FMIN: "static R axode_fmin(R a, R b) { return a != a ? a : (a < b ? a : b); }",
+    Kind.FMAX: "static R axode_fmax(R a, R b) { return a != a ? a : (a > b ? a : b); }",
+    Kind.HYPOT: "static R axode_hypot(R a, R b)"
+    " { return a != a || b != b ? a + b : hypotF(a, b); }",
+    Kind.SIGN: "static R axode_sign(R a) { return a > ZERO ? ONE : (a < ZERO ? -ONE : a); }",
+}
+
+
+@dataclass(frozen=True)
+class CNumbers:
+    """The type of all numbers of a source, and how C writes them.
+
+    Attributes:
+        precision: "float64" or "float32".
+        type: C's name of the type.
+        suffix: What ends its constants, and the names of its functions.
+        size: Bytes of a number.
+    """
+
+    precision: str
+    type: str
+    suffix: str
+    size: int
+
+    def literal(self, value: float) -> str:
+        """A C constant that reads back as the same number of the type."""
+        rounded = round_constant(value, self.precision)
+        if math.isnan(rounded):
+            return "NAN"
+        if math.isinf(rounded):
+            return "INFINITY" if rounded > 0 else "(-INFINITY)"
+        text = f"{repr(rounded) if self.size == 8 else str(np.float32(rounded))}{self.suffix}"
+        return f"({text})" if text.startswith("-") else text
+
+    def helper(self, kind: Kind) -> str:
+        """Definition of a function that the mathematical library lacks."""
+        text = re.sub(r"\bR\b", self.type, HELPERS[kind]).replace("hypotF", f"hypot{self.suffix}")
+        return text.replace("ZERO", self.literal(0.0)).replace("ONE", self.literal(1.0))
+
+
+NUMBERS = {
+    "float64": CNumbers("float64", "double", "", 8),
+    "float32": CNumbers("float32", "float", "f", 4),
+}
+
 
 _INFIX = {Kind.ADD: "+", Kind.SUB: "-", Kind.MUL: "*", Kind.DIV: "/"}
 _COMPARE = {Kind.LT: "<", Kind.LE: "<=", Kind.EQ: "==", Kind.NE: "!="}

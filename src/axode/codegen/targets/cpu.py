@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.host import host
+from axode.codegen.host import check_threads, host
 from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Port, Shape, Tape
 from axode.codegen.targets import jit
 from axode.codegen.targets.fastcall import FastCall
-from axode.codegen.threads import check_threads
 from axode.errors import InvalidArgument
 
 # Below this many operations, a tenth of a millisecond, a second thread costs more than it saves,

@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 
 from axode.codegen.ir import FORMATS
 from axode.codegen.lowering.gpu_kernel import sums_up, thread_module
-from axode.codegen.tape.inlined_constants import inline_constants
+from axode.codegen.tape.constants import inline_constants
 from axode.codegen.tape.program import ENTRY, Evaluate, Program
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.compiler_process import find_program

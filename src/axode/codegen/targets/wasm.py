@@ -15,9 +15,8 @@ from typing import Any
 
 from axode.codegen.lowering.chunk_plan import Plan, plan
 from axode.codegen.lowering.wasm_writer import F64, I32, WasmFunction, WasmWriter, signed, unsigned
-from axode.codegen.math.elementary import COMPARISONS, RECIPES
+from axode.codegen.math.elementary import COMPARISONS, NEAR, RECIPES, fma, near_sin_cos
 from axode.codegen.math.trigonometry import sin_cos
-from axode.codegen.math.without_fma import NEAR, fma, near_sin_cos
 from axode.codegen.tape.operations import ARITY, LOGICAL, Kind
 from axode.codegen.tape.program import (
     Evaluate,

@@ -21,7 +21,7 @@ from axode.formats.xml.findings import (
 from axode.formats.xml.values import Numbers, cleaned, exact_angle, matrix
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.values.geometry import NO_ROTATION, snap
-from axode.numerics.poses import RigidPose
+from axode.numerics.rotations import RigidPose
 from axode.numerics.tolerances import SUM_ROUNDING
 
 # what a mechanism cannot hold

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
-from axode.numerics.poses import RigidPose
-from axode.numerics.rotations import to_quaternions
+from axode.numerics.rotations import RigidPose, to_quaternions
 from axode.numerics.tolerances import TWO_ROUNDINGS
 
 Array = npt.NDArray[np.float64]

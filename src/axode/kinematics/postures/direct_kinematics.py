@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.threads import check_threads
+from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.kinematics.polynomials.certificates import certify_roots
 from axode.kinematics.polynomials.path_tracker import PathStatus

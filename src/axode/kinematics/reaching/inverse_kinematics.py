@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments, renamed_keywords
-from axode.codegen.threads import check_threads
+from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument
 from axode.kinematics.reaching.goals import read_goals
 from axode.kinematics.reaching.posture_search import PostureProblem, PostureSearch

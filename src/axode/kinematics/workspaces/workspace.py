@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.codegen.threads import check_threads
+from axode.codegen.host import check_threads
 from axode.errors import Interrupted, InvalidArgument, UnknownName, shortened
 from axode.kinematics.workspaces.closed_form import (
     ClosedFormLegs,

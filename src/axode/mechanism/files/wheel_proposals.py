@@ -23,7 +23,7 @@ from axode.mechanism.home_poses import HomePoses, home_poses, matrix, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import unit
-from axode.numerics.poses import RigidPose
+from axode.numerics.rotations import RigidPose
 from axode.numerics.tolerances import ROUNDING
 
 Numbers: TypeAlias = tuple[float, ...]

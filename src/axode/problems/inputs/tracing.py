@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.extracted_numbers import extract_numbers
+from axode.codegen.tape.constants import extract_numbers
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
 from axode.codegen.tape.switching import bounds_everywhere
 from axode.codegen.tape.tape import Tape

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.threads import check_threads
+from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument, UnknownName
 from axode.problems.arguments import number
 from axode.problems.steps.audit import energy_rounding, energy_tolerance

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from axode.codegen.tape.extracted_numbers import extract_numbers
+from axode.codegen.tape.constants import extract_numbers
 from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.program import Program
-from axode.codegen.tape.switch_places import places_tape
-from axode.codegen.tape.switching import Switches, find_switches
+from axode.codegen.tape.switching import Switches, find_switches, places_tape
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName

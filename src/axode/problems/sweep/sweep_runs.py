@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.extracted_numbers import ExtractedNumbers, extract_numbers
+from axode.codegen.tape.constants import ExtractedNumbers, extract_numbers
 from axode.codegen.tape.program import Program
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
