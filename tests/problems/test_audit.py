@@ -11,7 +11,7 @@ import pytest
 import axode as ax
 from axode.cli import run
 from axode.errors import RunsInaccurateWarning
-from axode.problems.steps.audit import TOLERANCE
+from axode.numerics.tolerances import ENERGY_TOLERANCE
 from axode.results.inaccuracy import describe_inaccuracy, largest_inaccuracy
 from emulated_gpu import install
 from tests.problems import machines
@@ -46,11 +46,13 @@ def test_a_run_is_inaccurate_if_its_balance_is_off(step, damping):
     others = [run[name] for name in ("kinetic", "supplied", "dissipated")]
     size = np.max([change, *map(abs, others)], axis=(0, 2))
     off = abs(run["error"]).max(axis=1) / size
-    assert run.info["energy_tolerance"] == TOLERANCE
+    assert run.info["energy_tolerance"] == ENERGY_TOLERANCE
     for error, status in zip(off, run.statuses, strict=True):
-        if not TOLERANCE / 3 < error < 3 * TOLERANCE:  # samples of the audit are fewer
-            assert status.startswith("inaccurate") == (error > TOLERANCE), (error, status)
-    assert ("inaccurate" in run.status) == (off.max() > TOLERANCE)
+        if (
+            not ENERGY_TOLERANCE / 3 < error < 3 * ENERGY_TOLERANCE
+        ):  # samples of the audit are fewer
+            assert status.startswith("inaccurate") == (error > ENERGY_TOLERANCE), (error, status)
+    assert ("inaccurate" in run.status) == (off.max() > ENERGY_TOLERANCE)
 
 
 def test_fixed_steps_that_are_too_long_are_reported_by_every_verb(tmp_path):

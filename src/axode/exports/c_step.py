@@ -16,6 +16,7 @@ from axode.codegen.targets.c import NUMBERS, c_comment, c_function, c_helpers
 from axode.exports.fmu_functions import ARGUMENTS, fmu_functions
 from axode.model.model_parts import facts_of, function_tape
 from axode.model.parameter_checks import parameter_checks
+from axode.problems.runs.settings import DEFAULT_STEP
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -29,7 +30,6 @@ TORN = (
     "singular in the step; 3 if a prescribed position jumps. The step is divided where prescribed",
     "motions switch, and speeds jump there with prescribed rates.",
 )
-STEP_LENGTH = 1e-3  # [s] of the steps that are checked, and shorter ones where motion is fast
 MOTION = 0.05  # of a coordinate in such a step [rad, or lengths of the model]
 
 
@@ -100,7 +100,7 @@ class CStep:
     def samples(self, arguments: Mapping[str, Array]) -> list[Array]:
         """Arguments of the tape from those of the model."""
         x = np.concatenate([arguments["q"], arguments["nu"]], axis=1)
-        given = {**arguments, "x": x, "dt": np.full((len(x), 1), STEP_LENGTH)}
+        given = {**arguments, "x": x, "dt": np.full((len(x), 1), DEFAULT_STEP)}
         arrays = [given[port.name][:, : port.size] for port in self.tape.inputs]
         rates = self._functions.rate.evaluate(*arrays[:-1])[0] / self._lengths()
         rates = np.broadcast_to(np.abs(rates), x.shape)

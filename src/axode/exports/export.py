@@ -131,7 +131,8 @@ def _fmu_file(
     start: Any,
     step: float | None,
 ) -> Path:
-    from axode.exports.fmu import DEFAULT_STEP, FmuStart, write_fmu
+    from axode.exports.fmu import FmuStart, write_fmu
+    from axode.problems.runs.settings import DEFAULT_STEP
 
     q, nu, p = model.home, np.zeros(len(model.independent)), model.parameter_vector()
     if start is not None:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from axode.model.signals import Signal, Signals
 
 VERSIONS = ("2.0", "3.0")
-DEFAULT_STEP = 1e-3  # [s] of co-simulation inside the FMU
 COMPUTED = (
     *("q", "nu", "joint_speeds", "measures", "energy"),
     *("contact_forces", "multipliers", "motor_powers"),

@@ -8,6 +8,7 @@ ONE_ROUNDING = 2e-16  # of one operation
 TWO_ROUNDINGS = 4e-16  # of a quotient or a length, after which it may be left as it is
 SUM_ROUNDING = 1e-15  # of a sum of a few numbers
 ORTHOGONAL = 2e-15  # of one: R^T R - 1 of a rotation matrix that was computed
+MIN_STEP = 4e-15  # of the time: a shorter step would hardly change it
 PRODUCT_ROUNDING = 1e-14  # also [rad]: entries of products, such as those of rotation matrices
 MATRIX_ROUNDING = 1e-13  # also [rad]: products of several matrices, and Newton's method at its end
 ROUNDING = 1e-12  # also in SI units: long computations, and factorizations
@@ -17,10 +18,15 @@ NEGLIGIBLE = 1e-9  # solutions of equations whose condition is not extreme
 
 # When times are the same.
 SAME_TIME = 1e-12  # of the largest time, or [s] of short runs: times that were computed
+ON_TIME = 1e-9  # of a step, a period or a duration: a time that falls on a grid
+JUMP_WIDTH = 1e-10  # of an interval: what changes within so little jumps
+SHORTEST_STEP = 1e-6  # [s]: how near steps go to a configuration where rank is lost
 
 # Which singular values, pivots and eigenvalues are zero.
 RANK = 1e-9  # of the largest singular value: matrices that were computed at given numbers
 ROW_RANK = 1e-7  # of the largest or of a row: at configurations that are closed to 1e-13
+NEW_SHARE = 1e-10  # of a row's length: less of its own may be rounding
+NEARLY_SINGULAR = 1e-4  # of the rows: from here on rounding shows, and no choice of rows helps
 SMALL_PIVOT = 1e-3  # of one, also [rad] of a flat wheel: singular values and pivots to be watched
 LOST_PIVOT = 1e-9  # of one: speeds do not determine the motion
 SINGULAR_MARGIN = 1e-8  # of scaled rows: states are closed to 1e-13, and margins follow linearly
@@ -32,6 +38,8 @@ PART_OF_TOLERANCE = 1e-3  # of a tolerance: what is below cannot be improved
 LAST_STEP = 1e-9  # of the unknowns' units: after a step this short only rounding is left
 MISSED = 1e-9  # [rad, or of the length]: what is off by less meets a given motion, value or point
 REACHED = 1e-8  # of the length: a pose or a loop that was searched for
+OPEN = 1e-6  # [rad, or of the length]: a configuration given by the user is open by no more
+LEAST_DAMPING = 1e-12  # of the mean squared row length: makes rows regular, moves nothing
 STATIONARY = 1e-5  # of rows and their slopes: a gradient below is left to polishing
 NEARLY_REAL = 1e-5  # of a root: imaginary part of one that may be real
 NEAR_ROOT = 1e-4  # of a root: how far polishing may move it
@@ -47,8 +55,13 @@ NOTICEABLE = 1e-3  # relative, also [m, rad]: what readers and drivers take for 
 
 # Motion and forces.
 AT_REST = 1e-6  # [1/s] or of a unit motion: loops that are closed to rounding move as much
+SAME_MOTION = 1e-6  # relative: a larger change of the speeds is another motion
+REST_ENERGY = 1e-10  # of the kinetic energy at unit speeds: less is no motion
+LIES_FLAT = 1e-6  # [rad] between axis and ground normal: the rim has no lowest point
+GRAZE = 1e-3  # of the change in a step: an extreme that stays nearer to zero is examined
 UNBALANCED = 1e-6  # of the forces that a motion needs: what may be missing
 TINY_FORCE = 1e-6  # [N, N m]: larger forces are never taken for rounding
+ENERGY_TOLERANCE = 1e-5  # of the largest energies of a run: what the audit allows
 
 # Motions in the shortest time, and steered ones.
 SLACK = 1e-10  # of the limits: rounding of the pass from the end in the pass from the start

@@ -21,12 +21,12 @@ from axode.model.model_parts import facts_of
 from axode.model.signal_values import signal_values
 from axode.model.signals import KINDS
 from axode.numerics.rank import least_norm
+from axode.numerics.tolerances import UNBALANCED
 
 Array = npt.NDArray[np.float64]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
 ROUNDED_PIVOT = 0.3  # rows that contradict others do so by its inverse square where it is smaller
 GROWTH = 30.0  # of what rows contradict each other by at the configurations that were looked at
-CARRIED = 1e-6  # of a force: rows that leave more of it cannot carry it
 CORRECTED = 0.05  # relative: the most by which speeds are corrected where rows change
 FEW = 2000  # states that are evaluated before code would have been compiled
 
@@ -165,7 +165,7 @@ def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Con
     # against their usual size: a row that vanishes here carries nothing
     usual = np.abs(np.array(system.report.all_matrices)).max(axis=(0, 2))
     scale = usual[[names.index(row) for row in own.rows]][np.newaxis, :, np.newaxis]
-    found = least_norm(np.swapaxes(ours / scale, 1, 2), force, CARRIED)
+    found = least_norm(np.swapaxes(ours / scale, 1, 2), force, UNBALANCED)
     missed = np.abs(np.einsum("trj,tr->tj", ours / scale, found) - force).max(axis=1)
-    found[missed > CARRIED * np.abs(force).max(axis=1).clip(1e-300)] = np.nan
+    found[missed > UNBALANCED * np.abs(force).max(axis=1).clip(1e-300)] = np.nan
     return found / scale[:, :, 0]

@@ -15,7 +15,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import add_in_order, find_roots, quick_step
-from axode.numerics.tolerances import CLOSED
+from axode.numerics.tolerances import CLOSED, OPEN
 from axode.problems.arguments import coordinate_units, in_units, residual_units
 from axode.problems.assemble.closure_program import (
     ClosureTapes,
@@ -32,8 +32,6 @@ from axode.problems.steps.compiled import Place, compiled, tape_of
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
-OPEN = 1e-6  # [rad, or of the length]: a configuration given by the user is open by no more
-CONTRADICTION = 1e-6  # [rad, or of the length] by which redundant rows may stay open
 NEARBY = 1.0  # [rad, or of the length] that others may move for coordinates that were named
 MAX_INTERPRETED = 256  # runs that NumPy closes: for more of them it pays to compile
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
@@ -204,7 +202,7 @@ class ClosureSystem:
     @property
     def limit(self) -> float:
         """What the rows that follow from others may leave open, of their units."""
-        return CLOSED if self.conditions.p is None else CONTRADICTION
+        return CLOSED if self.conditions.p is None else OPEN
 
     def _solve(
         self, q: Array, runs: Indices, fixed: Mask, *, follow: bool = False

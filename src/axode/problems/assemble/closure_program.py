@@ -21,11 +21,16 @@ from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 from axode.numerics.newton import MAX_DAMPING, MAX_NEWTON_STEP, MAX_STEPS, MIN_DAMPING
-from axode.numerics.tolerances import CLOSED, LAST_STEP, ONE_ROUNDING, PART_OF_TOLERANCE
+from axode.numerics.tolerances import (
+    CLOSED,
+    LAST_STEP,
+    LEAST_DAMPING,
+    ONE_ROUNDING,
+    PART_OF_TOLERANCE,
+)
 
 Array = npt.NDArray[np.float64]
 NOT_FINITE = 1e300  # error of residuals that are not finite
-SMALLEST_ROWS = 1e-12  # mean squared row length that counts at least
 
 
 @dataclass(frozen=True)
@@ -256,7 +261,7 @@ def least_norm_step(J: list[Vector], r: Vector, damping: Formula) -> Vector:
         [total([a * b for a, b in zip(J[i], J[k], strict=True)]) for k in range(i + 1)]
         for i in range(m)
     ]
-    size = (total([gram[i][i] for i in range(m)]) / float(m)).most(SMALLEST_ROWS)
+    size = (total([gram[i][i] for i in range(m)]) / float(m)).most(LEAST_DAMPING)
     extra = damping.most(MIN_DAMPING) * size
     for i in range(m):
         gram[i][i] = gram[i][i] + extra

@@ -13,9 +13,9 @@ from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
+from axode.numerics.tolerances import FIVE_DIGITS
 
 Array = npt.NDArray[np.float64]
-FOLLOWS = 1e-5  # of its terms: less than this may come of a configuration that is not quite closed
 NAMED = 4  # rows and parameters that a message names
 
 
@@ -55,10 +55,10 @@ def describe_missed_rows(model: Model, q: Array, conditions: Conditions) -> str 
     there = conditions.spread((len(q),)).at(other)
     off = model.evaluate("dropped_rows", {"q": np.ascontiguousarray(q[other])}, there.options)
     worst = np.nanmax(off, axis=1, initial=0.0)
-    if worst.max() <= FOLLOWS:
+    if worst.max() <= FIVE_DIGITS:
         return None
     run = int(np.argmax(worst))
-    rows = [row for row, size in zip(facts.dropped, off[run], strict=True) if size > FOLLOWS]
+    rows = [row for row, size in zip(facts.dropped, off[run], strict=True) if size > FIVE_DIGITS]
     values = [
         f"{names[k]} = {p[other[run], k]:.6g} instead of {defaults[k]:.6g}"
         for k in which

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.numerics.rank import least_norm
+from axode.numerics.tolerances import NOTICEABLE
 from axode.problems.assemble.start_warnings import warn_of_start
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-KEPT = 1e-3  # [m or rad] below one, relative above: a coordinate that moves less was kept
 EXPLAINED = 1000  # runs among which one to warn of is looked for
 TOUCH, COUPLING = ".touch", ".coupling"
 
@@ -40,7 +40,7 @@ def warn_of_overruled(
     if not rules.any():
         return
     given, begun, found = (array[:, places] for array in values)
-    moved = np.abs(found - begun) > KEPT * np.maximum(1.0, np.abs(given))
+    moved = np.abs(found - begun) > NOTICEABLE * np.maximum(1.0, np.abs(given))
     runs = np.flatnonzero(moved.any(axis=1))[:EXPLAINED]
     if not runs.size:
         return

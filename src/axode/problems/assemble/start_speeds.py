@@ -19,19 +19,16 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import add_in_order
 from axode.numerics.rank import singular_values, smallest_singular_value
+from axode.numerics.tolerances import NEGLIGIBLE, NEW_SHARE, ROW_RANK
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.assemble.start_warnings import warn_of_start
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-IMPOSSIBLE = 1e-9  # relative: wanted speeds that are missed by more exclude each other
 SINGULAR_SPEED = 1e9  # speed that a unit independent one may cause: beyond, these are singular
 GROWTH = 5.0  # times the smallest speeds that suffice: larger ones do not justify another zero
-DEPENDENT = 1e-10  # of a row's length: what is new in a row that follows from others is less
 EXCLUDED = "the constraints do not allow these speeds together"
 BLOCK = 1 << 16  # states whose speeds are found together, for the memory of their matrices
-DETERMINED = 1e-7  # least singular value of rows that determine speeds, against the largest
-IDLE = 1e-9  # of the largest entry: a speed that no independent one moves
 
 
 def consistent_speeds(
@@ -118,7 +115,7 @@ class _SpeedSystem:
     @property
     def allowed(self) -> Array:
         """By how much a wanted speed of each state may be missed."""
-        return IMPOSSIBLE * np.abs(self.b).max(axis=1, initial=1.0)
+        return NEGLIGIBLE * np.abs(self.b).max(axis=1, initial=1.0)
 
 
 def _evaluated(function: Callable[..., Array], conditions: Conditions, *arrays: Array) -> Array:
@@ -169,7 +166,7 @@ def speed_rows(
     rows = np.concatenate([system.A, *(row[:, np.newaxis] for row in rest)], axis=1)
     sizes = singular_values(np.nan_to_num(rows))
     determined = (miss == 0.0).all(axis=1) & (rows.shape[1] >= nu.shape[1])
-    determined &= sizes[:, -1] > DETERMINED * sizes[:, 0]
+    determined &= sizes[:, -1] > ROW_RANK * sizes[:, 0]
     # without speed all speeds can rest, which others could not
     determined &= (len(wanted) >= nu.shape[1]) | (np.abs(system.b).max(axis=1, initial=0.0) > 0.0)
     return rows, [*wanted, *(model.speed_names[j] for j in resting)], determined
@@ -192,7 +189,7 @@ class _ShortestSpeeds:
             for direction in self._directions:
                 new = new - direction * _dot(new, direction)[:, np.newaxis]
         length = np.sqrt(_dot(new, new))
-        is_new = length > DEPENDENT * np.sqrt(_dot(row, row))
+        is_new = length > NEW_SHARE * np.sqrt(_dot(row, row))
         direction = np.where(is_new[:, np.newaxis], new / length[:, np.newaxis], 0.0)
         need = value - _dot(row, self.nu)
         size = np.where(is_new, need / _dot(row, direction), 0.0)
@@ -223,7 +220,7 @@ def _solve_speeds(
         found.take(step, direction, np.ones(len(A), dtype=bool))
         miss[:, k] = np.where(np.abs(left) <= allowed, 0.0, np.abs(left))
     most = GROWTH * np.sqrt(_dot(found.nu, found.nu))
-    idle = np.abs(theta).max(axis=2) < IDLE * np.abs(theta).max(axis=(1, 2))[:, np.newaxis]
+    idle = np.abs(theta).max(axis=2) < NEGLIGIBLE * np.abs(theta).max(axis=(1, 2))[:, np.newaxis]
     moving: dict[int, Mask] = {}
     resting: dict[int, Mask] = {}
     for j in _order(model):

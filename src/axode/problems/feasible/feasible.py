@@ -13,6 +13,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.problems.arguments import require_model
 from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
 from axode.symbolic.algebra.casadi_interrupts import stoppable
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-ROUNDING = 1e-9  # of a margin: nearer to zero than this is zero
-IDLE = 1e-9  # of the largest force: less than this on an unloaded wheel is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,7 +173,7 @@ def _forces(
 
 def _shares(found: GroundForces, mu: Array) -> Array:
     tangent = np.hypot(found.longitudinal, found.lateral)
-    idle = tangent <= IDLE * max(float(np.abs(found.normal).max(initial=0.0)), 1e-300)
+    idle = tangent <= NEGLIGIBLE * max(float(np.abs(found.normal).max(initial=0.0)), 1e-300)
     limit = mu * np.maximum(found.normal, 0.0)
     loaded = limit > 0
     share = np.where(loaded, tangent / np.where(loaded, limit, 1.0), np.inf)
@@ -185,7 +184,7 @@ def _first(
     time: Array, margin: Array, wheel: npt.NDArray[np.intp], names: tuple[str, ...]
 ) -> tuple[float | None, str | None]:
     """Find when a margin first falls below zero, by a straight line, and which wheel it is of."""
-    below = np.flatnonzero(margin < -ROUNDING)
+    below = np.flatnonzero(margin < -NEGLIGIBLE)
     if not below.size:
         return None, None
     k = int(below[0])

@@ -24,7 +24,8 @@ from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import column_space, null_space, rank, weakest_rows
-from axode.problems.feasible.loads import RANK, SHARED, FreeVehicle
+from axode.numerics.tolerances import RANK, UNBALANCED
+from axode.problems.feasible.loads import FreeVehicle
 
 Array = npt.NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def _build(model: Model) -> GroundTape:
     lam = A_D @ gram.solve(need[dependent])
     values = [_forces(model, free, lam)]
     z = null_space(at_home.T, RANK)
-    shares = column_space(z[touches], SHARED).shape[1]
+    shares = column_space(z[touches], UNBALANCED).shape[1]
     if shares:
         turned = int(np.argmax(np.linalg.norm(z[touches], axis=1)))
         row = touches[turned]

@@ -23,14 +23,12 @@ from axode.mechanism.values.expressions import numeric
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.rank import column_space, least_norm, null_space
+from axode.numerics.tolerances import RANK, UNBALANCED
 from axode.problems.arguments import number
 from axode.problems.inputs.tracing import compile_expression
 
 Array = npt.NDArray[np.float64]
-RANK = 1e-9  # relative singular value below which forces are indeterminate
 ROUNDED = 10.0  # times what dropped rows have of their own: likewise
-SHARED = 1e-6  # part of a row that may change without upsetting equilibrium
-UNBALANCED = 1e-6  # of the force a motion needs: more than this the contacts cannot carry
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def _by_contact(
         np.array(
             [np.abs(z).max(axis=1) if z.shape[1] else np.zeros(len(free.rows)) for z in null]
         ).max(axis=0)
-        > SHARED
+        > UNBALANCED
     )
     values = {**model.parameters, **conditions.named(model), "t": 0.0}
     parts: dict[str, list[Array]] = {"longitudinal": [], "lateral": [], "normal": []}
@@ -170,7 +168,7 @@ def _share_loads(
     for t, z in enumerate(null):
         N = lam[t, touches]
         mean = N.mean()
-        Z = column_space(z[touches], SHARED)
+        Z = column_space(z[touches], UNBALANCED)
         least = _find_largest_least_load(N, Z)
         if least >= 0 and N.min() < 0:
             wanted = _remove_pull(N, Z, root)

@@ -14,6 +14,7 @@ from axode.codegen.tape.program import Program
 from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 from axode.model.model import Model
+from axode.numerics.tolerances import ROUNDING
 from axode.problems.gradients.end_costs import pull_back
 from axode.problems.gradients.ended_runs import EndedRuns
 from axode.problems.gradients.reverse_program import LENGTH, reverse_program, value_program
@@ -30,7 +31,6 @@ Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 LIMITS = FusionLimits(part=3000, whole=24000)  # above, stages are compiled once and called in turn
 ALL_STEPS = 1 << 62  # a budget that no loop spends
-GRAZES = 1e-12  # [units of the event per second]: a function that changes more slowly grazes zero
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ class Backward:
 
     def _check_slopes(self, batch: Batch, slope: Array, runs: Numbers) -> None:
         """Refuse to differentiate a single run by an event that it only touches."""
-        grazes = ~(np.abs(slope) > GRAZES)
+        grazes = ~(np.abs(slope) > ROUNDING)
         if grazes.any() and self.run.runs.count == 1:
             name = batch.outcomes.cause[runs][int(np.argmax(grazes))]
             raise NotApplicable(

@@ -17,6 +17,7 @@ from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
 from axode.model.signals import STATE_KINDS
+from axode.numerics.tolerances import ON_TIME, SEVEN_DIGITS
 from axode.problems.arguments import StateArgument
 from axode.problems.gradients.backward import EndCosts
 from axode.problems.gradients.ended_runs import as_ends_only, check_input, check_method
@@ -25,7 +26,7 @@ from axode.problems.gradients.variables import Variables
 from axode.problems.inputs.inputs import Sampled
 from axode.problems.inputs.state_formulas import name_or_function
 from axode.problems.inputs.tracing import traced_tape
-from axode.problems.runs.settings import DEFAULT_STEP, ROUNDING
+from axode.problems.runs.settings import DEFAULT_STEP
 from axode.problems.runs.step_log import Grid
 from axode.problems.simulate.scenario import RunOptions, Scenario
 from axode.problems.steps.methods import EXPLICIT
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-EQUAL = 1e-6  # of a period: measured instants are equally spaced, and on the grid of the steps
 
 
 class Cost:
@@ -92,7 +92,7 @@ class Cost:
             self.grid, self.measured, self._columns = _measured(scenario.model, match, *span)
             if method == "rk4":
                 longest = scenario.options.get("step") or DEFAULT_STEP
-                step = self.grid.period / math.ceil(self.grid.period / longest - ROUNDING)
+                step = self.grid.period / math.ceil(self.grid.period / longest - ON_TIME)
                 scenario = scenario.changed(step=step)
         self.scenario, self.model = scenario, scenario.model
         self._scales = _checked_scales(scales, self._columns)
@@ -322,19 +322,19 @@ def _measured(
     order = slice(None) if run.time[-1] >= run.time[0] else slice(None, None, -1)
     times = run.time[order]
     period = float(times[1] - times[0]) if len(times) > 1 else abs(duration)
-    if len(times) > 1 and np.abs(np.diff(times) - period).max() > EQUAL * period:
+    if len(times) > 1 and np.abs(np.diff(times) - period).max() > SEVEN_DIGITS * period:
         raise InvalidArgument(
             "match: samples must be equally spaced; resample the run first: run.resample(times)"
         )
     first = (float(times[0]) - t0) / period
-    if abs(first - round(first)) > EQUAL:
+    if abs(first - round(first)) > SEVEN_DIGITS:
         raise InvalidArgument(
             f"match: samples every {period:g} s from {times[0]:g} s on are not at times of a run "
             f"from {t0:g} s on; start it at one of them, t0={times[0]:g}"
         )
     table = np.stack([run[name][..., order] for name in columns], axis=-1)
     part = (times - t0) / duration
-    inside = (part >= -EQUAL) & (part <= 1 + EQUAL)
+    inside = (part >= -SEVEN_DIGITS) & (part <= 1 + SEVEN_DIGITS)
     if not inside.any():
         raise InvalidArgument(f"match: no sample of {run!r} is inside the run")
     table = np.ascontiguousarray(table[..., inside, :])

@@ -9,7 +9,8 @@ from itertools import accumulate
 from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.codegen.tape.reversal import forward, needed_evaluations, reverse
-from axode.problems.gradients.steps_of_cost import SAME_TIME, StepOfCost, add_up
+from axode.numerics.tolerances import SEVEN_DIGITS
+from axode.problems.gradients.steps_of_cost import StepOfCost, add_up
 
 LENGTH = "h"  # differentiated by the length of the step, where a run ends at an event
 STATE = ("q", "nu")
@@ -118,8 +119,8 @@ def _sample(
     end, apart = t[0] + h[0], samples_apart[0]
     place = (end - samples_begin[0]) / apart
     row = (place + 0.5).floor()
-    last = abs((end - samples_end[0]) / apart) < SAME_TIME
-    among = (abs(place - row) < SAME_TIME) & (row < last_row[0])
+    last = abs((end - samples_end[0]) / apart) < SEVEN_DIGITS
+    among = (abs(place - row) < SEVEN_DIGITS) & (row < last_row[0])
     return {"sample": [last.then(last_row[0], row)], "saved": [active[0] & (last | among)]}
 
 

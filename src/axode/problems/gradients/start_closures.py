@@ -27,7 +27,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import MAX_NEWTON_STEP, residual_size
 from axode.numerics.rank import pseudo_inverse, rank
-from axode.numerics.tolerances import CLOSED, PART_OF_TOLERANCE
+from axode.numerics.tolerances import CLOSED, LAST_STEP, NEARLY_SINGULAR, PART_OF_TOLERANCE
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
 from axode.problems.gradients.end_costs import weighted_gradient
@@ -37,8 +37,6 @@ from axode.problems.steps.compiled import tape_of
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 MAX_ITERATES = 40  # steps that are taken again at most
-SAME = 1e-9  # of the coordinates' units: where steps that are taken again must lead
-SINGULAR = 1e-4  # least diagonal of a triangle: nearer to singular, rounding errors would show
 
 
 class StartGradient(NamedTuple):
@@ -78,7 +76,7 @@ class _Iterate:
         """Which runs have independent rows here."""
         diagonal = np.abs(np.diagonal(self.R, axis1=1, axis2=2))
         least = diagonal.min(axis=1, initial=1.0)
-        return np.asarray(least > SINGULAR * diagonal.max(axis=1, initial=1.0))
+        return np.asarray(least > NEARLY_SINGULAR * diagonal.max(axis=1, initial=1.0))
 
 
 class ClosedPlaces:
@@ -144,12 +142,12 @@ class ClosedPlaces:
             trial = self.closure.normalized(x - self._columns * step, self.fixed)
             there = self._residual(trial)
             helps = np.linalg.norm(there, axis=1) < np.linalg.norm(now.r, axis=1)
-            self.exact &= done | helps | (length < SAME)
-            done |= length < SAME
+            self.exact &= done | helps | (length < LAST_STEP)
+            done |= length < LAST_STEP
             path.append(now)
             x, r = trial, there
         missed = np.abs(x - q) / self.closure.columns
-        self.exact &= missed.max(axis=1, initial=0.0) < SAME
+        self.exact &= missed.max(axis=1, initial=0.0) < LAST_STEP
         if path and self.closure.follows(self.fixed):
             self.exact[:] = False  # couplings moved the guess first
         self._path = [*path, *self._path]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from axode.errors import NotApplicable
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.numerics.tolerances import SUM_ROUNDING
 from axode.problems.assemble.assemble import assemble_runs
 from axode.problems.simulate.starts import Starts
 
@@ -25,7 +26,6 @@ STEP = 2e-3  # the longest, of a number or of one
 SHORTER, LEVELS = 1 / 8, 8  # steps that are tried: down to 1e-9
 EXACT, AGREE = 1e-11, 1e-5  # relative: no shorter step is tried; this is no derivative
 SMALL = 0.1  # derivatives of this relative size, and smaller ones, are exact to rounding only
-ROUNDING = 1e-15  # of assembled states, relative
 SHIFTS = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])  # in steps, with weights of differences
 SIXTH = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / 60
 FOURTH = np.array([0.0, 1.0, -8.0, 8.0, -1.0, 0.0]) / 12
@@ -127,7 +127,7 @@ class StartDifferences:
         largest = np.maximum(np.abs(made).max(axis=1), SMALL * size / sizes)
         largest[largest == 0.0] = 1.0
         order = (np.abs(made - other).max(axis=1) / largest) ** 1.5
-        return made, np.maximum(order, np.maximum(aside / sizes, ROUNDING * size / h) / largest)
+        return made, np.maximum(order, np.maximum(aside / sizes, SUM_ROUNDING * size / h) / largest)
 
     def _assemble(self, given: Sequence[tuple[dict[str, Array], Array | None]]) -> Array:
         """States of all runs, (variables, shifts, runs, size); NaN where there are none.

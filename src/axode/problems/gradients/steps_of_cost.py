@@ -15,12 +15,12 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, ReadRow
 from axode.codegen.tape.reversal import needed_evaluations, part_of_tape
 from axode.codegen.tape.tape import Tape
+from axode.numerics.tolerances import SEVEN_DIGITS
 from axode.problems.steps.explicit import increment
 from axode.problems.steps.rates import Dynamics, inside_step, sample_place
 from axode.problems.steps.tableaus import EXPLICIT_METHODS, ButcherTableau
 
 TABLEAUS = EXPLICIT_METHODS  # methods whose steps can be differentiated
-SAME_TIME = 1e-6  # of a period: a step that begins this near a measured instant begins there
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ def _due(t: Vector, start: Vector, period: Vector, count: Vector) -> dict[str, V
     """Row of the instant at which a step begins, and whether there is one."""
     place = (t[0] - start[0]) / period[0]
     row = (place + 0.5).floor()
-    inside = (row >= 0.0) & (row < count[0]) & (abs(place - row) < SAME_TIME)
+    inside = (row >= 0.0) & (row < count[0]) & (abs(place - row) < SEVEN_DIGITS)
     return {"row": [row], "due": [inside]}
 
 

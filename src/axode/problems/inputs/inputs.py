@@ -22,6 +22,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import check_tracked, real_array
 from axode.names import NamedValues
+from axode.numerics.tolerances import ON_TIME
 from axode.problems.arguments import number
 from axode.problems.inputs.laws import Law
 from axode.problems.inputs.state_formulas import parse_formula
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-EQUAL = 1e-9  # of the duration: intervals that differ by less are equal
 MAX_SAMPLES = 10_000_000  # of an input
 
 
@@ -268,8 +268,8 @@ def _from_trajectory(model: Model, run: Trajectory) -> Sampled:
     count, period = len(run), 1.0
     if count > 1:
         steps = np.abs(np.diff(run.time))
-        if np.ptp(steps) > EQUAL * (last - first):
-            count = 1 + math.ceil((last - first) / float(steps.min()) - EQUAL)
+        if np.ptp(steps) > ON_TIME * (last - first):
+            count = 1 + math.ceil((last - first) / float(steps.min()) - ON_TIME)
         if count > MAX_SAMPLES:
             raise InvalidArgument(
                 f"input: samples {steps.min():.3g} s apart would make {count} of equal distance; "

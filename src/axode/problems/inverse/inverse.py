@@ -21,6 +21,7 @@ from axode.model.named_arguments import as_numbers
 from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
 from axode.names import Names
+from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT
 from axode.problems.arguments import StateArgument, read_state, require_model, start_time
 from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
@@ -32,7 +33,7 @@ from axode.problems.other_models import DescribedStates
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.runs.settings import MAX_SAMPLES
 from axode.problems.singular.approaches import warn_of_motors
-from axode.problems.singular.pivots import LIES_FLAT, evaluate_pivots, measure_lean_between
+from axode.problems.singular.pivots import evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of a motion given by functions, unless another time is given
-SINGULAR = 1e-9  # pivot of the speeds' solve below which they are not determined
 
 
 @stoppable
@@ -216,7 +216,7 @@ def require_regular(
     pivots = smallest
     if described is not None:
         pivots = np.where(described.elsewhere.reshape(pivots.shape), 1.0, pivots)
-    if np.nanmin(pivots, initial=1.0) >= SINGULAR:
+    if np.nanmin(pivots, initial=1.0) >= LOST_PIVOT:
         return smallest
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
     t = float(np.broadcast_to(conditions.t, pivots.shape)[low])

@@ -21,6 +21,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import find_roots
 from axode.numerics.rank import least_norm, null_space, rank, singular_values
+from axode.numerics.tolerances import MISSED, RANK
 from axode.problems.arguments import StateArgument, coordinate_units, in_units, residual_units
 from axode.problems.inverse.motion_rows import Rows
 from axode.problems.inverse.quadrature import Rates, integrate
@@ -30,8 +31,6 @@ from axode.problems.singular.approaches import usual_margin, warn_of_signals
 from axode.problems.singular.switching import choose_models
 
 Array = npt.NDArray[np.float64]
-MISSED = 1e-9  # [rad, or of the length]: a motion that misses what is given by more is refused
-RANK = 1e-9  # relative singular value below which a direction counts as undetermined
 MISFIT = {True: 1e-7, False: 1e-3}  # relative, of what is exact and of what splines differentiate
 TWO_PI = 2 * np.pi
 

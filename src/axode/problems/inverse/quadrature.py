@@ -15,6 +15,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from axode.numerics.tolerances import JUMP_WIDTH
+
 Array = npt.NDArray[np.float64]
 Rates = Callable[[Array], Array]  # of coordinates (nodes, n), at nodes that are given before
 NODES = 12
@@ -23,7 +25,6 @@ LONGEST = 1 / 16  # of the duration
 SLOW = 0.2  # a change that shrinks by less from sweep to sweep asks for Newton's method
 CHANGE = 1e-7  # of a coordinate of size one, for differences
 NEWTON_STEPS = 8
-SHORTEST = 1e-10  # of the duration: what jumps is passed in such an interval
 _PLACES, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
 _ORDERS = np.arange(NODES)
 # values at the nodes -> coefficients in Legendre's polynomials, by orthogonality
@@ -65,10 +66,10 @@ def integrate(
     while at < times.size:
         part = min(part, 1.0 - done)
         h = way * part
-        allowed = tolerance if part > SHORTEST else np.inf
+        allowed = tolerance if part > JUMP_WIDTH else np.inf
         rates = _solve_interval(rates_at(t + h * (_PLACES + 1) / 2), q, h, allowed, slopes)
         if rates is None:
-            if part <= SHORTEST:
+            if part <= JUMP_WIDTH:
                 return found, t
             part /= 2
             continue

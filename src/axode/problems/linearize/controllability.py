@@ -9,12 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.numerics.rank import column_space, null_space
+from axode.numerics.tolerances import MATRIX_ROUNDING, RANK, SAME_ROOT, SEVEN_DIGITS
 
 Array = npt.NDArray[np.float64]
-NEW = 1e-9  # of a step's length: a direction that adds less is not new
-ROUNDING = 1e-13  # of the whole matrix: a step that is shorter is zero
-POLE = 1e-7  # of the fastest pole: smaller is zero, as far as repeated poles can be distinguished
-NAMED = 1e-6  # of the largest weight in a combination: smaller ones are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +53,7 @@ def poles_of(A: Array) -> npt.NDArray[np.complex128]:
 
 def poles_text(poles: npt.NDArray[np.complex128]) -> str:
     """Poles with four digits, equal ones counted, conjugate ones as one."""
-    size = POLE * max(1.0, float(np.abs(poles).max(initial=0.0)))
+    size = SAME_ROOT * max(1.0, float(np.abs(poles).max(initial=0.0)))
     texts: list[str] = []
     for pole in poles.tolist():
         real, imaginary = (0.0 if abs(x) < size else x for x in (pole.real, pole.imag))
@@ -87,11 +84,11 @@ def _unreached(A: Array, B: Array) -> Array:
     Each step keeps only the directions that are new, so that powers of A are never formed.
     """
     lengths = np.linalg.norm(B, axis=0)
-    newest = column_space(B[:, lengths > 0] / lengths[lengths > 0], NEW)
+    newest = column_space(B[:, lengths > 0] / lengths[lengths > 0], RANK)
     reached, size = newest, float(np.linalg.norm(A))
     while newest.shape[1]:
         step = A @ newest
-        least = max(NEW * float(np.linalg.norm(step)), ROUNDING * size)
+        least = max(RANK * float(np.linalg.norm(step)), MATRIX_ROUNDING * size)
         for _ in range(2):  # twice is enough for orthogonality to rounding
             step = step - reached @ (reached.T @ step)
         newest = column_space(step, least)
@@ -114,7 +111,7 @@ def _named(rows: Array, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sum(weights: Array, names: Sequence[str]) -> str:
-    keep = np.abs(weights) > NAMED * np.abs(weights).max()
+    keep = np.abs(weights) > SEVEN_DIGITS * np.abs(weights).max()
     first = int(np.argmax(keep))
     text = ""
     for weight, name in zip(weights[keep] / weights[first], np.array(names)[keep], strict=True):

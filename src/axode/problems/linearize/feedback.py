@@ -12,14 +12,13 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.model.named_arguments import as_numbers
 from axode.names import Names
+from axode.numerics.tolerances import NEGLIGIBLE, SAME_ROOT
 from axode.problems.linearize.controllability import controllable, observable, poles_of, poles_text
 
 if TYPE_CHECKING:
     from axode.problems.linearize.linearization import Linearization
 
 Array = npt.NDArray[np.float64]
-SYMMETRIC = 1e-9  # relative
-MARGIN = 1e-7  # of the fastest pole: nearer to the edge of stability is on it
 
 
 @dataclass(frozen=True)
@@ -162,11 +161,11 @@ def weights(what: str, given: Any, known: Names) -> Array:
         fits = array.shape in ((), (1,), (len(names),))
         W = np.diag(np.broadcast_to(array, (len(names),))) if fits else array
     size = max(float(np.abs(W).max(initial=0.0)), 1e-300)
-    if W.shape != (len(names),) * 2 or np.abs(W - W.T).max(initial=0.0) > SYMMETRIC * size:
+    if W.shape != (len(names),) * 2 or np.abs(W - W.T).max(initial=0.0) > NEGLIGIBLE * size:
         raise InvalidArgument(
             f"{what}: one weight for each of {', '.join(names)} is needed, or a symmetric matrix"
         )
-    if not np.isfinite(W).all() or np.linalg.eigvalsh(W).min(initial=0.0) < -SYMMETRIC * size:
+    if not np.isfinite(W).all() or np.linalg.eigvalsh(W).min(initial=0.0) < -NEGLIGIBLE * size:
         raise InvalidArgument(f"{what}: weights must be finite and not negative")
     return np.asarray(W)
 
@@ -180,7 +179,7 @@ def growth(lin: Linearization, poles: npt.NDArray[np.complex128]) -> Array:
 
 def _refuse_unstabilisable(lin: Linearization) -> None:
     found = controllable(lin.A, lin.B, lin.states)
-    if (growth(lin, found.poles) < -MARGIN).all():
+    if (growth(lin, found.poles) < -SAME_ROOT).all():
         return
     fewer = ", ".join(f'"{name}"' for name in _stabilisable(lin))
     raise InvalidArgument(
@@ -202,10 +201,10 @@ def _stabilisable(lin: Linearization) -> list[str]:
         A, B = lin.A[np.ix_(keep, keep)], lin.B[keep]
         names = [lin.states[k] for k in keep]
         found = controllable(A, B, names)
-        if (growth(lin, found.poles) < -MARGIN).all():
+        if (growth(lin, found.poles) < -SAME_ROOT).all():
             return names
         blamed = {n for text in found.missing for n in text.split()}
-        needed = np.abs(A - np.diag(np.diag(A))).max(axis=0) > MARGIN
+        needed = np.abs(A - np.diag(np.diag(A))).max(axis=0) > SAME_ROOT
         idle = [
             k for k, n, used in zip(keep, names, needed, strict=True) if n in blamed and not used
         ]
@@ -219,7 +218,7 @@ def _refuse_unweighted(lin: Linearization, cost: Array) -> None:
     values, vectors = np.linalg.eigh(cost)
     seen = np.sqrt(values.clip(0))[:, np.newaxis] * vectors.T
     found = observable(lin.A, seen, lin.states)
-    if (np.abs(growth(lin, found.poles)) > MARGIN).all():
+    if (np.abs(growth(lin, found.poles)) > SAME_ROOT).all():
         return
     raise InvalidArgument(
         f"Q: there is no weight on {'; '.join(found.missing)}, which would not be brought back "

@@ -18,6 +18,7 @@ from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, NotApplicable
 from axode.model.state import State
 from axode.names import Names
+from axode.numerics.tolerances import AT_REST, NEGLIGIBLE
 from axode.problems.linearize.controllability import (
     ReachableModes,
     controllable,
@@ -26,10 +27,9 @@ from axode.problems.linearize.controllability import (
     poles_text,
 )
 from axode.problems.linearize.feedback import Reading, StateFeedback, feedback, lqr
-from axode.problems.linearize.steady_motions import AT_REST, CoMoving
+from axode.problems.linearize.steady_motions import CoMoving
 
 Array = npt.NDArray[np.float64]
-DEPENDS = 1e-9  # of the largest entry of a row: smaller ones are rounding
 WIDTH = 100  # characters of a printed line
 
 
@@ -172,7 +172,7 @@ class Linearization:
         return closed, "; ".join(why)
 
     def _used(self, row: Array) -> list[str]:
-        size = DEPENDS * max(1.0, float(np.abs(row).max(initial=0.0)))
+        size = NEGLIGIBLE * max(1.0, float(np.abs(row).max(initial=0.0)))
         return [n for n, a in zip(self.states, row.tolist(), strict=True) if abs(a) > size]
 
     def discretized(self, dt: float) -> Linearization:
@@ -233,7 +233,9 @@ class Linearization:
 
     def _readable(self, law: StateFeedback) -> StateFeedback:
         """A law that reads no state which is counted in moving axes."""
-        used = [n for n in self.carried if np.abs(law.K[:, self.states.index(n)]).max() > DEPENDS]
+        used = [
+            n for n in self.carried if np.abs(law.K[:, self.states.index(n)]).max() > NEGLIGIBLE
+        ]
         if used:
             raise InvalidArgument(
                 f"a law cannot read {', '.join(used)}: they are measured in rotating axes "

@@ -23,6 +23,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import State
 from axode.numerics.rank import smallest_singular_value, weakest_rows
+from axode.numerics.tolerances import AT_REST, HALF_DIGITS, LIES_FLAT, ROW_RANK, SEVEN_DIGITS
 from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
@@ -33,7 +34,6 @@ from axode.problems.linearize.operating_point import (
     find_operating_point,
 )
 from axode.problems.linearize.steady_motions import (
-    AT_REST,
     CoMoving,
     axes_field,
     co_moving,
@@ -41,7 +41,7 @@ from axode.problems.linearize.steady_motions import (
     nearby_states,
 )
 from axode.problems.parameter_arguments import check_parameters
-from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel
+from axode.problems.singular.pivots import find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from axode.derivatives.small_motions import Chart, ChartValues
 
 Array = npt.NDArray[np.float64]
-ALONE = 1e-8  # of a rate's largest derivative: a smaller rest is rounding
-DISTINCT = 1e-7  # smallest singular value of unit gradients: below, states repeat each other
-VARIES = 1e-6  # of the largest entry of A: less may come of the integration
 FASTEST = 1e6  # speed that a unit independent speed may cause: beyond, these are singular
 
 # charts of a model, by what was asked of it: linearizing along a motion makes them once
@@ -303,7 +300,7 @@ class _Task:
             task = _Task(self.observables, point, self.u, self.axes, self.reference)
             d = task._there(states, ())
             there, _ = on_states(d.x_dot_by_z @ task.tangents, d.x_by_z @ task.tangents)
-            off = np.abs(there - A).max(axis=1) > VARIES * max(1.0, np.abs(A).max())
+            off = np.abs(there - A).max(axis=1) > SEVEN_DIGITS * max(1.0, np.abs(A).max())
             if off.any():
                 return tuple(n for n, bad in zip(states, off.tolist(), strict=True) if bad)
         return ()
@@ -334,13 +331,13 @@ class _Task:
 
     def _refuse_repetition(self, X: Array, states: tuple[str, ...]) -> None:
         lengths = np.linalg.norm(X, axis=1, keepdims=True)
-        still = [n for n, size in zip(states, lengths.ravel(), strict=True) if size < DISTINCT]
+        still = [n for n, size in zip(states, lengths.ravel(), strict=True) if size < ROW_RANK]
         if still:
             raise InvalidArgument(
                 f"states: the constraints keep {', '.join(still)} from changing; leave it out"
             )
         scaled = X / lengths.clip(1e-300)
-        if len(states) <= X.shape[1] and smallest_singular_value(scaled) > DISTINCT:
+        if len(states) <= X.shape[1] and smallest_singular_value(scaled) > ROW_RANK:
             return
         weights = np.abs(weakest_rows(scaled))
         joined = [n for n, w in zip(states, weights, strict=True) if w > 1e-6 * weights.max()]
@@ -397,5 +394,5 @@ def turning(model: Model, observables: Observables) -> set[str]:
 def _left(rest: Array, whole: Array, names: Sequence[str]) -> list[str]:
     """Names of the rows that are not accounted for."""
     size = np.maximum(1.0, np.abs(whole).max(axis=1, initial=0.0))
-    wrong = np.abs(rest).max(axis=1, initial=0.0) > ALONE * size
+    wrong = np.abs(rest).max(axis=1, initial=0.0) > HALF_DIGITS * size
     return [name for name, bad in zip(names, wrong, strict=True) if bad]

@@ -14,13 +14,13 @@ from axode.model.model_parts import facts_of
 from axode.model.state import State
 from axode.numerics.newton import find_roots
 from axode.numerics.rank import pseudo_inverse
+from axode.numerics.tolerances import OPEN, POLISHED
 from axode.problems.arguments import read_state
 from axode.problems.assemble.assemble import assemble
-from axode.problems.assemble.closure import OPEN, allowed_residual
+from axode.problems.assemble.closure import allowed_residual
 from axode.problems.inputs.inputs import InputPlan, plan_input
 
 Array = npt.NDArray[np.float64]
-BALANCED = 1e-11  # of the forces or accelerations at work: what is left is rounding
 MAX_STEP = 0.3  # [rad or m] of Newton's method
 
 
@@ -83,7 +83,7 @@ def find_equilibrium(model: Model, point: State, given: Any, tangents: Any) -> S
     balance, conditions = _Balance(model, point, given), point.conditions
     more: dict[str, Any] = {"t": conditions.t, "parameters": conditions.named(model)}
     before = float(np.abs(balance.at(point.q)).max(initial=0.0))
-    rounding = BALANCED * max(before, balance.size)
+    rounding = POLISHED * max(before, balance.size)
     if before <= rounding:
         return point
 

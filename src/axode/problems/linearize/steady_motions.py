@@ -14,6 +14,7 @@ from axode.errors import AxodeError
 from axode.model.model import Model
 from axode.model.state import State
 from axode.numerics.rank import least_norm
+from axode.numerics.tolerances import AT_REST
 from axode.problems.assemble.assemble import assemble
 from axode.problems.linearize.observables import Observables
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from axode.problems.linearize.symmetries import Symmetries
 
 Array = npt.NDArray[np.float64]
-AT_REST = 1e-6  # [unit/s]: what is slower is rounding, or a loop that is closed to rounding
 NEARBY = 0.2  # [rad or m] about the operating point: states at which symmetry is judged
 STEPS = 60  # to a unit of the fastest coordinate, where matrices are compared
 CHECKED = 2  # how many of them

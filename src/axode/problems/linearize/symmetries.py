@@ -30,13 +30,13 @@ from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
 from axode.numerics.rank import pseudo_inverse
+from axode.numerics.tolerances import HALF_DIGITS
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
 from axode.symbolic.joints import symbolic_joint
 from axode.symbolic.joints.base import SymbolicJoint
 
 Array = npt.NDArray[np.float64]
-COMMUTES = 1e-8  # of the terms of a bracket: what is left is rounding
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Symmetries:
         good = np.ones(len(self.found), dtype=bool)
         for q, nu in states:
             bracket, size = self._bracket(q, nu, u, t, p)
-            good &= np.abs(bracket).max(axis=0) <= COMMUTES * np.maximum(1.0, size.max(axis=0))
+            good &= np.abs(bracket).max(axis=0) <= HALF_DIGITS * np.maximum(1.0, size.max(axis=0))
         return [k for k, ok in enumerate(good.tolist()) if ok]
 
     def _bracket(self, q: Array, nu: Array, u: Array, t: float, p: Array) -> tuple[Array, Array]:

@@ -13,11 +13,11 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.model import Model
 from axode.model.signal_values import state_values
 from axode.names import NamedValues
+from axode.numerics.tolerances import ON_TIME
 from axode.problems.inputs.inputs import callback_inputs, limit_inputs
 from axode.problems.inputs.tracing import TracedFunction, call_traced, compile_tape
 from axode.problems.other_models import ROUNDED_PIVOT, is_rounded
 from axode.problems.runs.session import CompiledRuns, Numbers, Session, Task
-from axode.problems.runs.settings import ROUNDING
 from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import rollout_of
 from axode.problems.steps.methods import EXPLICIT
@@ -215,7 +215,7 @@ class Batch(CompiledRuns):
         times, direction = self.settings.times, self.settings.direction
         spacing = abs(times[1] - times[0])
         ahead = direction * (times - t)
-        left = ahead[ahead > ROUNDING * spacing]
+        left = ahead[ahead > ON_TIME * spacing]
         return float(left[0]) if len(left) else spacing
 
     @cached_property

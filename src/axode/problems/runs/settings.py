@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument, UnknownName
+from axode.numerics.tolerances import ON_TIME
 from axode.problems.arguments import number
 from axode.problems.steps.audit import energy_rounding, energy_tolerance
 from axode.problems.steps.compiled import Place
@@ -20,12 +21,11 @@ Array = npt.NDArray[np.float64]
 SINGULAR_CHOICES = ("stop", "pass")
 JUMP_CHOICES = ("impulse", "refuse")
 DEFAULT_SAMPLES = 500  # saved unless `save_every` is given
-DEFAULT_STEP = 1e-3  # [s] of rk4 unless given
+DEFAULT_STEP = 1e-3  # [s] of rk4, pages, the viewer and FMUs unless given
 # neighbouring floating-point times that an interval has to span
 MIN_TIMES = {"duration": 1024, "save_every": 4, "step": 4}
 MAX_SAMPLES = 1e8  # that are kept: a gigabyte per column
 MAX_STEPS = 1e12  # of rk4: a day of a fast machine
-ROUNDING = 1e-9  # of a step: a duration that is a whole number of steps may miss it by this
 
 
 @dataclass(frozen=True)
@@ -160,12 +160,12 @@ class Settings:
         step = DEFAULT_STEP if self.step is None else self.step
         if self.save_every is None:
             return min(step, abs(self.duration))
-        return self.save_every / max(1, math.ceil(self.save_every / step - ROUNDING))
+        return self.save_every / max(1, math.ceil(self.save_every / step - ON_TIME))
 
     @property
     def n_steps(self) -> int:
         """Number of steps of rk4, the last one perhaps shorter."""
-        return max(1, math.ceil(abs(self.duration) / self.step_size - ROUNDING))
+        return max(1, math.ceil(abs(self.duration) / self.step_size - ON_TIME))
 
     @property
     def save_steps(self) -> int:
@@ -184,6 +184,6 @@ class Settings:
             every = (
                 abs(self.duration) / DEFAULT_SAMPLES if self.save_every is None else self.save_every
             )
-        count = max(0, math.ceil(abs(self.duration) / every - ROUNDING) - 1)
+        count = max(0, math.ceil(abs(self.duration) / every - ON_TIME) - 1)
         times = self.t0 + self.direction * every * np.arange(count + 1)
         return np.append(times, self.t_end)

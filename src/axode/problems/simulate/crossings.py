@@ -13,6 +13,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
+from axode.numerics.tolerances import TWO_ROUNDINGS
 from axode.problems.runs.batch import STATE, Batch
 from axode.problems.runs.session import Numbers
 from axode.problems.steps.step_acceptance import CROSSED_INSIDE, EVENT, RUNNING
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
-RESOLUTION = 4e-16  # of a crossing, relative to its time and to one second
 MAX_ITERATIONS = 200
 PARTS = 8  # of a step, between which crossings are looked for
 GOLDEN = 0.5 * (3 - 5**0.5)
@@ -144,7 +144,7 @@ class Probe:
         runs, low, f_low, high, f_high = (x[crosses] for x in (runs, low, f_low, high, f_high))
         if runs.size:
             probe = Probe(self.batch, self.runs[runs])
-            closest = RESOLUTION * np.maximum(1.0, np.abs(probe.t))
+            closest = TWO_ROUNDINGS * np.maximum(1.0, np.abs(probe.t))
             high = find_zeros(
                 lambda offset: probe._value(k, offset), (low, f_low), (high, f_high), closest
             )
@@ -238,7 +238,7 @@ def find_zeros(
             a, f_a = x, f
             first = np.abs(f_a) < np.abs(f_b)
             best = np.where(done, best, np.where(first, a, b))
-            smallest = (0.5 * closest + 2 * RESOLUTION * np.abs(best)) / np.abs(b - a)
+            smallest = (0.5 * closest + 2 * TWO_ROUNDINGS * np.abs(best)) / np.abs(b - a)
             done |= ~(smallest <= 0.5) | (np.where(first, f_a, f_b) == 0)
             if done.all():
                 break

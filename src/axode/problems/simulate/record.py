@@ -15,6 +15,7 @@ from axode.errors import RunsFailedWarning
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
+from axode.numerics.tolerances import SAME_TIME
 from axode.problems.inputs.inputs import plan_input
 from axode.problems.inputs.tracing import TracedFunction, call_traced
 from axode.problems.other_models import (
@@ -67,8 +68,6 @@ STATUS_WORDS = {
     INACCURATE: INACCURATE_TEXT,
 }
 FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED, CHATTERING)
-SAME_CALL = 1e-12  # [s]: a sample this close before a call has its inputs
-SAME_TIME = 1e-12  # relative: two samples that are nearer are one
 
 
 def record(
@@ -247,7 +246,7 @@ def _callback_inputs(runs: Runs, times: Array, shape: tuple[int, ...]) -> Array:
         calls.setdefault(run, []).append((t, u))
     for run, own in calls.items():
         called = direction * np.array([t for t, _ in own])
-        row = np.searchsorted(called, direction * times + SAME_CALL, side="right") - 1
+        row = np.searchsorted(called, direction * times + SAME_TIME, side="right") - 1
         values[run] = np.array([u for _, u in own])[np.clip(row, 0, len(own) - 1)]
     return values
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.model.model import Model
+from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.inputs.inputs import InputPlan, plan_input
 from axode.problems.other_models import carry_speeds
@@ -21,12 +22,8 @@ from axode.problems.simulate.failures import find_causes
 from axode.problems.simulate.switch_to_implicit import REVIEW, StiffRuns
 from axode.problems.singular.approaches import MAX_SAMPLES, Approach, warn_of_rows
 from axode.problems.singular.continuation import Candidates, Landing, find_events, land_beyond
-from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheels, find_smallest_pivots
-from axode.problems.singular.switching import (
-    UNDETERMINED_PIVOT,
-    find_start_elsewhere,
-    near_singular,
-)
+from axode.problems.singular.pivots import find_flattest_wheels, find_smallest_pivots
+from axode.problems.singular.switching import find_start_elsewhere, near_singular
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.step_acceptance import (
     EVENT,
@@ -275,7 +272,7 @@ class Runs:
         q = batch.buffers["q"][begins]
         pivots = find_smallest_pivots(self.model, q, batch.conditions(begins))
         gone = []
-        for run in begins[~(pivots > UNDETERMINED_PIVOT)].tolist():
+        for run in begins[~(pivots > LOST_PIVOT)].tolist():
             begun = find_start_elsewhere(batch, run, self.model)
             if begun is not None:
                 self._begun.add(run)

@@ -15,6 +15,7 @@ from axode.errors import InvalidArgument, SimulationFailed, SingularConfiguratio
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.named_arguments import as_numbers
+from axode.numerics.tolerances import ON_TIME
 from axode.problems.assemble.dropped_rows import describe_missed_rows
 from axode.problems.inputs.inputs import Callback
 from axode.problems.runs.session import Session, Task, check_on_interrupt
@@ -42,7 +43,6 @@ REMEDIES = {
     "small v0, or a dead zone in which it is zero, or hold inputs for a while, by a Callback.",
 }
 FAILED = tuple(REMEDIES)
-COARSE_TIME = 1e-9  # of the duration: distance of floating-point times that keeps steps long
 
 
 def simulate(
@@ -173,7 +173,7 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
         )
     if status in FAILED:
         apart = math.ulp(t)
-        if status == UNDERFLOW and apart > COARSE_TIME * abs(runs.settings.duration):
+        if status == UNDERFLOW and apart > ON_TIME * abs(runs.settings.duration):
             step += (
                 f"\n  Or times are too coarse: there they are {apart:.2g} s apart; make t0 smaller."
             )

@@ -12,16 +12,16 @@ from axode.errors import AxodeError, InvalidArgument, LoopNotClosed, SingularCon
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
+from axode.numerics.tolerances import OPEN, ROUNDING
 from axode.problems.arguments import StateArgument
 from axode.problems.assemble.assemble import assemble_runs
-from axode.problems.assemble.closure import OPEN, allowed_residual
+from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-SINGULAR_PIVOT = 1e-12  # below it speeds divide by rounding errors
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> No
         return
     conditions = Conditions(np.full(len(q), float(t0)), p)
     pivots = find_smallest_pivots(model, q, conditions)
-    if not pivots.min(initial=1.0) < SINGULAR_PIVOT:
+    if not pivots.min(initial=1.0) < ROUNDING:
         return
     from axode.symbolic.constraints.row_choice import rows_at
 

@@ -22,6 +22,7 @@ from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.signal_values import state_values
+from axode.numerics.tolerances import MISSED, NEGLIGIBLE, SAME_MOTION
 from axode.problems.arguments import residual_units
 from axode.problems.inputs.events import event_tape
 from axode.problems.inputs.tracing import TracedFunction, call_traced
@@ -34,12 +35,8 @@ NODES, DEGREE = 14, 9  # of the motion before, and of the polynomials through it
 HISTORY = 4.0  # how much longer than the gap the motion before it is
 BEYOND = np.linspace(1.1, 8.0, 70)  # places beyond, in times until rank is lost
 MIN_FALL = 0.3  # of the present pivot: what it must fall below in the passage
-CERTAIN = 1e-9  # relative: difference of polynomials of two degrees that is rounding, nearly
-UNCERTAIN = 1e-6  # and one that is still a motion, if nothing better comes
 EVENT_SAMPLES = 25  # in the passage, at which event functions are compared
 CLOSURE_SAMPLES = 9  # in the passage, at which constraints are checked
-CORRECTION = 1e-6  # relative: a larger change of the speeds would be another motion
-OPEN = 1e-9  # [rad, or of the length]: constraints that stay open by more belong to another branch
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class Candidates:
             known = None  # the motion turned round, or has gone on otherwise
         if found is None or (known is not None and found.uncertainty > known.uncertainty):
             return None if known is None else replace(known, start=now)
-        if found.uncertainty <= CERTAIN:
+        if found.uncertainty <= NEGLIGIBLE:
             return found
         self.best[run] = found
         return None
@@ -132,7 +129,7 @@ class _Approach:
         if not self._stays_closed(fine, gap):
             return None
         uncertain = float(np.abs(x - coarse(end)).max() / (1 + np.abs(x).max()))
-        if not uncertain < UNCERTAIN:
+        if not uncertain < SAME_MOTION:
             return None
         found = self._on_constraints(x, end)
         if found is None:
@@ -224,7 +221,7 @@ class _Approach:
         times = self.t + self.direction * gap * np.linspace(0.0, 1.0, CLOSURE_SAMPLES)
         q = np.array([path(t)[: self.n_q] for t in times])
         residual = self.model.residual(q, **self.batch.conditions(self.run).options)
-        return bool(np.abs(residual / residual_units(self.model)).max(initial=0.0) < OPEN)
+        return bool(np.abs(residual / residual_units(self.model)).max(initial=0.0) < MISSED)
 
     def _misses_samples(self, gap: float) -> bool:
         """Check whether a held input changes in the passage."""
@@ -242,12 +239,15 @@ class _Approach:
         q, v, w = np.split(x, [self.n_q, x.size - 2])
         for _ in range(3):
             q = model.evaluate("projection", {"q": q}, options)
-        if not np.abs(model.residual(q, **options) / residual_units(model)).max(initial=0.0) < OPEN:
+        if (
+            not np.abs(model.residual(q, **options) / residual_units(model)).max(initial=0.0)
+            < MISSED
+        ):
             return None
         independent = [model.speed_names.index(name) for name in model.independent]
         nu = v[independent]
         moved = np.abs(model.joint_speeds(q, nu, **options) - v).max()
-        if not moved < CORRECTION * (1 + np.abs(v).max()):
+        if not moved < SAME_MOTION * (1 + np.abs(v).max()):
             return None
         before = model.energy(self.x[: self.n_q], self.x[self.n_q : -2], **options)
         gained = w - self.x[-2:]
@@ -256,7 +256,7 @@ class _Approach:
         if not (kinetic > 0 and wanted > 0):
             return None
         scale = float(np.sqrt(wanted / kinetic))
-        if not abs(scale - 1) < CORRECTION:
+        if not abs(scale - 1) < SAME_MOTION:
             return None
         return np.concatenate([q, scale * nu, w]), scale - 1
 

@@ -12,7 +12,6 @@ from axode.problems.steps.compiled import tape_of
 
 Array = npt.NDArray[np.float64]
 FLAT_WHEEL = "lies flat on the ground"  # in messages
-LIES_FLAT = 1e-6  # [rad] between axis and ground normal: the rim has no lowest point
 
 
 def evaluate_pivots(model: Model, q: Array, conditions: Conditions) -> tuple[Array, Array]:

@@ -16,11 +16,12 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import smallest_singular_value
+from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT, RANK, SHORTEST_STEP, SMALL_PIVOT
 from axode.problems.other_models import GOOD_PIVOT, DescribedStates, is_rounded, translate_speeds
 from axode.problems.runs.batch import SMALLEST_PIVOT, Batch
 from axode.problems.runs.session import CompiledRuns, Numbers
 from axode.problems.singular.continuation import CONTINUATION_PIVOT
-from axode.problems.singular.pivots import LIES_FLAT, find_flattest_wheel, find_smallest_pivots
+from axode.problems.singular.pivots import find_flattest_wheel, find_smallest_pivots
 from axode.problems.steps.step_acceptance import RUNNING, SINGULAR
 from axode.runtime.resident_buffers import read_rows
 
@@ -30,16 +31,12 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 MIN_GAIN = 3.0  # times what the present choice keeps: what another one must keep
 MIN_GAIN_ROUNDED = 1.5  # the same where rows contradict each other, the more the less is kept
-SINGULAR_PIVOT = 1e-3  # a pivot below which the motion may no longer be determined
 REGULAR = 0.01  # of rows and speeds: what keeps this is regular, however small its pivots are
 RETRY_BELOW = 0.5  # of a pivot that has to do: below this another choice is sought again
 RETRY_NEAR_RANK_LOSS = 0.3  # of the present pivot: steps across which it falls by more are too long
 PASS_BELOW = 0.9  # of a pivot: where it is less after the next step, a run may pass from there
 NEARLY_FLAT = 10.0  # of `flat`: below this a wheel that lies down explains the singularity
-SHORTEST_STEP = 1e-6  # [s]: how near adaptive steps go to a configuration where rank is lost
 MAX_MODELS = 60  # of one mechanism that are kept, those that were used last
-UNDETERMINED_PIVOT = 1e-9  # below it a model's speeds do not determine a start
-CONSISTENT = 1e-9  # relative: a start that misses its speeds by more is none
 NAMED_WEIGHT = 0.2  # of the largest weight: smaller ones are not named
 
 
@@ -170,7 +167,7 @@ def find_changes(
         flat = read_rows(b, "flat", runs)[:, 0]
         lies = flat < np.minimum(near, NEARLY_FLAT)
         near = np.where(lies, flat, near)
-    least = np.where(near >= SINGULAR_PIVOT, RETRY_BELOW * near, np.nan)
+    least = np.where(near >= SMALL_PIVOT, RETRY_BELOW * near, np.nan)
     if not own.has_equations:  # from a file: there is no other choice
         return Changes([], runs, least)
     from axode.symbolic.constraints.row_choice import Choice
@@ -182,12 +179,12 @@ def find_changes(
     present = Choice.of(model.equations.system)
     found, number, offered = choices.chooser.choose(rows)
     kept = rows.regularity(present.rows, present.independent, present.base)
-    better = (near < SINGULAR_PIVOT) | (offered > _min_gain(own) * kept)
+    better = (near < SMALL_PIVOT) | (offered > _min_gain(own) * kept)
     better &= np.array([choice != present for choice in found])[number]
     better &= (offered > REGULAR) & ~rows.lost & ~lies & change
     if can_cross:
         better &= rows.best_pivot >= SMALLEST_PIVOT
-    regular = (near > UNDETERMINED_PIVOT) & (np.minimum(kept, rows.margin) > REGULAR) & ~lies
+    regular = (near > LOST_PIVOT) & (np.minimum(kept, rows.margin) > REGULAR) & ~lies
     least = np.where(regular, RETRY_BELOW * near, least)
     leaving = [(choice, better & (number == k)) for k, choice in enumerate(found)]
     models = [(choices.model(own, choice), runs[which]) for choice, which in leaving if which.any()]
@@ -221,7 +218,7 @@ def near_singular(
             lost = describe_loss(own, q.copy(), batch.conditions(run))
             if pivot < CONTINUATION_PIVOT and across(batch, run, lost):
                 continue
-            if near >= max(RETRY_NEAR_RANK_LOSS * pivot, SINGULAR_PIVOT):
+            if near >= max(RETRY_NEAR_RANK_LOSS * pivot, SMALL_PIVOT):
                 b["least_pivot"][run], b["status"][run] = PASS_BELOW * near, RUNNING
                 continue
             least = np.nan  # the step is too long
@@ -286,7 +283,7 @@ def find_start_elsewhere(batch: CompiledRuns, run: int, own: Model) -> tuple[Mod
     """
     b = batch.buffers
     q, nu, conditions = b["q"][run].copy(), b["nu"][run].copy(), batch.conditions(run)
-    if not own.has_equations or smallest_pivot(own, q, conditions) > UNDETERMINED_PIVOT:
+    if not own.has_equations or smallest_pivot(own, q, conditions) > LOST_PIVOT:
         return None
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
@@ -302,7 +299,7 @@ def find_start_elsewhere(batch: CompiledRuns, run: int, own: Model) -> tuple[Mod
     if not np.any(need):
         return other, rest
     Theta = other.speed_map(q, **conditions.options)[mine]
-    if not smallest_singular_value(Theta) > CONSISTENT:
+    if not smallest_singular_value(Theta) > RANK:
         return None
     return other, np.linalg.solve(Theta, need)
 

@@ -8,8 +8,9 @@ from functools import reduce
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
 from axode.codegen.tape.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
+from axode.numerics.tolerances import MIN_STEP, ON_TIME
 from axode.problems.steps.chattering import chattering_marks, watch_chattering
-from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
+from axode.problems.steps.rates import Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import (
     NOT_FINITE,
     RUNNING,
@@ -20,7 +21,6 @@ from axode.problems.steps.step_acceptance import (
 
 SAFETY, MIN_FACTOR, MAX_FACTOR = 0.9, 0.2, 5.0  # of the step-size control
 ERROR_SHARE = 0.1  # of the tolerance, as `simulate` documents it, that one step may use
-MIN_STEP = 4e-15  # relative to the time: a shorter step would hardly change it
 MAX_STEPS = 1e7  # of a run whose numbers are gathered, rejected ones included
 FIRST_STEP = 0.01  # of the time scale on which a state changes
 # what `control` reads

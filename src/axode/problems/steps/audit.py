@@ -20,13 +20,12 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 from axode.errors import RunsInaccurateWarning, level_outside
+from axode.numerics.tolerances import ENERGY_TOLERANCE, REST_ENERGY
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import FINISHED, INACCURATE, RUNNING
 
-TOLERANCE = 1e-5  # of the largest energies that a run has shown
 LOOSE = 1e3  # times the relative tolerance of its steps, where that is more
 LOOSEST = 1e-2
-REST = 1e-10  # of the kinetic energy at unit speeds: less is no motion
 ROUNDINGS = 1e3  # of the sum of energies, that many steps may make
 FIRST = 2.0  # tries before the first sample after the start
 FIRST_STEP = "fresh"  # flag of runs whose first step is estimated
@@ -41,7 +40,7 @@ def energy_tolerance(rtol: float | None) -> float:
     Args:
         rtol: Relative tolerance of adaptive steps; None for fixed ones.
     """
-    return max(TOLERANCE, min(LOOSE * (rtol or 0.0), LOOSEST))
+    return max(ENERGY_TOLERANCE, min(LOOSE * (rtol or 0.0), LOOSEST))
 
 
 def energy_rounding(precision: str) -> float:
@@ -184,7 +183,7 @@ def _judge(d: Dynamics, energy: Tape) -> list[Operation]:
 
     def rest(doubt: Vector, audit: Vector, energy: Vector) -> dict[str, Vector]:
         *kept, floor = audit
-        least = doubt[0].then(floor.most(REST * energy[0]), floor)
+        least = doubt[0].then(floor.most(REST_ENERGY * energy[0]), floor)
         return {"audit": [*kept, least], "doubt": [0.0 * doubt[0]]}
 
     def judge(status: Vector, audit: Vector, tolerance: Vector) -> dict[str, Vector]:

@@ -21,15 +21,14 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape, model_on_cpu
 from axode.model.motion_switches import MOMENTUM
+from axode.numerics.tolerances import ROUNDING
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.switch_search import NEVER
 from axode.results.sweep_arrays import as_host
 
 Array = npt.NDArray[np.float64]
 ROUNDINGS = 64.0  # of a formula that pieces of one motion may differ by
-DIGITS = 1e-12  # relative to its value: numbers may be written with no more digits
 FURTHER = 1e3  # distances from a break, within which its slope is measured
-JUMP_OF_RATE = 1e-12  # relative to one and to the rate: what is smaller is rounding of a formula
 
 MAX_BREAKS = 1 << 27  # of all runs of a batch
 
@@ -170,7 +169,7 @@ def _jumps(model: Model, d: Dynamics, times: Array, kept: dict[str, Array]) -> A
         )
     before, after = both("joint_speeds")
     jumps: Array = after - before
-    jumps[np.abs(jumps) <= JUMP_OF_RATE * np.maximum(1.0, np.abs(after))] = 0.0
+    jumps[np.abs(jumps) <= ROUNDING * np.maximum(1.0, np.abs(after))] = 0.0
     if jumps.any() and d.jump is None:
         raise NotApplicable(
             f"'{model.name}': prescribed rates jump at t = {times[jumps.any(axis=1)][0]:.15g} s, "
@@ -199,7 +198,7 @@ def _continuous_change(
             for port in tape.inputs
         ]
         made = rounding_bounds(tape, arrays, "float64")
-        return made.results[0], ROUNDINGS * made.bounds[0] + DIGITS * np.abs(made.results[0])
+        return made.results[0], ROUNDINGS * made.bounds[0] + ROUNDING * np.abs(made.results[0])
 
     change = np.zeros((count, tape.outputs[0].size))
     for side in (-off, off):

@@ -22,6 +22,7 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape, library_of
 from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
+from axode.numerics.tolerances import SUM_ROUNDING
 from axode.problems.inputs.events import event_tape
 from axode.problems.inputs.inputs import InputPlan, plan_input
 from axode.problems.inputs.tracing import MAX_NUMBERS
@@ -29,7 +30,7 @@ from axode.problems.steps.adaptive import Gathering
 from axode.problems.steps.audit import audited
 from axode.problems.steps.break_times import break_table
 from axode.problems.steps.methods import IMPLICIT, METHODS
-from axode.problems.steps.rates import INSIDE, INWARDS, Dynamics
+from axode.problems.steps.rates import INSIDE, Dynamics
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -234,7 +235,7 @@ def dynamics_of(
         grid=grid,
         inside=INSIDE_IN_SINGLE if single else INSIDE,
         switches=switches,
-        inwards=INWARDS_IN_SINGLE if single else INWARDS,
+        inwards=INWARDS_IN_SINGLE if single else SUM_ROUNDING,
         jump=jump,
     )
 

@@ -11,6 +11,7 @@ from operator import add
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
 from axode.codegen.tape.program import Evaluate, Operation, Program, While, WriteRow
 from axode.codegen.tape.tape import Tape
+from axode.numerics.tolerances import ON_TIME
 from axode.problems.steps.adaptive import (
     CONTROL,
     Gathering,
@@ -21,7 +22,7 @@ from axode.problems.steps.adaptive import (
     count_steps,
     error_size,
 )
-from axode.problems.steps.rates import ON_TIME, Dynamics, to_next_sample
+from axode.problems.steps.rates import Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import accept_step, active, count_saved_row
 from axode.problems.steps.stiffness import count_stiff_steps
 from axode.problems.steps.tableaus import ButcherTableau

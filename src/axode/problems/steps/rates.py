@@ -10,11 +10,10 @@ from axode.codegen.tape.operations import Array
 from axode.codegen.tape.program import Evaluate, MaskedCopy, Operation, ReadRow, While
 from axode.codegen.tape.switching import Switches
 from axode.codegen.tape.tape import Tape
+from axode.numerics.tolerances import ON_TIME, SUM_ROUNDING
 from axode.problems.steps.switch_search import find_break
 
-ON_TIME = 1e-9  # of a sample's period: nearer than this, a time is the sample's
 INSIDE = 1e-6  # of half a step: how far its ends are moved inwards to read held samples
-INWARDS = 1e-15  # of the time: how far ends of a step are moved inwards where something switches
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Dynamics:
     grid: bool = False
     quaternions: tuple[tuple[int, ...], ...] = ()
     switches: tuple[Switches, ...] = ()
-    inwards: float = INWARDS
+    inwards: float = SUM_ROUNDING
     places: Tape | None = None
     jump: tuple[Tape, Tape] | None = None
 

@@ -11,16 +11,15 @@ from functools import reduce
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, WriteRow
+from axode.numerics.tolerances import GRAZE, SMALL_PIVOT
 from axode.problems.steps.number_in_step import NODES, PARTS, NumberInStep
 from axode.problems.steps.rates import Dynamics
 
 RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF, UNASSEMBLED = range(9)
 INACCURATE = 9  # at its end, with an error in the balance of energy
 CHATTERING = 10  # steps are rejected again and again without progress
-FLAT = 1e-3  # [rad] from lying flat: a wheel nearer than this is watched as a small pivot is
 WITHIN = ("g_1", "g_2", "g_3")  # values of event functions at the nodes inside a step
 CROSSED_INSIDE = 2.0  # value of `crossed` where only the inside of a step shows a crossing
-GRAZE = 1e-3  # of the change in a step: an extreme that stays nearer to zero is looked at
 FLIPPED = -1.0  # value of `near` where a pivot changes its sign inside a step
 
 
@@ -111,8 +110,8 @@ def accept_step(
             small = near < least
             if d.leaning:
                 flat = _flattest(v["pivots"][solves:], v["pivots_n"][solves:], 1.0 + 0.0 * least)
-                made["flat"] = [flat / FLAT]
-                small = small | (flat / FLAT < least)
+                made["flat"] = [flat / SMALL_PIVOT]
+                small = small | (flat / SMALL_PIVOT < least)
             after = (accepted & small & (least > 0.0)).then(float(SINGULAR), after)
         total = sum((abs(x) for x in (*v["q_n"], *v["nu_n"])), 0.0 * status)
         after = (accepted & ~(total < 1e300)).then(float(NOT_FINITE), after)

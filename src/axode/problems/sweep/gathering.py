@@ -17,6 +17,7 @@ from axode.codegen.tape.reversal import part_of_tape
 from axode.codegen.tape.switching import switches_with_state
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
+from axode.numerics.tolerances import TWO_ROUNDINGS
 from axode.problems.steps.adaptive import Gathering, Interpolant
 from axode.problems.steps.number_in_step import NODES, PARTS, NumberInStep
 from axode.problems.steps.rates import Dynamics
@@ -25,7 +26,6 @@ from axode.problems.sweep.kinks import WEIGHTS, integrate_pieces
 from axode.problems.sweep.state_columns import START_ENERGY, Quantity, StateColumns
 
 NEVER = float("nan")
-ROUNDING = 4e-16  # relative: extremes that differ by less are the same, and so are times
 MAX_TURNS = 50.0  # of the search for one crossing
 KEPT = ("p", "gains")  # what functions read besides time that stays as it is during a run
 STATE = ("q", "nu", "w", "t")  # buffers of a state
@@ -248,7 +248,7 @@ class Search:
             value = abs(value) if how == "largest" else value
             better = curve.turns(k) & _beats(how, value, best)
             best, place = better.then(value, best), better.then(s, place)
-        beyond = abs(best - made) > ROUNDING * abs(made)
+        beyond = abs(best - made) > TWO_ROUNDINGS * abs(made)
         return [_beats(how, best, made) & beyond, place]
 
     @staticmethod
@@ -293,7 +293,7 @@ class Search:
         next_ = s - f * (s - old) / (f - f_old)
         exact = f.equals(0.0) & ~after
         next_ = (exact | ~next_.equals(next_)).then(s, next_)
-        close = abs((next_ - s) * h) <= ROUNDING * abs(t).most(1.0)
+        close = abs((next_ - s) * h) <= TWO_ROUNDINGS * abs(t).most(1.0)
         done = missed | (exact & ~turned) | (close & ~turned) | (turns >= MAX_TURNS)
         wait = done.then(0.0, 1.0 + 0.0 * s)
         return [wait, next_, old, f_old, s, f, 0.0 * s], missed, next_

@@ -17,9 +17,9 @@ from axode.model.model import Model
 from axode.model.signal_values import unknown_forces
 from axode.model.signals import Signal
 from axode.names import Names
-from axode.problems.feasible.feasible import IDLE
+from axode.numerics.tolerances import NEGLIGIBLE, UNBALANCED
 from axode.problems.feasible.ground_tape import GroundTape, ground_tape
-from axode.problems.feasible.loads import SHARED, by_contact
+from axode.problems.feasible.loads import by_contact
 
 SLIPPING, TIPPING = "slipping_margin", "tipping_margin"
 LOAD, SHARE = "load", "share"
@@ -109,7 +109,7 @@ def _share(force: Vector, loads: Vector, friction: float) -> Formula:
     """Part of the friction circle that a wheel uses; infinite without load."""
     along, across, load = force
     tangent = (along * along + across * across).sqrt()
-    idle = tangent <= IDLE * reduce(Formula.most, map(abs, loads))
+    idle = tangent <= NEGLIGIBLE * reduce(Formula.most, map(abs, loads))
     limit = friction * load
     return idle.then(0.0, (limit > 0.0).then(tangent / limit, float("inf")))
 
@@ -134,7 +134,7 @@ def _even(loads: Sequence[Formula], change: Sequence[Formula]) -> Formula:
     Of two wheels that it loads and relieves, both have the same load at best.
     """
     sizes = [abs(z) for z in change]
-    fixed = SHARED * reduce(Formula.most, sizes)
+    fixed = UNBALANCED * reduce(Formula.most, sizes)
     found: Any = None
     for i, (load, size) in enumerate(zip(loads, sizes, strict=True)):
         best = (size <= fixed).then(load, UNLIMITED_LOAD)

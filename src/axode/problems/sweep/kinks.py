@@ -16,6 +16,7 @@ import numpy as np
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, While
+from axode.numerics.tolerances import MATRIX_ROUNDING
 from axode.problems.steps.number_in_step import NODES
 
 WEIGHTS = (1 / 20, 49 / 180, 16 / 45, 49 / 180, 1 / 20)  # of Lobatto's quadrature
@@ -26,7 +27,6 @@ SIDED = np.zeros(len(PLACES))  # exact to degree five, and apart from HALVES at 
 SIDED[[0, 1, 2, 3, 5, 8]] = np.linalg.solve(
     np.vander(np.take(PLACES, [0, 1, 2, 3, 5, 8]), increasing=True).T, 1 / np.arange(1, 7)
 )
-AGREE = 1e-13  # of the largest value or the integral: what the rules may differ by on a piece
 SHORTEST = 2.0**-46  # piece of a step
 MOST_HALVED = 3_000.0  # pieces of a step that one quantity may have halved
 
@@ -68,7 +68,7 @@ def integrate_pieces(
             most = v["most"][i].most(abs(y[k]))
             off = abs(h[0] * (halves - sided)) * width
             usual = _usual(((j, how) for j, how, number in kinked if number == k), most, h[0], made)
-            wanted = last & (off > AGREE * usual) & (v["halved"][i] < MOST_HALVED)
+            wanted = last & (off > MATRIX_ROUNDING * usual) & (v["halved"][i] < MOST_HALVED)
             differs.append(wanted)
             halved = wanted.then(v["halved"][i] + 1.0, v["halved"][i])
             named = {"halves": halves, "sided": sided, "most": most, "halved": halved}

@@ -14,12 +14,13 @@ from axode.codegen.tape.constants import ExtractedNumbers, extract_numbers
 from axode.codegen.tape.program import Program
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
+from axode.numerics.tolerances import SHORTEST_STEP
 from axode.problems.other_models import carry_speeds
 from axode.problems.runs.batch import FIRST_STIFF_LIMIT, first_least_pivot
 from axode.problems.runs.session import CompiledRuns, Session, Task
 from axode.problems.runs.settings import Settings
 from axode.problems.simulate.switch_to_implicit import MIN_STEPS_LEFT, RETRY_FACTOR
-from axode.problems.singular.switching import SHORTEST_STEP, find_changes, find_start_elsewhere
+from axode.problems.singular.switching import find_changes, find_start_elsewhere
 from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import can_take_over, compiled, program_of
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT

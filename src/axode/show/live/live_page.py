@@ -29,6 +29,7 @@ from axode.model.model_parts import facts_of, model_on_cpu
 from axode.problems.arguments import number
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inputs.inputs import plan_input
+from axode.problems.runs.settings import DEFAULT_STEP
 from axode.problems.simulate.scenario import Scenario
 from axode.problems.steps.compiled import rollout_program
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordinates
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 ENDINGS = (".html", ".htm")
-STEP = 1e-3  # [s]
 FUNCTIONS = ("state_rate", "input_force")  # that the motors of a page need
 LONGEST = 3000  # operations of forces that are signals of a page: more make the file too large
 TURN, TURN_IN_LOOP = 1.5, 0.5  # [rad] to either side of the start, of a slider of an angle
@@ -109,7 +109,7 @@ def page(
         step = given.get("step") if step is None else step
         parameters = given.get("parameters") if parameters is None else parameters
         what = what.model
-    step = STEP if step is None else number("step", step, "a number of seconds")
+    step = DEFAULT_STEP if step is None else number("step", step, "a number of seconds")
     if not (math.isfinite(step) and step > 0):
         raise InvalidArgument(f"step: expected a positive number of seconds, got {step}")
     write_atomically(

@@ -18,10 +18,10 @@ from axode.model.model_parts import facts_of
 from axode.numerics.rank import least_norm
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inputs.inputs import limit_inputs
+from axode.problems.runs.settings import DEFAULT_STEP
 from axode.problems.simulate.simulate import simulate
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 
-STEP = 1e-3  # [s] of the compiled integration
 HOLD_STEPS = 25  # steps over which torques and pulls are held
 LONGEST = 0.1  # [s] made up for at once; a longer delay is lost, and reported
 STRENGTH = 4.0  # times a brisk torque: what a speed is worth, near a singularity above all
@@ -154,17 +154,17 @@ class RealTimeRun:
         if not self._compiled:
             self._compile()
         self._frames.append((time.perf_counter(), self.time))
-        steps = round(min(seconds, LONGEST) / STEP)
+        steps = round(min(seconds, LONGEST) / DEFAULT_STEP)
         for piece in range(0, steps, HOLD_STEPS):
             if self.running:
-                self._frame(STEP * min(HOLD_STEPS, steps - piece))
+                self._frame(DEFAULT_STEP * min(HOLD_STEPS, steps - piece))
 
     def _compile(self) -> None:
         """Take a step that does not count, so that all is compiled before the clock starts."""
         kept = self.q, self.nu, self.time, self.u
         if self.motors.count:
             self._strength = STRENGTH * self.motors.most_torques(self.q, self.options)
-        self._frame(STEP)
+        self._frame(DEFAULT_STEP)
         self.q, self.nu, self.time, self.u = kept
         if self.model.contacts:
             self.forces()
@@ -182,7 +182,7 @@ class RealTimeRun:
                 start=(self.q, nu),
                 input=self.u if len(self.u) else None,
                 method="rk4",
-                step=STEP,
+                step=DEFAULT_STEP,
                 save_every=duration,
                 t0=self.time,
                 progress=False,
