@@ -329,7 +329,7 @@ def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = 
     name = name[:100] if isinstance(name, str) else shortened(name)
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else ".")
     close = _nearest(name, [*known, *others])
-    hint = f"   Did you mean '{close}'?" if close else ""
+    hint = f" Did you mean '{close}'?" if close else ""
     return f"{plural(kind).capitalize()}: {shown}{hint}"
 
 
@@ -338,6 +338,11 @@ def plural(noun: str) -> str:
     parts = re.split("(, | or )", noun)
     parts[::2] = [re.sub("(?<=[^aeiou])y$", "ie", part) + "s" for part in parts[::2]]
     return "".join(parts)
+
+
+def counted(amount: int, noun: str) -> str:
+    """Number with its noun: "1 run", "2 runs"."""
+    return f"{amount} {noun if amount == 1 else plural(noun)}"
 
 
 def with_article(noun: str) -> str:

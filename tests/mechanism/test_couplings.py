@@ -282,7 +282,7 @@ FILE_FAULTS = {
     "term": (
         '[coupling.g.terms]\na = 1\n"a.rat" = 2\n',
         "line  26  [coupling.g] terms.a.rat: unknown joint, coordinate or speed 'a.rat'. Speeds: "
-        "a.rate, b.rate, s.rate. Coordinates: a, b, s.   Did you mean 'a.rate'?",
+        "a.rate, b.rate, s.rate. Coordinates: a, b, s. Did you mean 'a.rate'?",
     ),
     "coefficient": (
         "[coupling.g.terms]\na = 0\nb = 2\n",
@@ -300,7 +300,7 @@ FILE_FAULTS = {
     ),
     "unknown key": (
         '[belt.g]\njoint_a = "a"\njoint_b = "b"\nratios = 2\n',
-        "line  27  [belt.g] ratios: unknown key 'ratios'. Keys: joint_a, joint_b, ratio, offset.   "
+        "line  27  [belt.g] ratios: unknown key 'ratios'. Keys: joint_a, joint_b, ratio, offset. "
         "Did you mean 'ratio'?",
     ),
     "name twice": (

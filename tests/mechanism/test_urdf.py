@@ -241,7 +241,7 @@ FAULTS = {
         'type="revolute"',
         'type="revolut"',
         "line  15  [joint.shoulder] type: unknown type 'revolut'. Types: revolute, continuous, "
-        "prismatic, fixed, floating, planar.   Did you mean 'revolute'?",
+        "prismatic, fixed, floating, planar. Did you mean 'revolute'?",
     ),
     "no type": (
         ' type="revolute"',
@@ -252,7 +252,7 @@ FAULTS = {
     "unknown link": (
         '<child link="fore"/>',
         '<child link="four"/>',
-        f"line  25  [joint.elbow] child: unknown link 'four'. {NAMES}   Did you mean 'fore'?",
+        f"line  25  [joint.elbow] child: unknown link 'four'. {NAMES} Did you mean 'fore'?",
     ),
     "no parent": (
         '<parent link="base"/>',
@@ -346,13 +346,13 @@ FAULTS = {
     "attribute": (
         'rpy="0 0 0"',
         'rpj="0 0 0"',
-        "line   5  [link.upper] origin: unknown attribute 'rpj'. Attributes: xyz, rpy.   Did you "
+        "line   5  [link.upper] origin: unknown attribute 'rpj'. Attributes: xyz, rpy. Did you "
         "mean 'rpy'?",
     ),
     "element": (
         '<inertial><mass value="1"/>',
         '<Inertial/><inertial><mass value="1"/>',
-        "line  13  [link.fore] unknown element <Inertial>.   Did you mean <inertial>?",
+        "line  13  [link.fore] unknown element <Inertial>. Did you mean <inertial>?",
     ),
     "mimic of a fixed joint": (
         "</robot>",
@@ -364,13 +364,13 @@ FAULTS = {
         "</robot>",
         '<link name="finger"/><joint name="grip" type="revolute"><parent link="fore"/>'
         '<child link="finger"/>\n<mimic joint="elbo"/></joint></robot>',
-        "line  29  [joint.grip] mimic: cannot follow joint 'elbo'. Joints: shoulder, elbow.   Did "
+        "line  29  [joint.grip] mimic: cannot follow joint 'elbo'. Joints: shoulder, elbow. Did "
         "you mean 'elbow'?",
     ),
     "transmission": (
         "</robot>",
         '<transmission name="t"><joint name="elbo"/></transmission></robot>',
-        "line  28  [transmission.t] joint: unknown joint 'elbo'. Joints: shoulder, elbow.   Did "
+        "line  28  [transmission.t] joint: unknown joint 'elbo'. Joints: shoulder, elbow. Did "
         "you mean 'elbow'?",
     ),
     "transmission to nowhere": (

@@ -242,7 +242,7 @@ def test_all_faults_of_loops_are_reported(read):
     with pytest.raises(ax.MechanismError) as caught:
         read(closure)
     assert list(map(str, caught.value.faults)) == [
-        "line  18  [loop.c] parent: unknown link 'copler'. Links: base, left, coupler, right.   "
+        "line  18  [loop.c] parent: unknown link 'copler'. Links: base, left, coupler, right. "
         "Did you mean 'coupler'?",
         "line  18  [loop.c] axis xyz: points nowhere; give a direction such as '0 0 1'",
         "line  20  [loop.a] line 6 has this name already; names are unique",

@@ -92,6 +92,16 @@ def test_the_self_test_passes_and_nothing_is_warned_of(projects, name, compiler,
 
 
 @needs_cc
+def test_the_ending_alone_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = ax.gallery.build("unicycle").derive().compile("interpreter")
+    with pytest.raises(ax.errors.InvalidArgument, match=r"'c' is the ending of a file; name it"):
+        model.export("c")
+    assert not list(tmp_path.iterdir())
+    model.export("c/")
+    assert (tmp_path / "c").is_dir()
+
+
 def test_the_self_test_finds_a_wrong_step(projects, tmp_path):
     folder = tmp_path / "bars"
     shutil.copytree(projects / "bars", folder)

@@ -39,6 +39,8 @@ def somewhere_else(tmp_path_factory, monkeypatch):
 
 MISTAKES = [
     ("check missing.toml", 1, "cannot read missing.toml"),
+    ("export unicycle --to c", 2, "'c' is the ending of a file; name it model.c"),
+    ("export unicycle --to folder/FMU", 2, "name it folder/model.fmu"),
     ("check folder", 1, "Is a directory"),
     ("check binary.toml", 1, "not a text file"),
     ("check latin.toml", 1, "not UTF-8"),

@@ -143,7 +143,7 @@ JOINTS = {
     "rotation nan": (spoil(rotation=(NAN, 0, 0)), "[joint.wrist] rotation: must be finite"),
     "unknown parent": (
         spoil(parent="rood"),
-        "[joint.wrist] parent: unknown body 'rood'. Bodies: ground, base, rod, tool.   Did you "
+        "[joint.wrist] parent: unknown body 'rood'. Bodies: ground, base, rod, tool. Did you "
         "mean 'rod'?",
     ),
     "unknown child": (
@@ -209,7 +209,7 @@ WHEELS = {
     ),
     "unknown carrier": (
         added("add_contact", "c", ax.Rolling(1), body="bas"),
-        "[contact.c] body: unknown body 'bas'. Bodies: ground, base, rod.   Did you mean 'base'?",
+        "[contact.c] body: unknown body 'bas'. Bodies: ground, base, rod. Did you mean 'base'?",
     ),
     "unknown ground": (
         added("add_wheel", "w", ax.Rolling(1), ground="plate", **ROLLS),
@@ -243,7 +243,7 @@ FORCES = {
     "unknown joint": (
         added("add_motor", "m", "elbw"),
         "[motor.m] joint: unknown joint or speed 'elbw'. Speeds: plane.surge, plane.sway, "
-        "plane.yaw_rate, elbow.rate.   Did you mean 'elbow'?",
+        "plane.yaw_rate, elbow.rate. Did you mean 'elbow'?",
     ),
     "limit": (added("add_motor", "m", "elbow", limit=0), "[motor.m] limit: must be > 0, got 0"),
     "gear": (
@@ -297,7 +297,7 @@ FORCES = {
     ),
     "wrench": (
         added("add_wrench", "f", "rods"),
-        "[wrench.f] body: unknown body 'rods'. Bodies: ground, base, rod.   Did you mean 'rod'?",
+        "[wrench.f] body: unknown body 'rods'. Bodies: ground, base, rod. Did you mean 'rod'?",
     ),
     "wrench frame": (
         added("add_wrench", "f", "rod", frame="tool"),
@@ -310,7 +310,7 @@ FORCES = {
     "measure": (
         added("measure", "tip", "postion", body="rod"),
         "[measure.tip] kind: unknown kind 'postion'. Kinds: position, velocity, distance, roll, "
-        "pitch, yaw, roll_rate, pitch_rate, yaw_rate, surge, sway, heave.   Did you mean "
+        "pitch, yaw, roll_rate, pitch_rate, yaw_rate, surge, sway, heave. Did you mean "
         "'position'?",
     ),
     "measure of nothing": (
@@ -322,13 +322,13 @@ MOTIONS = {
     "unknown": (
         added("prescribe", "elbo", 1.0),
         "[prescribe] elbo: unknown coordinate 'elbo'. Coordinates: plane.x, plane.y, plane.yaw, "
-        "elbow.   Did you mean 'elbow'?",
+        "elbow. Did you mean 'elbow'?",
     ),
     "nan": (added("prescribe", "elbow", NAN), "[prescribe] elbow: must be finite, got nan"),
     "home": (
         added("set_home", {"plane.z": 1.0}),
         "[home] plane.z: unknown coordinate 'plane.z'. Coordinates: plane.x, plane.y, plane.yaw, "
-        "elbow.   Did you mean 'plane.y'?",
+        "elbow. Did you mean 'plane.y'?",
     ),
     "home nan": (added("set_home", elbow=NAN), "[home] elbow: must be finite"),
     "gravity": (
@@ -407,7 +407,7 @@ def test_all_faults_are_told_at_once_and_counted():
         "[wheel.w] radius: must be > 0 m, got -1",
         "[body.tool] no joint holds it; make it the child of a joint, of a Floating joint on the "
         "ground if it is free",
-        "[joint.w] parent: unknown body 'bse'. Bodies: ground, base, rod, tool, w.   Did you mean "
+        "[joint.w] parent: unknown body 'bse'. Bodies: ground, base, rod, tool, w. Did you mean "
         "'base'?",
         "[prescribe] shoulder: unknown coordinate 'shoulder'. Coordinates: plane.x, plane.y, "
         "plane.yaw, elbow.",
@@ -515,6 +515,16 @@ def test_two_things_of_one_name_are_told():
     assert told(m)[1] == [f"[{place}] {unique}" for place in places]
 
 
+def test_a_joint_of_a_name_used_twice_is_one_fault():
+    """Its coordinates and speeds have one name only because their joints do."""
+    m = arm()
+    m.add_body("tool", mass=1, inertia=(1, 1, 1))
+    m.add_joint("elbow", ax.Revolute(), parent="rod", child="tool")
+    m.add_body("hand", mass=1, inertia=(1, 1, 1))
+    m.add_joint("elbow", ax.Cylindrical(), parent="tool", child="hand")
+    assert told(m)[1] == ["[joint.elbow] the name is used 3 times; names are unique"]
+
+
 def test_two_signals_of_one_name_are_told():
     m = arm()
     m.add_body("tool", mass=1, inertia=(1, 1, 1))
@@ -537,7 +547,7 @@ def test_unknown_names_print_without_the_quotes_of_a_key_error():
     error = ax.UnknownName("mechanism 'balancer'", "body", "left_weel", ["pole", "left", "right"])
     assert str(error) == (
         "mechanism 'balancer' has no body 'left_weel'.\n"
-        "  Bodies: pole, left, right.   Did you mean 'left'?"
+        "  Bodies: pole, left, right. Did you mean 'left'?"
     )
     assert isinstance(error, KeyError) and isinstance(error, ax.AxodeError)
     empty = ax.UnknownName("mechanism 'm'", "body", "a", [])

@@ -115,14 +115,14 @@ rover.toml has 16 problems.
 underscores, and none of {functions} or of Python's own words
   line   7  [parameters] width: expected a number, got the formula 'l'
   line   9  [body.chassis] mass: is missing (mass [kg])
-  line  10  [body.chassis] mas: unknown key 'mas'. Keys: mass, com, inertia, shape.   Did you mean \
+  line  10  [body.chassis] mas: unknown key 'mas'. Keys: mass, com, inertia, shape. Did you mean \
 'mass'?
   line  11  [body.chassis] com: 'k' in 'l / 2 + k' is not a parameter. Names: l, width, pi, t.
   line  13  [body.chassis] inertia: not physical, Ixx + Iyy < Izz
-  line  16  [joint.base] type: unknown type 'planr'. Types: {types}.   Did you mean 'planar'?
+  line  16  [joint.base] type: unknown type 'planr'. Types: {types}. Did you mean 'planar'?
   line  22  [wheel.left] radius: must be > 0 m, got -0.1
   line  24  [wheel.left] at: 'l /' is not a formula
-  line  26  [wheel.left] motor.gea: unknown key 'gea'. Keys: limit, gear, rotor_inertia.   Did you \
+  line  26  [wheel.left] motor.gea: unknown key 'gea'. Keys: limit, gear, rotor_inertia. Did you \
 mean 'gear'?
   line  26  [wheel.left] motor.limit: must be > 0, got -4
   line  28  [wheel.right] radius: is missing; an omni wheel needs it
@@ -139,7 +139,7 @@ CASES = {
         "line  18  whel: unknown table 'whel'. Tables: extends, name, gravity, loop_tolerance, "
         "parameters, body, joint, loop, wheel, caster, contact, coupling, cam, mimic, gear, belt, "
         "differential, rack, screw, motor, damper, spring, wrench, measure, repeat, prescribe, "
-        "home.   Did you mean 'wheel'?",
+        "home. Did you mean 'wheel'?",
     ),
     "name with a dot": (
         "[body.front.arm]\nmass = 1\n",
@@ -241,12 +241,12 @@ CASES = {
     # descriptions
     "unknown body": (
         '[wrench.push]\nbody = "chasis"\n',
-        "line  19  [wrench.push] body: unknown body 'chasis'. Bodies: ground, chassis, left.   Did "
+        "line  19  [wrench.push] body: unknown body 'chasis'. Bodies: ground, chassis, left. Did "
         "you mean 'chassis'?",
     ),
     "unknown carrier of a wheel": (
         '[wheel.w]\ntype = "rolling"\nradius = 1\nmass = 1\non = "chasis"\n',
-        "line  22  [wheel.w] on: unknown body 'chasis'. Bodies: ground, chassis, left, w.   Did "
+        "line  22  [wheel.w] on: unknown body 'chasis'. Bodies: ground, chassis, left, w. Did "
         "you mean 'chassis'?",
     ),
     "axis of a wheel": (
@@ -297,12 +297,12 @@ CASES = {
     "prescribed": (
         '[prescribe]\nbase.yaw = "t"\nbase.z = "t"\n',
         "line  20  [prescribe] base.z: unknown coordinate 'base.z'. Coordinates: base.x, base.y, "
-        "base.yaw, left.   Did you mean 'base.y'?",
+        "base.yaw, left. Did you mean 'base.y'?",
     ),
     "measure": (
         '[measure.m]\nkind = "yew"\nbody = "left"\n',
         "line  19  [measure.m] kind: unknown kind 'yew'. Kinds: position, velocity, distance, "
-        "roll, pitch, yaw, roll_rate, pitch_rate, yaw_rate, surge, sway, heave.   Did you mean "
+        "roll, pitch, yaw, roll_rate, pitch_rate, yaw_rate, surge, sway, heave. Did you mean "
         "'yaw'?",
     ),
     "body twice": (
@@ -403,7 +403,7 @@ def test_a_type_in_a_table_that_has_none_hides_nothing_else(file):
         "velocity, distance, roll, pitch, yaw, roll_rate, pitch_rate, yaw_rate, surge, sway, "
         "heave.",
         "line  19  [measure.tip] type: unknown key 'type'. Keys: kind, body, at, other, other_at.",
-        "line  20  [measure.tip] body: unknown body 'chasis'. Bodies: ground, chassis, left.   "
+        "line  20  [measure.tip] body: unknown body 'chasis'. Bodies: ground, chassis, left. "
         "Did you mean 'chassis'?",
     ]
 

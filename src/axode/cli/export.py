@@ -129,12 +129,16 @@ def export(
 
     axode export seven_axis_arm --to robot.urdf
     """
+    from axode.exports.export import format_as_name
+
     if to.suffix.lower() == ".html":
         raise typer.BadParameter(
             f"axode page {source} --out {to} writes a page that simulates, axode report a page "
             "about a run",
             param_hint="--to",
         )
+    if mistaken := format_as_name(to, ENDINGS):
+        raise typer.BadParameter(mistaken, param_hint="--to")
     project = not to.suffix or to.is_dir()
     if not project:
         check_writable(to, tuple(ENDINGS), "--to")

@@ -85,6 +85,7 @@ def reach(
 
 def _show(model: Model, found: InverseKinematicsResult) -> None:
     from axode.cli.tables import format_number, show_table
+    from axode.errors import counted
 
     units = dict(zip(model.coordinates, facts_of(model).coordinate_units, strict=True))
     rows = [
@@ -96,7 +97,7 @@ def _show(model: Model, found: InverseKinematicsResult) -> None:
     show_table(
         ("coordinate", ">value", "unit", ""),
         rows,
-        title=f"{model.name}, {found.iterations} steps",
+        title=f"{model.name}, {counted(int(found.iterations), 'step')}",
         note=f"{what}; errors: {errors}.",
     )
 

@@ -104,17 +104,21 @@ class RunSummary:
 
 
 def _title(run: Trajectory) -> str:
+    from axode.errors import counted
+
     info = run.info
     if info.get("method") == "inverse":
         return f"{run.name}: inputs along the motion from t = {run.time[0]:g} to {run.time[-1]:g} s"
     by = f" by {info['method']}" if "method" in info else ""
-    steps = f", {info['steps']} steps" if "steps" in info else ""
+    steps = f", {counted(info['steps'], 'step')}" if "steps" in info else ""
     when = "" if " at t = " in run.status else f" at t = {run.time[-1]:g} s"
     return f"{run.name}: {run.status}{when}{by}{steps}"
 
 
 def _remarks(run: Trajectory) -> list[tuple[str, str]]:
-    found = [("samples", f"{len(run)} of {len(run.names)} columns")]
+    from axode.errors import counted
+
+    found = [("samples", f"{len(run)} of {counted(len(run.names), 'column')}")]
     error = _energy_error(run)
     if error is not None:
         found.append(("energy error", f"{error:.1e} of the energy"))

@@ -71,21 +71,21 @@ def _quote(text: str) -> str:
 def show_sweep(made: Sweep, files: list[Path]) -> None:
     """Print how runs ended, and the extremes and means of all outputs."""
     from axode.cli.tables import format_number, show_entries, show_table
-    from axode.results.column_checks import count
+    from axode.errors import counted
 
     info, units = made.info, made.info.get("units", {})
     over = ", ".join(f"{n} ({len(a)})" for n, a in made.axes.items()) or ", ".join(made.samples)
     entries = [("over", over)] if over else []
     entries += [("ended", made.endings)]
     computed, seconds = info["computed"], max(info["seconds"], 1e-9)
-    rate = f"{count(computed, 'run')}, {computed / seconds:,.0f} per second"
+    rate = f"{counted(computed, 'run')}, {computed / seconds:,.0f} per second"
     entries += [("computed", rate if computed else "nothing: the store has all rows")]
     if "step" in info:
         entries += [("steps", f"{info['steps']} of {info['step']:g} s")]
     else:
         chosen = f"{info['method']}, rtol {info['rtol']:g}, atol {info['atol']:g}"
         entries += [("steps", chosen)]
-    show_entries(f"{info['model']}: {count(made.runs, 'run')}", entries)
+    show_entries(f"{info['model']}: {counted(made.runs, 'run')}", entries)
     print()
     rows = [
         (name, units.get(name, ""), *map(format_number, _statistics(made, name).values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,9 @@ def export_model(
     """Write the files that `Model.export` documents; `unit` has the arguments of FMUs."""
     place = Path(path)
     ending = "/" if is_folder(path) else place.suffix
+    mistaken = format_as_name(place)
+    if mistaken and not os.fspath(path).endswith(("/", os.sep)):
+        raise InvalidArgument(mistaken)
     if ending not in SUFFIXES:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in SUFFIXES.items())
         raise InvalidArgument(f"cannot export '{place.name}'; endings are {known}")
@@ -71,6 +74,15 @@ def export_model(
     if ending in (".c", "/"):
         return _c_files(model, place, functions, prefix, precision or "float64", ending == "/")
     return _kernel_files(model, place, functions, rollout, input, capability, precision)
+
+
+def format_as_name(place: Path, endings: Collection[str] = SUFFIXES) -> str:
+    """Return what is wrong with a name that is an ending alone, for which there is no folder."""
+    ending = f".{place.name.lower()}"
+    if ending not in endings or place.is_dir():
+        return ""
+    named = place.with_name(f"model{ending}")
+    return f"'{place.name}' is the ending of a file; name it {named}, or make the folder first"
 
 
 def is_folder(path: str | PathLike[str]) -> bool:

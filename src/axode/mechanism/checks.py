@@ -26,7 +26,6 @@ from axode.mechanism.topology import (
     parameters_of,
     quaternion_components,
     speed_meanings,
-    speed_names,
     tree_order,
 )
 from axode.mechanism.values.expressions import Scalar, depends_on_time, numeric, shown
@@ -292,7 +291,9 @@ def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
                 yield Fault(kind, name, "", f"the name is used {count} times; names are unique")
     if any(body.name == GROUND.name for body in mechanism.bodies):
         yield Fault("body", GROUND.name, "", "'ground' is the world; choose another name")
-    signals = Counter([*coordinate_names(mechanism), *speed_names(mechanism)])
+    joints = {c.name: c for c in tree_order(mechanism)}.values()  # one of each name
+    names = [n for c in joints for n in c.coordinates], [n for c in joints for n in c.speeds]
+    signals = Counter([*names[0], *names[1]])
     for name, count in signals.items():
         if count > 1:
             yield Fault("joint", name, "", f"{count} coordinates or speeds have this name")

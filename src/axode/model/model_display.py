@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from axode.errors import counted
 from axode.model.model_parts import facts_of, library_of
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ class ModelDisplay:
         model = cast("Model", self)
         single = ", float32" if library_of(model).precision == "float32" else ""
         return (
-            f"Model('{model.name}': {len(model.coordinates)} coordinates, "
-            f"{len(model.independent)} speeds, {len(model.inputs)} inputs, "
+            f"Model('{model.name}': {counted(len(model.coordinates), 'coordinate')}, "
+            f"{counted(len(model.independent), 'speed')}, {counted(len(model.inputs), 'input')}, "
             f"{model.target}{single})"
         )
 

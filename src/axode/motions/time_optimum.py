@@ -25,6 +25,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from axode.errors import counted
 from axode.model.model_parts import facts_of
 from axode.motions.path_dynamics import PathDynamics, PathLimits
 from axode.motions.time_laws import TimeLaw, law_of_rates
@@ -261,7 +262,7 @@ class TimeOptimum:
         ]
 
     def __repr__(self) -> str:
-        return f"TimeOptimum({self.duration:g} s, {len(self.switches)} phases)"
+        return f"TimeOptimum({self.duration:g} s, {counted(len(self.switches), 'phase')})"
 
 
 class LimitRows:

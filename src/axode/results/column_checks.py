@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, UnknownName, counted, shortened
 from axode.model.signals import KINDS
 from axode.numerics.tolerances import SAME_TIME
 
@@ -44,7 +44,7 @@ def check_shapes(trajectory: Trajectory, shape: tuple[int, ...]) -> None:
     if twice:
         raise InvalidArgument(f"two columns have the name '{twice[0]}'")
     if len(trajectory.units) != len(names):
-        raise InvalidArgument(f"{len(trajectory.units)} units for {count(len(names), 'column')}")
+        raise InvalidArgument(f"{len(trajectory.units)} units for {counted(len(names), 'column')}")
 
 
 def check_kinds(trajectory: Trajectory) -> None:
@@ -103,7 +103,7 @@ def find_statuses(trajectory: Trajectory) -> tuple[str, ...]:
     runs = trajectory.count
     statuses = tuple(map(str, trajectory.statuses)) or (trajectory.status or "finished",) * runs
     if len(statuses) != runs:
-        raise InvalidArgument(f"{len(statuses)} statuses for {count(runs, 'run')}")
+        raise InvalidArgument(f"{len(statuses)} statuses for {counted(runs, 'run')}")
     return statuses
 
 
@@ -120,11 +120,6 @@ def time_range(time: Array) -> str:
 def number(value: Array) -> Any:
     """Float for one run, array for a batch."""
     return float(value) if np.ndim(value) == 0 else value
-
-
-def count(amount: int, noun: str) -> str:
-    """Number with its noun: 1 run, 2 runs."""
-    return f"{amount} {noun}" + ("s" if amount != 1 else "")
 
 
 def summary(statuses: Sequence[str]) -> str:
@@ -162,7 +157,7 @@ def run_number(index: int | tuple[int, ...], batch: tuple[int, ...], runs: int) 
     if not fits:
         raise InvalidArgument(
             f"there is no run {shortened(index)}: the batch has shape {batch}, "
-            f"{count(runs, 'run')} counted from 0"
+            f"{counted(runs, 'run')} counted from 0"
         )
     inside = [i % n for i, n in zip(asked, shape, strict=True)]
     return int(np.ravel_multi_index(inside, shape)) if inside else 0

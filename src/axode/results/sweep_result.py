@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, shortened
+from axode.errors import InvalidArgument, counted, shortened
 from axode.names import Names
 from axode.results.arrow import require_pandas, require_pyarrow
-from axode.results.column_checks import count as counted
 from axode.results.inaccuracy import INACCURATE_TEXT, describe_endings
 from axode.results.row_texts import RowTexts
 from axode.results.sweep_arrays import (

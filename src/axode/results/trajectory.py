@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, UnknownName, counted, shortened
 from axode.model.signals import KINDS, STATE_KINDS
 from axode.names import NamedValues, Names
 from axode.results.column_checks import (
     check_kinds,
     check_shapes,
-    count,
     find_lengths,
     find_quaternions,
     find_statuses,
@@ -244,9 +243,9 @@ class Trajectory(TrajectoryExports):
         status = "" if self.status == "finished" else f", {self.status}"
         label = f"'{self.name}': " if self.name else ""
         return (
-            f"Trajectory({label}{count(runs, 'run')}, {count(samples, 'sample')}, "
+            f"Trajectory({label}{counted(runs, 'run')}, {counted(samples, 'sample')}, "
             f"{abs(self.time[-1] - self.time[0]):.6g} s, "
-            f"{count(columns, 'column')}{status})"
+            f"{counted(columns, 'column')}{status})"
         )
 
     def _repr_html_(self) -> str:

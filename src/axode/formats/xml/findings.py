@@ -203,7 +203,7 @@ class Owner:
         for child in element.children:
             close = close_to(child.tag, known)
             if close and child.tag not in known:
-                message = f"unknown element <{child.tag}>.   Did you mean <{close[0]}>?"
+                message = f"unknown element <{child.tag}>. Did you mean <{close[0]}>?"
                 self.note(child, "", message, "ignored")
 
     def only(self, element: Element, *known: str) -> None:

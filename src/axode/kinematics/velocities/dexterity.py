@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, counted
 from axode.kinematics.velocities.velocity_jacobians import (
     VelocityJacobians,
     check_length,
@@ -57,7 +57,8 @@ class Dexterity:
     def __repr__(self) -> str:
         if self.condition.ndim:
             low, high = self.condition.min(), self.condition.max()
-            return f"Dexterity of {self.condition.size} states: condition {low:.4g} to {high:.4g}"
+            states = counted(self.condition.size, "state")
+            return f"Dexterity of {states}: condition {low:.4g} to {high:.4g}"
         length = f", length {self.length:.4g} m" if np.isfinite(self.length) else ""
         return (
             f"Dexterity: condition {self.condition:.4g}{length}, manipulability "

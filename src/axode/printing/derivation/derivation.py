@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, NotApplicable, counted
 from axode.mechanism.mechanism import Mechanism
 from axode.printing.derivation import steps as ways
 from axode.printing.derivation.sheet import Array, DerivationStep, Sheet
@@ -54,7 +54,9 @@ class Derivation:
         return text(self)
 
     def __repr__(self) -> str:
-        return f"Derivation('{self.mechanism.name}': {self.way}, {len(self.steps)} steps)"
+        return (
+            f"Derivation('{self.mechanism.name}': {self.way}, {counted(len(self.steps), 'step')})"
+        )
 
     def _repr_html_(self) -> str:
         from axode.printing.derivation.pages import cell

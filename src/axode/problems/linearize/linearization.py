@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.disk.atomic import write_atomically
-from axode.errors import FileError, InvalidArgument, NotApplicable
+from axode.errors import FileError, InvalidArgument, NotApplicable, counted
 from axode.model.state import State
 from axode.names import Names
 from axode.numerics.tolerances import AT_REST, NEGLIGIBLE
@@ -248,8 +248,8 @@ class Linearization:
 
     def __repr__(self) -> str:
         return (
-            f"Linearization('{self.name}': {len(self.states)} states, {len(self.inputs)} "
-            f"inputs, {len(self.outputs)} outputs)"
+            f"Linearization('{self.name}': {counted(len(self.states), 'state')}, "
+            f"{counted(len(self.inputs), 'input')}, {counted(len(self.outputs), 'output')})"
         )
 
     def _repr_html_(self) -> str:

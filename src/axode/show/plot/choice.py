@@ -165,7 +165,7 @@ def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> st
     lines = []
     for word, fault in faults.items():
         close = get_close_matches(word, known, n=1)
-        hint = f"   Did you mean '{close[0]}'?" if close else ""
+        hint = f" Did you mean '{close[0]}'?" if close else ""
         lines.append(str(fault).split("\n")[0] + hint)
     return "\n".join([*lines, f"  {suggest('signal', '', known)}"])
 
