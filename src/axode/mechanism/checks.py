@@ -292,8 +292,7 @@ def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
     if any(body.name == GROUND.name for body in mechanism.bodies):
         yield Fault("body", GROUND.name, "", "'ground' is the world; choose another name")
     joints = {c.name: c for c in tree_order(mechanism)}.values()  # one of each name
-    names = [n for c in joints for n in c.coordinates], [n for c in joints for n in c.speeds]
-    signals = Counter([*names[0], *names[1]])
+    signals = Counter(name for c in joints for name in (*c.coordinates, *c.speeds))
     for name, count in signals.items():
         if count > 1:
             yield Fault("joint", name, "", f"{count} coordinates or speeds have this name")
