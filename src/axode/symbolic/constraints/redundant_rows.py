@@ -152,7 +152,6 @@ def analyse(
     """
     given = matrices
     matrices = [_measured(rows, A, units) for A in given]
-    size = matrices[0].shape[1]
     own = np.array([max(np.abs(A[r]).max(initial=0.0) for A in matrices) for r in range(len(rows))])
     scales = _scales(rows, own)
     if sizes is not None:
@@ -162,7 +161,7 @@ def analyse(
     kept: list[int] = []
     dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
     left, cuts, alone = np.zeros((3, len(rows)))
-    spans = [_Span(size) for _ in matrices]
+    spans = [_Span(matrices[0].shape[1]) for _ in matrices]
     for r in range(len(rows)):
         if own[r] < max(RANK_TOLERANCE, least[r]):
             dropped.append((r, np.zeros(0)))
@@ -213,12 +212,9 @@ def analyse(
     for r in weak:
         del follows[r]
     if weak:
-        unit = [A[kept] / np.linalg.norm(A[kept], axis=1, keepdims=True) for A in matrices]
         for r in set(follows) & set(parts):
-            pairs = zip(unit, matrices, strict=True)
-            combined = [np.abs(least_norm(Z.T, A[r] / own[r])) for Z, A in pairs]
-            most = np.max(combined, axis=0)
-            follows[r] = [k for k, c in zip(kept, most, strict=True) if c > least_weight]
+            weights = _weights_in_unit_rows([A / own[r] for A in matrices], kept, r)
+            follows[r] = [k for k, c in zip(kept, weights, strict=True) if c > least_weight]
     reports, indeterminate = _describe(rows, follows, parts)
     kept_matrices = tuple(A[kept] for A in given)
     remaining = np.maximum(left, alone)
@@ -226,7 +222,7 @@ def analyse(
     named = tuple((rows[r].name, part) for r, part in sorted(nearly.items()))
     regularity = max(map(_regularity, kept_matrices)) if kept else 1.0
     weakest = min(RANK_TOLERANCE, 0.1 * regularity)
-    free_bases = [null_basis(A, size - len(kept), weakest) for A in kept_matrices]
+    free_bases = [null_basis(A, A.shape[1] - len(kept), weakest) for A in kept_matrices]
     regular = tuple(basis for basis in free_bases if basis is not None)
     return RankReport(
         tuple(kept),
@@ -302,6 +298,13 @@ def _small_rows(
                 rests[i] = rests[i] - share * rest
                 amplified = 2.0 * abs(share[0, 0]) * rounding[first][i]
                 rounding[r][i] = max(rounding[r][i], amplified)
+
+
+def _weights_in_unit_rows(matrices: list[np.ndarray], kept: list[int], row: int) -> np.ndarray:
+    """Largest coefficients of a row in the kept ones, these scaled to length one."""
+    unit = [A[kept] / np.linalg.norm(A[kept], axis=1, keepdims=True) for A in matrices]
+    pairs = zip(unit, matrices, strict=True)
+    return np.max([np.abs(least_norm(Z.T, A[row])) for Z, A in pairs], axis=0)
 
 
 def _describe(
