@@ -8,7 +8,8 @@ refused; the largest energy error of a finished row, relative to the row's large
 change of potential, work), and how many are beyond the tolerance of the audit; the largest distance
 of some finished rows from a fine adaptive `simulate`; how many refused rows a fine `simulate`
 finishes; and how many numbers change when the sweep is repeated, when its chunks are shorter, and
-when rows are swept alone. `--markdown` prints the table of such a file.
+when rows are swept alone. `--markdown` prints the table of such a file. With `--target cuda` all
+sweeps run on a GPU, and every row is compared with the CPU's too.
 """
 
 from __future__ import annotations
@@ -81,11 +82,25 @@ def simulated(model: Model, start: tuple[Array, Array], row: int) -> tuple[str, 
     return run.status, run
 
 
-def judge(model: Model, rows: int) -> dict[str, Any]:
+def beside(model: Model, start: tuple[Array, Array], result: Sweep) -> dict[str, Any]:
+    """Compare rows with those of the CPU: how they end, and their last states."""
+    others = swept(model, start)
+    same = texts(result) == texts(others)
+    done = same & (texts(others) == "finished")
+    names = (*model.coordinates, *model.independent)
+    far = [np.abs(np.asarray(result[name]) - np.asarray(others[name]))[done] for name in names]
+    return {
+        "rows that end otherwise": int((~same).sum()),
+        "distance": max((float(f.max(initial=0.0)) for f in far), default=0.0),
+    }
+
+
+def judge(model: Model, rows: int, target: str = "cpu") -> dict[str, Any]:
     """Sweep a model, and compare its rows with themselves and with fine runs."""
     start = starts(model, rows)
+    there: dict[str, Any] = {"target": target}
     began = time.perf_counter()
-    result = swept(model, start)
+    result = swept(model, start, **there)
     seconds = time.perf_counter() - began
     status = texts(result)
     finished = np.flatnonzero(status == "finished")
@@ -122,12 +137,16 @@ def judge(model: Model, rows: int) -> dict[str, Any]:
     reasons = {row: result.reasons.get(row, status[row]) for row in refused}
     found["reasons"] = {row: [reasons[row], ends[row]] for row in refused[:ALONE]}
     alone = sorted({*np.linspace(0, rows - 1, ALONE).astype(int).tolist(), *refused[:2]})
-    singly = [bits(swept(model, (start[0][k : k + 1], start[1][k : k + 1])))[0] for k in alone]
+    pieces = [(start[0][k : k + 1], start[1][k : k + 1]) for k in alone]
+    singly = [bits(swept(model, piece, **there))[0] for piece in pieces]
+    shorter = swept(model, start, chunk=max(rows // 7, 1), **there)
     found["bits"] = {
-        "second time": differ(bits(result), bits(swept(model, start))),
-        "other chunks": differ(bits(result), bits(swept(model, start, chunk=max(rows // 7, 1)))),
+        "second time": differ(bits(result), bits(swept(model, start, **there))),
+        "other chunks": differ(bits(result), bits(shorter)),
         "alone": differ(bits(result, alone), singly),
     }
+    if target != "cpu":
+        found["beside the CPU"] = beside(model, start, result)
     return found
 
 
@@ -157,6 +176,7 @@ def main() -> None:
     """Sweep, print and record after every mechanism."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1024)
+    parser.add_argument("--target", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--only", nargs="+", default=list(ax.gallery.NAMES))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--markdown", type=Path, help="print the table of such a file, and stop")
@@ -169,7 +189,7 @@ def main() -> None:
     for name in options.only:
         try:
             model = ax.gallery.build(name).derive().compile()
-            found = judge(model, options.rows)
+            found = judge(model, options.rows, options.target)
         except ax.AxodeError as error:  # a finding too, and the others go on
             found = {"crash": f"{type(error).__name__}: {error}"}
         record["mechanisms"][name] = found
