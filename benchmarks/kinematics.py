@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from axode.kinematics.polynomials.certificates import certify_roots
 from axode.kinematics.polynomials.path_tracker import USUAL, tracker_of
-from axode.kinematics.polynomials.polynomial_family import evaluate_at, polish_roots
+from axode.kinematics.polynomials.polynomial_family import certify_roots, evaluate_at, polish_roots
 from axode.kinematics.polynomials.solve_family import (
     FamilyRoots,
     monodromy,

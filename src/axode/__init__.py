@@ -59,11 +59,11 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.kinematics.reaching.resolved_motion import resolved_motion as resolved_motion
     from axode.kinematics.reaching.resolved_motion import resolved_rates as resolved_rates
     from axode.kinematics.robot_kinematics import Kinematics as Kinematics
-    from axode.kinematics.velocities.clearance import Clearance as Clearance
-    from axode.kinematics.velocities.dexterity import Dexterity as Dexterity
-    from axode.kinematics.velocities.output_stiffness import OutputStiffness as OutputStiffness
+    from axode.kinematics.velocities.singularities import Clearance as Clearance
     from axode.kinematics.velocities.singularities import Singularities as Singularities
     from axode.kinematics.velocities.singularities import SingularityMap as SingularityMap
+    from axode.kinematics.velocities.velocity_jacobians import Dexterity as Dexterity
+    from axode.kinematics.velocities.velocity_jacobians import OutputStiffness as OutputStiffness
     from axode.kinematics.velocities.velocity_jacobians import (
         VelocityJacobians as VelocityJacobians,
     )
@@ -204,18 +204,18 @@ _LAZY = {
     "State": "axode.model.state",
     "Sweep": "axode.results.sweep_result",
     "load_model": "axode.model.model_file",
-    "Clearance": "axode.kinematics.velocities.clearance",
+    "Clearance": "axode.kinematics.velocities.singularities",
     "Comparison": "axode.problems.compare",
     "Derivation": "axode.printing.derivation.derivation",
     "Derivatives": "axode.model.derivative_table",
-    "Dexterity": "axode.kinematics.velocities.dexterity",
+    "Dexterity": "axode.kinematics.velocities.velocity_jacobians",
     "Feasibility": "axode.problems.feasible.feasible",
     "Gradient": "axode.problems.gradients.gradient",
     "GraspWrenches": "axode.cooperation.cooperation",
     "InverseKinematicsResult": "axode.kinematics.reaching.inverse_kinematics",
     "Mobility": "axode.symbolic.analysis.mobility",
     "NewtonEuler": "axode.model.newton_euler",
-    "OutputStiffness": "axode.kinematics.velocities.output_stiffness",
+    "OutputStiffness": "axode.kinematics.velocities.velocity_jacobians",
     "PlannedMotion": "axode.motions.planned_motion",
     "PlatformLegs": "axode.model.leg_functions",
     "Postures": "axode.kinematics.postures.postures",

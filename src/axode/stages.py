@@ -38,9 +38,9 @@ MODULES = {
     "consistent_speeds": "problems.assemble.start_speeds",
     "export_model": "exports.export",
     # of robots and their postures
-    "direct": "kinematics.postures.direct_kinematics",
+    "direct": "kinematics.postures.postures",
     "inverse": "kinematics.workspaces.closed_form",
-    "inverse_postures": "kinematics.postures.direct_kinematics",
+    "inverse_postures": "kinematics.postures.postures",
     "workspace": "kinematics.workspaces.workspace",
     "plot_postures": "show.plot.kinematics_plots",
     "plot_singularity_map": "show.plot.kinematics_plots",

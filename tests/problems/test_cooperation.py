@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.cooperation.cooperation import grasp_matrix
-from axode.cooperation.cut_load import cut, find_grasps
+from axode.cooperation.cooperation import cut, find_grasps, grasp_matrix
 from problems.holding_arms import holding_arms
 from variants import further, some
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.kinematics.velocities.dexterity import characteristic_length
+from axode.kinematics.velocities.velocity_jacobians import characteristic_length
 from axode.model.model_parts import facts_of
 from problems import parallel_robots
 

@@ -12,10 +12,10 @@ import polynomial_families
 from axode.codegen.targets.object_cache import ObjectCache
 from axode.kinematics.polynomials import path_tracker
 from axode.kinematics.polynomials import solve_family as families
-from axode.kinematics.polynomials.certificates import certify_roots
 from axode.kinematics.polynomials.path_tracker import PathStatus, TrackingSettings
 from axode.kinematics.polynomials.polynomial_family import (
     PolynomialFamily,
+    certify_roots,
     evaluate_at,
     polish_roots,
 )

@@ -10,7 +10,7 @@ from axode.kinematics.motion_graph import RigidJoint, group_links, lock_joints, 
 from axode.kinematics.polynomials import path_tracker
 from axode.kinematics.polynomials.tape_algebra import evaluate_rational
 from axode.kinematics.postures.closure_family import closure_family
-from axode.kinematics.postures.direct_kinematics import direct_closure
+from axode.kinematics.postures.postures import direct_closure
 from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX
 from posture_robots import (

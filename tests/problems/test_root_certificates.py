@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 import polynomial_families
-from axode.kinematics.polynomials.certificates import IntervalArray, certify_roots
-from axode.kinematics.polynomials.polynomial_family import PolynomialFamily, polish_roots
+from axode.kinematics.polynomials.polynomial_family import (
+    IntervalArray,
+    PolynomialFamily,
+    certify_roots,
+    polish_roots,
+)
 
 
 def random_intervals(rng, count):

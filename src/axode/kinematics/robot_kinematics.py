@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from axode.kinematics.motion_graph import LegPath, MotionGraph
     from axode.kinematics.postures.closure_family import ClosureFamily
     from axode.kinematics.postures.postures import Postures
-    from axode.kinematics.velocities.clearance import Clearance
-    from axode.kinematics.velocities.dexterity import Dexterity
-    from axode.kinematics.velocities.output_stiffness import OutputStiffness
-    from axode.kinematics.velocities.singularities import Singularities, SingularityMap
-    from axode.kinematics.velocities.velocity_jacobians import VelocityJacobians
+    from axode.kinematics.velocities.singularities import Clearance, Singularities, SingularityMap
+    from axode.kinematics.velocities.velocity_jacobians import (
+        Dexterity,
+        OutputStiffness,
+        VelocityJacobians,
+    )
     from axode.kinematics.workspaces.workspace_result import Workspace
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
@@ -353,7 +354,7 @@ class Kinematics:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(Kinematics.dexterity, locals())
-        from axode.kinematics.velocities.dexterity import dexterity
+        from axode.kinematics.velocities.velocity_jacobians import dexterity
 
         return dexterity(
             self, state, length=length, components=components, at=at, t=t, parameters=parameters
@@ -383,7 +384,7 @@ class Kinematics:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(Kinematics.stiffness, locals())
-        from axode.kinematics.velocities.output_stiffness import output_stiffness
+        from axode.kinematics.velocities.velocity_jacobians import output_stiffness
 
         return output_stiffness(
             self, state, springs, components=components, at=at, t=t, parameters=parameters
@@ -406,7 +407,7 @@ class Kinematics:
             at: Reference point in the output's frame [m]; its origin unless given.
             length: As for `singularities`.
         """
-        from axode.kinematics.velocities.clearance import clearance
+        from axode.kinematics.velocities.singularities import clearance
 
         return clearance(self, run, components=components, at=at, length=length)
 

@@ -20,11 +20,11 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
-from axode.motions.planned_motion import PlannedMotion
-from axode.motions.time_laws import (
+from axode.motions.planned_motion import (
     PEAK_ACCELERATION,
     PEAK_JERK,
     PEAK_SPEED,
+    PlannedMotion,
     minimum_jerk_law,
     trapezoidal_law,
     uniform_law,

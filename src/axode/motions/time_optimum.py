@@ -21,15 +21,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import counted
 from axode.model.model_parts import facts_of
-from axode.motions.path_dynamics import PathDynamics, PathLimits
-from axode.motions.time_laws import TimeLaw, law_of_rates
+from axode.motions.planned_motion import TimeLaw, law_of_rates
 from axode.numerics.tolerances import EXCESS, NEGLIGIBLE, PRODUCT_ROUNDING, SETTLED, SLACK
+
+if TYPE_CHECKING:
+    from axode.motions.time_optimal import PathDynamics, PathLimits
 
 TINY = 1e-300
 UNBOUNDED = 1e30  # squared rate, the parameter from 0 to 1, that stands for no limit

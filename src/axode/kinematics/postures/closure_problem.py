@@ -33,12 +33,7 @@ from axode.kinematics.motion_graph import (
     joint_chains,
     lock_joints,
 )
-from axode.kinematics.postures.chain_reduction import (
-    ChainGeometry,
-    ReducedChain,
-    Space,
-    reduce_chain,
-)
+from axode.kinematics.postures.chains import ChainGeometry, ReducedChain, Space, reduce_chain
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rank import least_squares
 from axode.numerics.tolerances import MISSED

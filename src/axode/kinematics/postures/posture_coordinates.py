@@ -12,17 +12,18 @@ import numpy.typing as npt
 
 from axode.kinematics.motion_graph import Rod
 from axode.kinematics.polynomials.polynomial_family import ComplexArray
-from axode.kinematics.postures.chain_angles import (
+from axode.kinematics.postures.chains import (
     Branch,
     ChainNumbers,
+    ReducedChain,
     SideNumbers,
     Values,
     chain_branches,
+    chain_end,
     inverse_pose,
     joined_values,
     nearest_branch,
 )
-from axode.kinematics.postures.chain_reduction import ReducedChain, chain_end
 from axode.kinematics.postures.closure_family import ClosureFamily
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rotations import from_quaternions, to_quaternions

@@ -28,8 +28,11 @@ from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, Program, ReadRow, While, WriteRow
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.kinematics.reaching.goals import Goal, read_goals
-from axode.kinematics.reaching.inverse_kinematics import check_settings, find_postures
-from axode.kinematics.reaching.posture_search import PostureProblem
+from axode.kinematics.reaching.inverse_kinematics import (
+    PostureProblem,
+    check_settings,
+    find_postures,
+)
 from axode.kinematics.reaching.reach_program import STATE, ReachTapes, reach_program
 from axode.model.conditions import Conditions
 from axode.model.model import Model

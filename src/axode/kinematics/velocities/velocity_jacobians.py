@@ -1,4 +1,4 @@
-r"""The two Jacobians of a robot's input-output velocity relation.
+r"""The two Jacobians of a robot's input-output velocity relation; dexterity and stiffness.
 
 .. math:: A\, \dot x = B\, \dot\theta, \qquad C\, \dot x = 0,
 
@@ -7,18 +7,31 @@ is the wrench that a leg transmits while its driven joint is locked, referred to
 of C are the wrenches that legs transmit whatever the motors do. With the whole twist, rows belong
 to one leg each. A serial arm is a single leg without passive joints: A is the identity, B its
 Jacobian.
+
+Angular and linear velocities compare only by a length L: the condition number is that of the map
+:math:`\dot\theta \to (L \omega, v)`. The characteristic length is the one for which it is smallest;
+where it becomes one, the robot is isotropic. (J. Angeles, *Fundamentals of Robotic Mechanical
+Systems*, chapter 5.)
+
+With springs K on some joints, those of motors or of flexible links, and all other driven joints
+rigid, feasible velocities :math:`(t, \dot\theta) = Q c` give the compliance of the output
+
+.. math:: C = Q_t\, (Q_\theta^T K Q_\theta)^{-1} Q_t^T,
+
+which is the inverse of :math:`A^T B^{-T} K B^{-1} A` where both Jacobians are square. It holds for
+the unloaded robot: what a preload adds by turning the legs is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, UnknownName, counted, shortened
 from axode.kinematics.velocities.feasible_velocities import (
     COMPONENTS,
     TWIST,
@@ -30,7 +43,7 @@ from axode.kinematics.velocities.feasible_velocities import (
 from axode.mechanism.topology import speed_meanings
 from axode.model.conditions import Conditions
 from axode.numerics.rank import pseudo_inverse, singular_values, singular_vectors
-from axode.numerics.tolerances import MATRIX_ROUNDING, NEGLIGIBLE, RANK
+from axode.numerics.tolerances import MATRIX_ROUNDING, NEGLIGIBLE, RANK, ROUNDING
 from axode.problems.arguments import number, read_state, start_time
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.starts import find_starts
@@ -352,3 +365,225 @@ def _normalized(A: Array, B: Array, C: Array, output: OutputChoice) -> tuple[Arr
         divide = sign * sizes(A, B)
         A, B = A / divide, B / divide
     return A, B, C / sizes(C, C[..., :0])
+
+
+OPTIMAL = "optimal"
+SPREAD = 1e4  # times the ratio of linear to angular velocities, either way: where L is looked for
+GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+SECTIONS = 90  # of the golden ratio: to the last digit
+
+
+@dataclass(frozen=True)
+class Dexterity:
+    """How evenly motors move the output at a state or a batch of states.
+
+    Attributes:
+        condition: Condition number of driven speeds to (L w, v); one if isotropic, infinite at a
+            singularity.
+        length: Length L [m]; NaN where angular and linear velocities do not occur together.
+        manipulability: Product of the singular values (Yoshikawa), with that length.
+        distance: Smallest relative change of the map that makes it singular: 1 / condition.
+    """
+
+    condition: Array
+    length: Array
+    manipulability: Array
+
+    @property
+    def distance(self) -> Array:
+        """Smallest relative change of the map that makes it singular."""
+        return np.asarray(1.0 / self.condition)
+
+    def __repr__(self) -> str:
+        if self.condition.ndim:
+            low, high = self.condition.min(), self.condition.max()
+            states = counted(self.condition.size, "state")
+            return f"Dexterity of {states}: condition {low:.4g} to {high:.4g}"
+        length = f", length {self.length:.4g} m" if np.isfinite(self.length) else ""
+        return (
+            f"Dexterity: condition {self.condition:.4g}{length}, manipulability "
+            f"{self.manipulability:.4g}"
+        )
+
+
+def dexterity(
+    robot: Kinematics,
+    state: Any = None,
+    *,
+    length: float | Literal["optimal"] | None = None,
+    components: Sequence[str] | None = None,
+    at: Any = None,
+    t: float | None = None,
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+) -> Dexterity:
+    """Measure the dexterity of a robot at a state; see `Kinematics.dexterity`."""
+    if isinstance(length, str) and length != OPTIMAL:
+        raise InvalidArgument(f"length: expected a number [m] or 'optimal', got '{length}'")
+    wanted = None if length == OPTIMAL else check_length(length)
+    found = velocity_jacobians(
+        robot, state, components=components, at=at, t=t, parameters=parameters
+    )
+    return dexterity_of(found, OPTIMAL if length == OPTIMAL else wanted)
+
+
+def dexterity_of(jacobians: VelocityJacobians, length: float | str | None = None) -> Dexterity:
+    """Measure the dexterity of given Jacobians.
+
+    Args:
+        jacobians: Jacobians of a robot.
+        length: Length L [m], "optimal", or the robot's size unless given.
+    """
+    J = jacobians.forward
+    turning = np.array([name.startswith("w") for name in jacobians.components])
+    if not (turning.any() and not turning.all()):
+        L = np.full(J.shape[:-2], np.nan)
+        scaled = J
+    else:
+        if length == OPTIMAL:
+            L = characteristic_length(J, turning)
+        else:
+            L = np.full(J.shape[:-2], jacobians.length if length is None else float(length))
+        scaled = _scaled(J, turning, L)
+    s = _singular_values(scaled)
+    return Dexterity(_ratio(s), L, np.prod(s, axis=-1))
+
+
+def characteristic_length(J: npt.ArrayLike, turning: npt.ArrayLike) -> Array:
+    """Find the length that makes the condition number of (L w, v) smallest [m].
+
+    The condition number has a single valley along L, so that golden sections find it.
+
+    Args:
+        J: Velocities for unit driven speeds, (..., components, driven).
+        turning: Which components are angular velocities.
+
+    Returns:
+        The length per matrix; NaN for a matrix that is singular whatever the length.
+    """
+    J, turning = np.asarray(J, dtype=float), np.asarray(turning, dtype=bool)
+    angular, linear = (
+        np.linalg.norm(J[..., part, :], axis=(-2, -1)) for part in (turning, ~turning)
+    )
+    whole = (angular > 0) & (linear > 0) & np.isfinite(angular) & np.isfinite(linear)
+    middle = np.log(np.where(whole, linear, 1.0) / np.where(whole, angular, 1.0))
+    low, high = middle - np.log(SPREAD), middle + np.log(SPREAD)
+
+    def value(x: Array) -> Array:
+        return _ratio(_singular_values(_scaled(J, turning, np.exp(x))))
+
+    inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
+    values = [value(x) for x in inner]
+    for _ in range(SECTIONS):
+        left = values[0] < values[1]
+        low, high = np.where(left, low, inner[0]), np.where(left, inner[1], high)
+        new = np.where(left, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
+        at_new = value(new)
+        inner, values = (
+            [np.where(left, new, inner[1]), np.where(left, inner[0], new)],
+            [np.where(left, at_new, values[1]), np.where(left, values[0], at_new)],
+        )
+    length = np.exp((low + high) / 2)
+    return np.asarray(np.where(whole & np.isfinite(value((low + high) / 2)), length, np.nan))
+
+
+def _scaled(J: Array, turning: Array, L: Array) -> Array:
+    factor = np.where(turning, L[..., np.newaxis], 1.0)
+    return np.asarray(factor[..., np.newaxis] * J)
+
+
+def _singular_values(J: Array) -> Array:
+    """Singular values, largest first; zero of a matrix that is not finite, so that all end."""
+    known = np.isfinite(J).all(axis=(-2, -1), keepdims=True)
+    finite: Array = np.where(known, J, 0.0)
+    return singular_values(finite)
+
+
+def _ratio(s: Array) -> Array:
+    """Condition number; infinite of a singular matrix."""
+    if not s.shape[-1]:
+        return np.full(s.shape[:-1], np.inf)
+    regular = s[..., -1] > np.finfo(float).eps * s[..., 0]
+    return np.asarray(np.where(regular, s[..., 0] / np.where(regular, s[..., -1], 1.0), np.inf))
+
+
+@dataclass(frozen=True)
+class OutputStiffness:
+    """Stiffness of a robot's output at a state or a batch of states.
+
+    Attributes:
+        components: Directions of turns [rad] and moves [m] of the output, and of the couples and
+            forces that belong to them.
+        compliance: (..., components, components), displacement per load; infinite where nothing
+            holds the output.
+        stiffness: Its inverse; where the legs hold the output rigidly in some directions, that of
+            the displacements which are possible.
+    """
+
+    components: tuple[str, ...]
+    compliance: Array
+    stiffness: Array
+
+
+def output_stiffness(
+    robot: Kinematics,
+    state: Any = None,
+    springs: float | Mapping[str, float] = 1.0,
+    *,
+    components: Sequence[str] | None = None,
+    at: Any = None,
+    t: float | None = None,
+    parameters: Mapping[str, npt.ArrayLike] | None = None,
+) -> OutputStiffness:
+    """Find the stiffness of a robot's output; see `Kinematics.stiffness`."""
+    output = choose_output(components)
+    stiff = read_springs(robot, springs)
+    velocities = velocities_at(robot, state, at=at, t=t, parameters=parameters, joints=tuple(stiff))
+    return stiffness_of(velocities, stiff, output)
+
+
+def read_springs(robot: Kinematics, springs: Any) -> dict[str, float]:
+    """Read stiffnesses by the names of speeds; a number holds for every driven joint.
+
+    Raises:
+        UnknownName: for an unknown joint or coordinate.
+        InvalidArgument: for numbers that are not positive.
+    """
+    meanings = speed_meanings(robot.mechanism)
+    if not isinstance(springs, Mapping):
+        springs = dict.fromkeys(robot.driven, springs)
+    found: dict[str, float] = {}
+    for name, value in springs.items():
+        if name not in meanings:
+            raise UnknownName(f"mechanism '{robot.mechanism.name}'", "joint", name, list(meanings))
+        stiffness = number(f"springs '{name}'", value)
+        if not 0.0 < stiffness < np.inf:
+            raise InvalidArgument(f"springs '{name}': must be finite and > 0, got {stiffness:g}")
+        found[meanings[name]] = stiffness
+    return found
+
+
+def stiffness_of(
+    velocities: Velocities, springs: Mapping[str, float], output: OutputChoice
+) -> OutputStiffness:
+    """Find the stiffness of feasible velocities; driven joints without a spring are rigid."""
+    rows, length = velocities.rows, velocities.length
+    Q = velocities.basis()
+    sprung = [TWIST + rows.driven.index(name) for name in springs]
+    rigid = [TWIST + k for k in range(len(rows.driven)) if TWIST + k not in sprung]
+    if rigid:  # motions in which they stand
+        Q = Q @ np.swapaxes(singular_vectors(Q[..., rigid, :])[2][..., len(rigid) :, :], -1, -2)
+    units = [rows.units[k - TWIST] for k in sprung]
+    K = np.array(list(springs.values())) * speed_scales(units, length) ** 2
+    S = np.swapaxes(Q[..., sprung, :], -1, -2) @ (K[:, np.newaxis] * Q[..., sprung, :])
+    X = output.matrix @ Q[..., :TWIST, :]
+    w, V = np.linalg.eigh(S)
+    held = w[..., 0] > ROUNDING * w[..., -1] if w.shape[-1] else np.ones(w.shape[:-1], bool)
+    Y = X @ V
+    C = (Y / np.where(held[..., np.newaxis], w, 1.0)[..., np.newaxis, :]) @ np.swapaxes(Y, -1, -2)
+    stiffness = pseudo_inverse(C, tolerance=RANK, symmetric=True)
+    C[~held], stiffness[~held] = np.inf, np.nan
+    x = speed_scales(output.units, length)
+    both = x[:, np.newaxis] * x
+    return OutputStiffness(
+        output.names, velocities.fill(C * both), velocities.fill(stiffness / both)
+    )

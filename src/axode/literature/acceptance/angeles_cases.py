@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from axode.errors import InvalidArgument
 from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, roman
-from axode.kinematics.velocities.dexterity import characteristic_length
+from axode.kinematics.velocities.velocity_jacobians import characteristic_length
 from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
 from axode.mechanism.mechanism import Mechanism
 from axode.model.state import State
