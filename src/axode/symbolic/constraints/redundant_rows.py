@@ -213,8 +213,8 @@ def analyse(
         del follows[r]
     if weak:
         for r in set(follows) & set(parts):
-            weights = _weights_in_unit_rows([A / own[r] for A in matrices], kept, r)
-            follows[r] = [k for k, c in zip(kept, weights, strict=True) if c > least_weight]
+            mix = _weights_in_unit_rows([A / own[r] for A in matrices], kept, r)
+            follows[r] = [k for k, c in zip(kept, mix, strict=True) if c > least_weight]
     reports, indeterminate = _describe(rows, follows, parts)
     kept_matrices = tuple(A[kept] for A in given)
     remaining = np.maximum(left, alone)
