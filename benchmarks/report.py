@@ -421,6 +421,16 @@ def workspaces(found: dict[str, Any]) -> str:
     return table(columns, workspace_rows(found, newest("gpu-workspace") if there else None))
 
 
+def loaded(found: dict[str, Any]) -> str:
+    """CPU time of reading robots from their files."""
+    kinds = ("urdf", "toml", "pinocchio")
+    rows = [
+        (name, str(robot["links"]), *(Times(tuple(robot[k])).text(digits=2) for k in kinds))
+        for name, robot in found["robots"].items()
+    ]
+    return table(("", "links", "URDF ms", "TOML ms", "Pinocchio, URDF ms"), rows)
+
+
 PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "machine conditions": ("machine", conditions),
     "machine targets": ("machine", targets),
@@ -432,6 +442,8 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "growth": ("growth", growth),
     "large conditions": ("large", conditions),
     "large": ("large", large),
+    "loading conditions": ("loading", conditions),
+    "loading": ("loading", loaded),
     "simulation conditions": ("simulate", conditions),
     "simulation targets": ("simulate", targets),
     "simulation": ("simulate", simulation),

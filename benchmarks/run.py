@@ -1,7 +1,8 @@
 """`make bench`: is it right, and then how large and how fast.
 
-    python -m benchmarks.run [derive] [machine] [derivatives] [growth] [large] [simulate] [stiff]
-                             [sweeps] [workspace] [--repeat 7] [--native] [--save]
+    python -m benchmarks.run [derive] [machine] [derivatives] [growth] [large] [loading]
+                             [simulate] [stiff] [sweeps] [workspace]
+                             [--repeat 7] [--native] [--save]
 
 All sections unless some are named. Every mechanism is first compared with a peer at random states;
 a disagreement stops the run. Then come the tables. See benchmarks/README.md for what the numbers
@@ -29,6 +30,7 @@ SECTIONS = (
     "derivatives",
     "growth",
     "large",
+    "loading",
     "simulate",
     "stiff",
     "sweeps",
@@ -58,6 +60,10 @@ def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[
         from benchmarks.large import large
 
         return large
+    if name == "loading":
+        from benchmarks.loading import loading
+
+        return lambda console: loading(console, options.repeat)
     if name == "stiff":
         from benchmarks.stiff import stiff
 

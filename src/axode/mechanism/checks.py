@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from axode.errors import Fault, shortened, suggest
 from axode.mechanism.coupling_checks import coupling_faults, coupling_relations
@@ -18,18 +19,23 @@ from axode.mechanism.elements.measures import KINDS
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import (
-    conflicting_parameters,
     coordinate_names,
     coordinate_of,
     formulas_in,
     not_in_tree,
-    parameters_of,
     quaternion_components,
     speed_meanings,
     tree_order,
 )
-from axode.mechanism.values.expressions import Scalar, depends_on_time, numeric, shown
-from axode.mechanism.values.geometry import axis_fault, rotation_fault, scalars, unit
+from axode.mechanism.values.expressions import (
+    Expression,
+    Scalar,
+    depends_on_time,
+    numeric,
+    parameters_in,
+    shown,
+)
+from axode.mechanism.values.geometry import axis_fault, rotation_fault, unit
 
 MAX_LOOP_TOLERANCE = 0.1  # beyond it, rows that hold something are taken for rounding
 
@@ -41,9 +47,10 @@ def faults(mechanism: Mechanism) -> list[Fault]:
 
 def value_faults(mechanism: Mechanism) -> list[Fault]:
     """Numbers and names that are wrong by themselves."""
+    formulas = list(formulas_in(mechanism))
     found = [
-        *_parameter_faults(mechanism),
-        *_time_faults(mechanism),
+        *_parameter_faults(mechanism, formulas),
+        *(_time_faults(mechanism) if any(map(depends_on_time, formulas)) else ()),
         *_name_faults(mechanism),
         *_body_faults(mechanism),
         *_connection_faults(mechanism),
@@ -79,20 +86,17 @@ def relation_faults(mechanism: Mechanism, *, joints_known: bool = True) -> list[
 # values ------------------------------------------------------------------------------------------
 
 
-def _parameter_faults(mechanism: Mechanism) -> Iterator[Fault]:
-    for parameter in parameters_of(mechanism).values():
-        if not math.isfinite(parameter.default):
-            yield Fault(
-                "parameters", "", parameter.name, f"must be finite, got {parameter.default}"
-            )
-    for name, first, second in conflicting_parameters(mechanism):
-        yield Fault(
-            "parameters",
-            "",
-            name,
-            f"has two defaults, {first:g} and {second:g}; "
-            "make the Parameter once and use it in both places",
-        )
+def _parameter_faults(mechanism: Mechanism, formulas: list[Expression]) -> Iterator[Fault]:
+    defaults: dict[str, float] = {}
+    for parameter in (p for formula in formulas for p in parameters_in(formula)):
+        name, second = parameter.name, parameter.default
+        first = defaults.setdefault(name, second)
+        if not math.isfinite(second):
+            yield Fault("parameters", "", name, f"must be finite, got {second}")
+        if first != second and not math.isnan(first):
+            message = f"has two defaults, {first:g} and {second:g}; "
+            remedy = "make the Parameter once and use it in both places"
+            yield Fault("parameters", "", name, message + remedy)
     if not _all_finite(mechanism.gravity):
         yield Fault("mechanism", "", "gravity", "must be three finite numbers")
     tolerance: object = mechanism.loop_tolerance
@@ -103,7 +107,7 @@ def _parameter_faults(mechanism: Mechanism) -> Iterator[Fault]:
         yield Fault("mechanism", "", "", "has no body; add one and a joint that holds it")
 
 
-def _named_records(mechanism: Mechanism) -> Iterator[tuple[str, object]]:
+def _named_records(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
     """Every part and the kind of thing a user calls it."""
     yield from (("body", body) for body in mechanism.bodies)
     yield from (("joint", connection) for connection in mechanism.connections)
@@ -133,9 +137,10 @@ def _time_faults(mechanism: Mechanism) -> Iterator[Fault]:
     if any(map(depends_on_time, formulas_in(mechanism.gravity))):
         yield Fault("mechanism", "", "gravity", message)
     for kind, record in _named_records(mechanism):
-        for field in record.__dataclass_fields__:  # type: ignore[attr-defined]
-            if any(map(depends_on_time, formulas_in(getattr(record, field)))):
-                yield Fault(kind, record.name, field, message)  # type: ignore[attr-defined]
+        if any(map(depends_on_time, formulas_in(record))):
+            for field in record.__dataclass_fields__:
+                if any(map(depends_on_time, formulas_in(getattr(record, field)))):
+                    yield Fault(kind, record.name, field, message)
 
 
 def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
@@ -144,7 +149,7 @@ def _name_faults(mechanism: Mechanism) -> Iterator[Fault]:
             "mechanism", "", "name", f"must be printable text, got {shortened(mechanism.name)}"
         )
     for kind, record in _named_records(mechanism):
-        name = record.name  # type: ignore[attr-defined]
+        name = record.name
         own = [*getattr(record, "coordinate_names", ()), *getattr(record, "speed_names", ())]
         for text in (name, *own, getattr(record, "input", None) or name):
             fault = name_fault(text)
@@ -205,7 +210,7 @@ def _finite(kind: str, name: str, record: object, fields: tuple[str, ...]) -> It
 
 
 def _all_finite(values: tuple[Scalar, ...]) -> bool:
-    return all(math.isfinite(numeric(s)) for s in scalars(values))
+    return all([math.isfinite(numeric(value)) for value in values])
 
 
 def _contact_faults(mechanism: Mechanism) -> Iterator[Fault]:

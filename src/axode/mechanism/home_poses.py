@@ -12,7 +12,7 @@ from axode.mechanism.elements.parts import Connection
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
-from axode.mechanism.values.geometry import rotation_matrix, unit
+from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, rotation_matrix, unit
 from axode.numerics.rotations import RigidPose
 
 _QUATERNION = ("qw", "qx", "qy", "qz")
@@ -32,11 +32,13 @@ def home_poses(mechanism: Mechanism) -> HomePoses:
     joints: dict[str, RigidPose] = {}
     for connection in tree_order(mechanism):
         placed = RigidPose(matrix(connection.rotation), vector(connection.at))
-        at = links[connection.parent] @ placed
-        joints[connection.name] = at
-        moved = at @ RigidPose(*displacement(connection, mechanism.home_coordinates))
-        on_child = RigidPose(matrix(connection.child_rotation), vector(connection.child_at))
-        links[connection.child] = moved @ on_child.inverse()
+        pose = joints[connection.name] = links[connection.parent] @ placed
+        if any(name in mechanism.home_coordinates for name in connection.coordinates):
+            pose = pose @ RigidPose(*displacement(connection, mechanism.home_coordinates))
+        if (connection.child_rotation, connection.child_at) != (NO_ROTATION, ORIGIN):
+            on_child = RigidPose(matrix(connection.child_rotation), vector(connection.child_at))
+            pose = pose @ on_child.inverse()
+        links[connection.child] = pose
     return HomePoses(links, joints)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from axode.errors import suggest
 from axode.mechanism.elements.bodies import GROUND
@@ -65,14 +65,20 @@ def _meanings(connection: Connection) -> Iterator[tuple[str, str]]:
         yield from zip(connection.coordinates, speeds, strict=True)
 
 
+def coordinate_meanings(mechanism: Mechanism) -> dict[str, str]:
+    """Every name that means one coordinate, and which: of coordinates, of joints."""
+    meanings: dict[str, str] = {}
+    for connection in mechanism.connections:
+        for name in connection.coordinates:
+            meanings.setdefault(name, name)
+        if len(connection.coordinates) == 1:
+            meanings.setdefault(connection.name, connection.coordinates[0])
+    return meanings
+
+
 def coordinate_of(mechanism: Mechanism, name: str) -> str | None:
     """The coordinate that a joint or coordinate name means, if it means just one."""
-    for connection in mechanism.connections:
-        if name in connection.coordinates:
-            return name
-        if name == connection.name and len(connection.coordinates) == 1:
-            return connection.coordinates[0]
-    return None
+    return coordinate_meanings(mechanism).get(name)
 
 
 def coupled_by(mechanism: Mechanism, name: str) -> tuple[str | None, str | None]:
@@ -80,7 +86,7 @@ def coupled_by(mechanism: Mechanism, name: str) -> tuple[str | None, str | None]
     coordinate = coordinate_of(mechanism, name)
     if coordinate is not None:
         return coordinate, None
-    return None, next((s for c in mechanism.connections for s in c.speeds if s == name), None)
+    return None, next((name for c in mechanism.connections if name in c.speeds), None)
 
 
 def not_in_tree(mechanism: Mechanism, name: str, what: str) -> str:
@@ -122,23 +128,18 @@ def parameters_of(mechanism: Mechanism) -> dict[str, Parameter]:
     return found
 
 
-def conflicting_parameters(mechanism: Mechanism) -> Iterator[tuple[str, float, float]]:
-    """Name and two defaults of every parameter that was given twice with different defaults."""
-    first: dict[str, float] = {}
-    for formula in formulas_in(mechanism):
-        for parameter in parameters_in(formula):
-            default = first.setdefault(parameter.name, parameter.default)
-            if default != parameter.default and not math.isnan(default):
-                yield parameter.name, default, parameter.default
-
-
 def formulas_in(value: object) -> Iterator[Expression]:
     """Every formula inside a description or a part of one, however deep."""
-    if isinstance(value, Expression):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from formulas_in(item)
-    elif hasattr(value, "__dataclass_fields__"):
-        for name in value.__dataclass_fields__:
-            yield from formulas_in(getattr(value, name))
+    waiting = [value]
+    while waiting:
+        part: Any = waiting.pop()
+        if isinstance(part, Expression):
+            yield part
+        elif isinstance(part, (list, tuple)):
+            waiting += [item for item in reversed(part) if type(item) not in _PLAIN]
+        elif hasattr(part, "__dataclass_fields__"):
+            inside = [getattr(part, name) for name in reversed(part.__dataclass_fields__)]
+            waiting += [item for item in inside if type(item) not in _PLAIN]
+
+
+_PLAIN = {float, str, int, bool, type(None)}  # holds no formula

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -287,7 +287,7 @@ class SdfJointReader:
         axis.rest = owner.value(dynamics, "spring_reference", 0.0)
         if self._not_negative(dynamics, "friction") > 0:
             owner.leave_out(DRY_FRICTION, self.frame.element)
-        aside = replace(owner, otherwise="left out")
+        aside = owner.aside("left out")
         effort = aside.value(limit, "effort", 0.0, bounded=False)
         axis.effort = math.inf if effort >= UNLIMITED else max(effort, 0.0)
         ends = [aside.value(limit, tag, math.inf, bounded=False) for tag in ("lower", "upper")]
@@ -304,7 +304,7 @@ class SdfJointReader:
     def _not_negative(self, parent: Element | None, tag: str) -> float:
         if parent is None:
             return 0.0
-        value = replace(self.owner, otherwise="left out").value(parent, tag, 0.0)
+        value = self.owner.aside("left out").value(parent, tag, 0.0)
         return self.owner.not_negative(parent.first(tag) or parent, tag, value)
 
     def _direction(self, axis: Element) -> Numbers:

@@ -147,7 +147,7 @@ class LinkReader:
 
     def _shapes(self) -> tuple[Shape, ...]:
         """Shapes for pictures: those of the visuals, or else of the collisions."""
-        reader = replace(self, owner=replace(self.owner, otherwise="not drawn"))
+        reader = replace(self, owner=self.owner.aside("not drawn"))
         found: list[Shape] = []
         for tag in ("visual", "collision"):
             for element, solid in _solids_in(self.frame.element, tag):

@@ -128,8 +128,8 @@ class SdfOwner(Owner):
                 continue
             detail = ""
             if what == UNKNOWN:
-                close = close_to(child.tag, parts)
-                detail = f"(did you mean <{close[0]}>?)" if close else ""
+                close = close_to(child.tag, tuple(parts))
+                detail = f"(did you mean <{close}>?)" if close else ""
             self.leave_out(what, child, detail)
 
     # values --------------------------------------------------------------------------------------

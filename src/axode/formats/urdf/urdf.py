@@ -7,6 +7,7 @@ loading.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 
@@ -85,7 +86,7 @@ def mechanism_from_urdf(file: XmlFile) -> Mechanism:
     reader = Reader(robot, file)
     findings = reader.findings
     findings.note_remarks("robot", file.remarks)
-    definitions = _find_macros(robot, source)
+    definitions = _find_macros(robot, source) if _MACRO.search(file.text) else []
     with np.errstate(all="ignore"):  # what is not finite then is a fault that the checks report
         mechanism = reader.build()
     if definitions and findings.faults:
@@ -116,6 +117,9 @@ def _children(robot: Element) -> Iterator[tuple[str, str]]:
     for joint in robot.all("joint"):
         child = joint.first("child") or joint
         yield child.attributes.get("link", ""), joint.attributes.get("type", "")
+
+
+_MACRO = re.compile(r"xacro:|[$][{(]|&#")  # or a character that may be one of these
 
 
 def _find_macros(robot: Element, source: str) -> list[Element]:
@@ -200,7 +204,8 @@ class Reader:
         for joint in joints:
             if joint.name not in by_name:
                 self._close_with(joint)
-        reader = LoopReader(self.findings, elements, zero_frames(root, holding))
+        frames = zero_frames(root, holding) if closing else {}
+        reader = LoopReader(self.findings, elements, frames)
         self._add_loops(reader, closing, holding)
         self._add_motors(by_name)
         self.findings.keep(value_faults(self.mechanism), self._line, _KINDS)
@@ -400,13 +405,15 @@ class Reader:
 
 def _kind(joint: Joint) -> AbstractJoint:
     """The joint without its place."""
-    makers = {
-        "revolute": Revolute,
-        "continuous": Revolute,
-        "prismatic": Prismatic,
-        "planar": Planar,
-    }
-    others = {"floating": Floating(), "spherical": Spherical()}
-    if joint.type in makers:
-        return makers[joint.type](joint.axis)
-    return others.get(joint.type, Fixed())
+    match joint.type:
+        case "revolute" | "continuous":
+            return Revolute(joint.axis)
+        case "prismatic":
+            return Prismatic(joint.axis)
+        case "planar":
+            return Planar(joint.axis)
+        case "floating":
+            return Floating()
+        case "spherical":
+            return Spherical()
+    return Fixed()

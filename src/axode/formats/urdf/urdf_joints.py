@@ -175,7 +175,8 @@ class JointReader:
         limit = element.first("limit")
         dynamics = element.first("dynamics") if written != "fixed" else None
         effort = self._not_negative(limit, "effort")
-        damping, friction = (self._not_negative(dynamics, n) for n in ("damping", "friction"))
+        damping = self._not_negative(dynamics, "damping")
+        friction = self._not_negative(dynamics, "friction")
         return Joint(
             owner,
             element,
@@ -193,9 +194,9 @@ class JointReader:
 
     def _not_negative(self, element: Element | None, attribute: str) -> float:
         """A number that is zero unless the file gives a sound one."""
-        if element is None:
+        if element is None or attribute not in element.attributes:
             return 0.0
-        aside = replace(self.owner, otherwise="left out")
+        aside = self.owner.aside("left out")
         value = aside.number(element, attribute, 0.0, required=False)
         return aside.not_negative(element, f"{element.tag} {attribute}", value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from axode.formats.xml.findings import Findings, Owner
 from axode.formats.xml.values import Numbers, box, exact_angle, matrix, numbers_in
@@ -12,6 +12,7 @@ from axode.mechanism.elements.bodies import Cylinder, Inertia, Mesh, Shape, Sphe
 from axode.mechanism.files.wheel_proposals import LinkSolid
 from axode.mechanism.values.geometry import ORIGIN
 
+_SOLIDS = ("sphere", "cylinder", "box")
 _MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
@@ -70,14 +71,15 @@ class UrdfOwner(Owner):
             return mass, com, Inertia.point()
         self.only(tensor, *_MOMENTS)
         known = self.count()
-        point = replace(self, otherwise="the link is a point mass")
         for moment in _MOMENTS[:3]:
             if moment not in tensor.attributes:
-                point.report(tensor, f"inertia {moment}", "is missing")
+                done = "the link is a point mass"
+                self.note(tensor, f"inertia {moment}", "is missing", done)
         entries = [self.number(tensor, name, 0.0, required=False) for name in _MOMENTS]
         if self.count() > known:
             return mass, com, Inertia.point()
-        return mass, com, self.inertia(weight, tensor, mass, entries, matrix(angles))
+        R = matrix(angles) if any(angles) else None
+        return mass, com, self.inertia(weight, tensor, mass, entries, R)
 
     # pictures ------------------------------------------------------------------------------------
 
@@ -89,7 +91,7 @@ class UrdfOwner(Owner):
             tag: Those of its "visual" or "collision" elements.
             colours: Colours of the whole file, by the names of their materials.
         """
-        reader = replace(self, otherwise="not drawn")
+        reader = self.aside("not drawn")
         found: list[Shape] = []
         for element in link.all(tag):
             geometry = element.first("geometry")
@@ -98,9 +100,9 @@ class UrdfOwner(Owner):
                 continue
             for solid in geometry.children if geometry else ():
                 known = self.count()
-                shape = reader._solid(solid, *reader.origin(element))
-                if shape and not any(shape.faults()) and self.count() == known:
-                    found.append(replace(shape, colour=rgba[:3] or None))
+                shape = reader._solid(solid, *reader.origin(element), rgba[:3] or None)
+                if shape and self.count() == known and not any(shape.faults()):
+                    found.append(shape)
         return found
 
     def colour(self, material: Element | None, colours: dict[str, Numbers]) -> Numbers:
@@ -119,30 +121,32 @@ class UrdfOwner(Owner):
 
     def solids(self, link: Element, body: str) -> list[LinkSolid]:
         """List the boxes, cylinders and spheres of a link, those that touch others first."""
-        reader = replace(self, findings=Findings())  # `shape` reports what is wrong
-        found: list[LinkSolid] = []
+        reader = type(self)(self.kind, self.name, Findings())  # `shapes` reports what is wrong
+        found: list[LinkSolid | None] = []
         for element in (*link.all("collision"), *link.all("visual")):
             geometry = element.first("geometry")
-            place = reader.origin(element)
-            for solid in geometry.children if geometry else ():
-                shape = reader._solid(solid, *place) if solid.tag != "mesh" else None
-                described = LinkSolid.of(body, shape)
-                found += [described] if described else []
-        return found if not reader.findings.faults else []
+            solids = [s for s in geometry.children if s.tag in _SOLIDS] if geometry else []
+            if solids:
+                place = reader.origin(element)
+                found += [LinkSolid.of(body, reader._solid(s, *place)) for s in solids]
+        return [solid for solid in found if solid] if not reader.findings.faults else []
 
-    def _solid(self, solid: Element, at: Numbers, angles: Numbers) -> Shape | None:
-        R = matrix(angles)
+    def _solid(
+        self, solid: Element, at: Numbers, angles: Numbers, colour: Numbers | None = None
+    ) -> Shape | None:
         if solid.tag == "sphere":
-            return Sphere(self.number(solid, "radius", 1.0), at)
+            return Sphere(self.number(solid, "radius", 1.0), at, colour)
         if solid.tag == "cylinder":
             radius, length = (self.number(solid, n, 1.0) for n in ("radius", "length"))
-            return Cylinder(radius, length, _no_minus(tuple(map(float, R[:, 2]))), at)
+            axis = _no_minus(tuple(matrix(angles)[:, 2].tolist()))
+            return Cylinder(radius, length, axis, at, colour)
         if solid.tag == "box":
-            return box(self.numbers(solid, "size", (1.0, 1.0, 1.0)), at, R, angles)
+            size = self.numbers(solid, "size", (1.0, 1.0, 1.0))
+            return box(size, at, matrix(angles), angles, colour)
         if solid.tag == "mesh":
             file = solid.attributes.get("filename", "")
             scale = self.numbers(solid, "scale", (1.0, 1.0, 1.0), required=False)
-            return Mesh(file, scale, at, angles) if file.isprintable() else None
+            return Mesh(file, scale, at, angles, colour) if file.isprintable() else None
         return None
 
 

@@ -13,6 +13,8 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Self
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from axode.errors import (
 )
 from axode.formats.xml.values import Numbers, numbers_in
 from axode.formats.xml.xml_tree import Element
-from axode.mechanism.elements.bodies import Inertia
+from axode.mechanism.elements.bodies import Inertia, principal_moments
 
 # what several formats have and a mechanism cannot hold
 PICTURES = "only for pictures, and marks"
@@ -154,9 +156,13 @@ def _detail(fault: Fault) -> str:
     return f" {text}" if text.startswith("(") else f": {text}" if text else ""
 
 
-def close_to(tag: str, known: Iterable[str]) -> list[str]:
-    """List the known tag that a tag is a slip of, if it is one."""
-    return difflib.get_close_matches(tag.lower(), known, n=1, cutoff=0.8)
+@lru_cache(maxsize=1024)  # files have the same few tags again and again
+def close_to(tag: str, known: tuple[str, ...]) -> str | None:
+    """Return the known tag that a tag is, or is a slip of; None if there is none."""
+    if tag in known:
+        return tag
+    close = difflib.get_close_matches(tag.lower(), known, n=1, cutoff=0.8)
+    return close[0] if close else None
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,10 @@ class Owner:
     name: str
     findings: Findings
     otherwise: str = ""
+
+    def aside(self, otherwise: str) -> Self:
+        """Return the owner of what is replaced or left out instead of refused."""
+        return type(self)(self.kind, self.name, self.findings, otherwise)
 
     def fault(self, element: Element, field: str, message: str) -> Fault:
         """Make a fault at the line of an element, and of its file if that is another."""
@@ -202,8 +212,8 @@ class Owner:
         """Note elements that look like a known one misspelt; all others may be extensions."""
         for child in element.children:
             close = close_to(child.tag, known)
-            if close and child.tag not in known:
-                message = f"unknown element <{child.tag}>. Did you mean <{close[0]}>?"
+            if close and close != child.tag:
+                message = f"unknown element <{child.tag}>. Did you mean <{close}>?"
                 self.note(child, "", message, "ignored")
 
     def only(self, element: Element, *known: str) -> None:
@@ -228,14 +238,15 @@ class Owner:
     ) -> Numbers:
         """As many numbers as there usually are, in a text or its words."""
         values = numbers_in(text.split() if words is None else words)
-        got = text if len(text) < 80 else text[:77] + "..."
+        fault = ""
         if values is None or len(values) != len(usual):
-            self.report(element, field, f"expected {_COUNTED[len(usual)]}, got '{got}'")
-            return usual
-        if bounded and not all(map(math.isfinite, values)):
-            self.report(element, field, f"must be finite, got '{got}'")
-            return usual
-        return values
+            fault = f"expected {_COUNTED[len(usual)]}"
+        elif bounded and not all(map(math.isfinite, values)):
+            fault = "must be finite"
+        if fault:
+            got = text if len(text) < 80 else text[:77] + "..."
+            self.report(element, field, f"{fault}, got '{got}'")
+        return usual if fault or values is None else values
 
     def words(self, element: Element, attribute: str) -> list[str]:
         """Split an attribute into words; commas between them are blanks."""
@@ -270,7 +281,12 @@ class Owner:
         return max(value, 0.0)
 
     def inertia(
-        self, weight: Element, tensor: Element, mass: float, entries: Sequence[float], R: np.ndarray
+        self,
+        weight: Element,
+        tensor: Element,
+        mass: float,
+        entries: Sequence[float],
+        R: np.ndarray | None,
     ) -> Inertia:
         """Inertia in the axes of a link.
 
@@ -278,20 +294,22 @@ class Owner:
             weight, tensor: The elements of the mass and of the inertia.
             mass: The mass [kg].
             entries: Entries xx, yy, zz, xy, xz, yz of the tensor itself [kg m^2].
-            R: The axes of these entries in those of the link.
+            R: The axes of these entries in those of the link; None if they are the same.
         """
         xx, yy, zz, xy, xz, yz = entries
-        turned = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if not np.array_equal(R, np.eye(3)):
+        if R is not None:
+            turned = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
             with np.errstate(over="ignore", invalid="ignore"):
                 turned = R @ turned @ R.T
                 turned = (turned + turned.T) / 2
-        if not np.isfinite(turned).all() or np.abs(turned).max() > LARGEST:
+            (xx, xy, xz), (_, yy, yz), (_, _, zz) = turned.tolist()
+        found = tuple([entry + 0.0 for entry in (xx, yy, zz, xy, xz, yz)])  # no negative zeros
+        if not all(abs(entry) <= LARGEST for entry in found):
             self.report(tensor, "inertia", f"no moment may be larger than {LARGEST:g} kg m^2")
             return Inertia.point()
         # a file cannot mark zero moments as intended, so they are accepted
-        ideal = bool(np.linalg.eigvalsh(turned)[0] <= 0.0)
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = (turned + 0.0).tolist()  # no negative zeros
+        ideal = principal_moments(found)[0] <= 0.0
+        xx, yy, zz, xy, xz, yz = found
         inertia = Inertia(xx, yy, zz, xy, xz, yz, ideal)
         if inertia.is_point(mass):
             return replace(inertia, ideal=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -19,12 +18,17 @@ Numbers: TypeAlias = tuple[float, ...]
 RIGHT_ANGLE = Decimal("1.5707963267948966192313216916397514420986")
 LEAST_DIGITS = 10  # of a right angle that is written as one: 1.570796327 is 2e-10 beside it
 MANY_TURNS = 100.0  # [rad]
-_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.I | re.A)
 
 
 def numbers_in(words: Sequence[str]) -> Numbers | None:
     """Read the numbers that words are; None if one is no number."""
-    return tuple(map(float, words)) if all(map(_NUMBER.fullmatch, words)) else None
+    text = "".join(words)
+    if not text.isascii() or "_" in text:  # Python reads digits of all scripts, and 1_000
+        return None
+    try:
+        return tuple(map(float, words))
+    except ValueError:
+        return None
 
 
 def exact_angle(text: str) -> float:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from xml.parsers import expat
 
 from axode.errors import FileError
@@ -19,28 +18,33 @@ MAX_ELEMENTS = 50_000  # likewise; a robot of a thousand links has less than hal
 _DECLARATION = re.compile(r"<\?xml\s[^>]*\?>")
 
 
-@dataclass(frozen=True)
 class Element:
     """A tag with its attributes, the line it stands in, and what is inside: elements and text."""
 
-    tag: str
-    attributes: dict[str, str]
-    line: int
-    children: list[Element] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    __slots__ = ("attributes", "children", "line", "tag", "texts")
+
+    def __init__(
+        self, tag: str, attributes: dict[str, str], line: int, children: Sequence[Element] = ()
+    ) -> None:
+        self.tag, self.attributes, self.line = tag, attributes, line
+        self.children = list(children)
+        self.texts: list[str] = []
 
     @property
     def text(self) -> str:
         """The text right inside, without blanks at its ends."""
         return "".join(self.texts).strip()
 
-    def all(self, tag: str) -> Iterator[Element]:
+    def all(self, tag: str) -> list[Element]:
         """The elements of this tag right inside."""
-        return (child for child in self.children if child.tag == tag)
+        return [child for child in self.children if child.tag == tag]
 
     def first(self, tag: str) -> Element | None:
         """The first of them, or None."""
-        return next(self.all(tag), None)
+        for child in self.children:
+            if child.tag == tag:
+                return child
+        return None
 
 
 def parse(text: str, source: str, remarks: list[tuple[int, str, str]]) -> Element:

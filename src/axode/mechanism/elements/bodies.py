@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -185,7 +186,7 @@ class Inertia:
             return "must be finite"
         if self.unphysical:
             return None
-        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        moments = principal_moments((xx, yy, zz, xy, xz, yz))
         scale = max(abs(moments[0]), abs(moments[2]))
         if moments[0] < -NEGLIGIBLE * scale or (moments[0] <= 0 and not self.ideal):
             listed = ", ".join(f"{m:.6g}" for m in moments)
@@ -200,13 +201,20 @@ class Inertia:
             return f"not physical, {self._broken_triangle(moments)}"
         return None
 
-    def _broken_triangle(self, moments: np.ndarray) -> str:
+    def _broken_triangle(self, moments: tuple[float, ...]) -> str:
         named = {"Ixx": numeric(self.xx), "Iyy": numeric(self.yy), "Izz": numeric(self.zz)}
         for largest in named:
             a, b = (n for n in named if n != largest)
             if named[a] + named[b] < named[largest] * (1 - THREE_DIGITS):
                 return f"{a} + {b} < {largest}"
         return f"principal moments {moments[0]:.6g} + {moments[1]:.6g} < {moments[2]:.6g}"
+
+
+@lru_cache(maxsize=1024)  # readers and checks ask for those of the same bodies
+def principal_moments(entries: tuple[float, ...]) -> tuple[float, ...]:
+    """Compute the principal moments of xx, yy, zz, xy, xz, yz, the smallest first."""
+    xx, yy, zz, xy, xz, yz = entries
+    return tuple(np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).tolist())
 
 
 @dataclass(frozen=True)

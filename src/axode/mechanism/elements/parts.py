@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from axode.errors import InvalidArgument, PlausibilityWarning, shortened
@@ -52,14 +53,14 @@ class Connection:
     speed_names: tuple[str, ...] = ()
     armature: Scalar = 0.0
 
-    @property
+    @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Full names of its coordinates, such as `elbow` or `base.x`."""
         if self.coordinate_names:
             return self.coordinate_names
         return tuple(f"{self.name}.{n}" if n else self.name for n in self.joint.coordinate_names)
 
-    @property
+    @cached_property
     def speeds(self) -> tuple[str, ...]:
         """Full names of its speeds, such as `elbow.rate` or `base.surge`."""
         if self.speed_names:

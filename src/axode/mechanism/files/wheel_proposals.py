@@ -171,9 +171,11 @@ def propose_wheels(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWhe
 
 
 def _search(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWheel]:
-    poses = home_poses(mechanism)
     rolling = {contact.body for contact in mechanism.contacts}
     holding = {connection.child: connection for connection in mechanism.connections}
+    if not any(solid.radius > 0 and _chain(solid.body, holding) for solid in geometry.solids):
+        return []
+    poses = home_poses(mechanism)
     bodies = [body.name for body in mechanism.bodies]
     known = [s for s in geometry.solids if s.body in poses.links and s.body in bodies]
     planes = _planes(geometry, poses)

@@ -318,8 +318,8 @@ def as_scalar(value: Any) -> Scalar:
     Raises:
         InvalidArgument: if the value is neither a real number nor a formula.
     """
-    if isinstance(value, Expression):
-        return value
+    if type(value) is float or isinstance(value, Expression):
+        return value  # type: ignore[no-any-return]
     if not isinstance(value, bool | np.bool_) and not getattr(value, "ndim", 0):
         try:
             return real_number(value)
@@ -331,8 +331,8 @@ def as_scalar(value: Any) -> Scalar:
 
 
 def apply(name: str, value: Scalar) -> Scalar:
-    """Apply a named function to a number or a formula."""
-    return _folded(Operation(name, (value,)))
+    """Apply a named function of one argument to a number or a formula."""
+    return Operation(name, (value,)) if isinstance(value, Expression) else FUNCTIONS[name](value)
 
 
 def evaluate(

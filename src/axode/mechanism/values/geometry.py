@@ -20,6 +20,7 @@ Rotation: TypeAlias = "Vector | tuple[Scalar, Scalar, Scalar, Scalar] | Matrix"
 
 ORIGIN: Vector = (0.0, 0.0, 0.0)
 NO_ROTATION: Rotation = (0.0, 0.0, 0.0)
+NO_TURN: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 AXES: dict[str, Vector] = {
     "x": (1.0, 0.0, 0.0),
     "y": (0.0, 1.0, 0.0),
@@ -36,7 +37,7 @@ def as_vector(value: Any) -> Vector:
         if value in AXES:
             return AXES[value]
         raise InvalidArgument(f"expected three numbers or one of {', '.join(AXES)}, got '{value}'")
-    items = tuple(as_scalar(v) for v in _items(value, "three numbers"))
+    items = tuple(map(as_scalar, _items(value, "three numbers")))
     if len(items) != 3:
         raise InvalidArgument(f"expected three numbers, got {len(items)}")
     return items
@@ -53,7 +54,7 @@ def take(part: Any, conversion: Callable[[Any], Any], *names: str) -> None:
 
 def _items(value: Any, expected: str) -> list[Any]:
     """What an ordered collection holds."""
-    if not isinstance(value, str | bytes | Mapping | Set):
+    if type(value) is tuple or not isinstance(value, str | bytes | Mapping | Set):
         try:
             return list(value)
         except TypeError:
@@ -68,7 +69,7 @@ def as_rotation(value: Any) -> Rotation:
     """
     expected = "roll, pitch, yaw (3 numbers), a quaternion w, x, y, z (4) or a 3 x 3 matrix"
     rows = _items(value.as_matrix() if hasattr(value, "as_matrix") else value, expected)
-    if len(rows) == 3 and all(hasattr(row, "__len__") for row in rows):
+    if len(rows) == 3 and all([hasattr(row, "__len__") for row in rows]):
         return tuple(as_vector(row) for row in rows)  # type: ignore[return-value]
     items = tuple(as_scalar(v) for v in rows)
     if len(items) not in (3, 4):
@@ -92,6 +93,8 @@ def rotation_matrix(rotation: Rotation) -> Matrix:
 
     Roll, pitch, yaw turn about fixed x, y, z in this order: `R = Rz(yaw) Ry(pitch) Rx(roll)`.
     """
+    if rotation == NO_ROTATION:
+        return NO_TURN
     if isinstance(rotation[0], tuple):
         return _nearest_rotation(rotation)  # type: ignore[arg-type]
     if len(rotation) == 4:
@@ -219,6 +222,8 @@ def _unit_tolerance(value: Any) -> float:
 
 def rotation_fault(rotation: Rotation) -> str | None:
     """Why a rotation is not one, or None."""
+    if rotation == NO_ROTATION:
+        return None
     values = [numeric(s) for s in scalars(rotation)]
     if not all(map(math.isfinite, values)):
         return "must be finite"
