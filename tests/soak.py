@@ -25,7 +25,7 @@ import numpy as np
 
 import axode as ax
 from axode.cli import run as command
-from axode.cli.time_tables import load_columns
+from axode.cli.trajectories import load_columns
 from tests.targets import hostile
 
 MEMORY = 8 << 30  # [bytes] of address space for the whole process

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import axode as ax
-from axode.cli.time_tables import load_columns
+from axode.cli.trajectories import load_columns
 from axode.results import storage
 from axode.results.trajectory import Trajectory
 from tests.results import runs
@@ -47,7 +47,7 @@ def refusal(tmp_path: Path):
         from pathlib import Path
         import axode as ax
         import pyarrow.parquet
-        from axode.cli.time_tables import load_columns
+        from axode.cli.trajectories import load_columns
         from axode.results.storage import load
         resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
         try:

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 import axode as ax
 from axode import errors
-from axode.cli.time_tables import save_columns
+from axode.cli.trajectories import save_columns
 from axode.show.logs import mcap_container
 from logged_runs import balancer_run
 

@@ -10,7 +10,7 @@ import pytest
 
 import axode as ax
 from axode import errors
-from axode.cli.time_tables import save_columns
+from axode.cli.trajectories import save_columns
 from axode.mechanism.scene.scene import touch_axes
 from axode.results.origin import Origin
 from axode.show.motion import RunPoses

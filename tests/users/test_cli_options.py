@@ -12,7 +12,7 @@ import pytest
 
 import axode as ax
 from axode.cli import VERBS, run
-from axode.cli.verb_options import refuse
+from axode.cli.options import refuse
 
 PLACES = {
     *("NAME", "NAME,NAME", "NAME=VALUE", "NAME=VALUES", "NAME=FORMULA", "MOTOR=VALUE"),

@@ -510,7 +510,7 @@ def test_doctor_finds_nothing_wrong_here(capsys):
 
 @pytest.mark.slow
 def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
-    from axode.cli import installation
+    from axode.cli import doctor
     from axode.problems.assemble import assemble
 
     assert run(["doctor"]) == 0  # imports what would otherwise keep the broken function
@@ -520,9 +520,9 @@ def test_doctor_sees_what_is_wrong(monkeypatch, capsys):
         raise RuntimeError("a broken installation")
 
     monkeypatch.setattr(assemble, "assemble", broken)
-    monkeypatch.setattr(installation, "driver", lambda: "550.54")
-    monkeypatch.setattr(installation, "find_spec", lambda package: None)
-    monkeypatch.setattr(installation, "_writable", lambda folder: False)
+    monkeypatch.setattr(doctor, "driver", lambda: "550.54")
+    monkeypatch.setattr(doctor, "find_spec", lambda package: None)
+    monkeypatch.setattr(doctor, "_writable", lambda folder: False)
     assert run(["doctor"]) == 0
     shown = capsys.readouterr().out
     assert "FAILED  loops: RuntimeError: a broken installation" in shown
@@ -548,7 +548,7 @@ def test_a_terminal_shows_the_same_words_in_tables(monkeypatch, capsys):
         assert run(line) == 0
         plain = capsys.readouterr().out
         with monkeypatch.context() as patch:
-            patch.setattr("axode.cli.tables.on_terminal", lambda: True)
+            patch.setattr("axode.cli.output.on_terminal", lambda: True)
             patch.setenv("COLUMNS", "400")
             assert run(line) == 0
         drawn = capsys.readouterr().out
@@ -558,9 +558,9 @@ def test_a_terminal_shows_the_same_words_in_tables(monkeypatch, capsys):
 
 
 def test_a_bracket_in_a_name_is_no_markup(monkeypatch, capsys):
-    from axode.cli.tables import show_entries, show_table
+    from axode.cli.output import show_entries, show_table
 
-    monkeypatch.setattr("axode.cli.tables.on_terminal", lambda: True)
+    monkeypatch.setattr("axode.cli.output.on_terminal", lambda: True)
     show_table(("[red]", ">x"), [("[bold]", "1")], title="[i]", note="[/nothing]")
     show_entries("[u]", [("label", "[/]")])
     shown = capsys.readouterr().out

@@ -48,14 +48,14 @@ def test_during_imports(tmp_path):
 def test_where_a_library_swallows_it(tmp_path):
     """A verb that catches everything, as destructors and callbacks of libraries do."""
     deaf = (
-        "from axode.cli import gallery as g, tables\n"
+        "from axode.cli import literature as g, output\n"
         "def deaf():\n"
         "    print('deaf', flush=True)\n"
         "    while True:\n"
         "        try:\n"
         "            import time; time.sleep(0.01)\n"
         "        except BaseException: pass\n"
-        "g._list = deaf"
+        "g._list_gallery = deaf"
     )
     ending = press(["gallery"], 0.1, tmp_path, before=f"exec({deaf!r})", wait_for="deaf")
     assert (ending.code, ending.warned) == (130, "interrupted\n")

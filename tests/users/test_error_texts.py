@@ -15,7 +15,7 @@ import pytest
 import axode as ax
 from axode import gallery
 from axode.cli.model_sources import mechanism_from
-from axode.cli.time_tables import load_columns
+from axode.cli.trajectories import load_columns
 from axode.codegen.targets.ptx import Kernels
 from axode.disk.typed import parse_json
 from axode.errors import (

@@ -13,7 +13,7 @@ import pytest
 
 import axode as ax
 from axode.cli import run as run_cli
-from axode.cli.time_tables import load_columns
+from axode.cli.trajectories import load_columns
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.literature.acceptance.adapters import adapter_of
 from axode.literature.acceptance.answers import Answers

@@ -19,7 +19,7 @@ import pytest
 
 import axode as ax
 from axode import gallery
-from axode.cli.shared import write_text
+from axode.cli.output import write_text
 from axode.disk import atomic
 from tests.house.tree import relative, sources
 

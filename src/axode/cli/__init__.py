@@ -1,4 +1,4 @@
-"""The command line: one file per verb, the same words as in Python."""
+"""The command line: one file per kind of verb, the same words as in Python."""
 
 import sys
 from typing import TYPE_CHECKING, Any

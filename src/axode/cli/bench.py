@@ -12,7 +12,8 @@ import typer
 
 from axode.cli import INTERRUPTED, interruption
 from axode.cli.model_sources import SOURCE_HELP, Options, model_from
-from axode.cli.shared import AsJson, JsonFile, deliver, words
+from axode.cli.options import AsJson, JsonFile, words
+from axode.cli.output import deliver
 from axode.model.model_parts import function_tape
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _simulation(model: Model, runs: int, steps: int) -> Callable[[], Any]:
 
 
 def _machine() -> dict[str, Any]:
-    from axode.cli.installation import processor
+    from axode.cli.doctor import processor
     from axode.codegen.host import host
     from axode.codegen.targets.cpu import cpu_count
 
@@ -184,7 +185,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _show(data: dict[str, Any]) -> None:
-    from axode.cli.tables import show_table
+    from axode.cli.output import show_table
 
     machine = data["machine"]
     kinds = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -13,32 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.animate import animate
 from axode.cli.bench import bench
-from axode.cli.check import check
-from axode.cli.compare import compare
 from axode.cli.completion import completion
-from axode.cli.derive import derive
+from axode.cli.derive import check, compare, derive
 from axode.cli.doctor import doctor
 from axode.cli.export import export
-from axode.cli.feasible import feasible
-from axode.cli.gallery import gallery
-from axode.cli.inverse import inverse
-from axode.cli.kinematics import kinematics
-from axode.cli.linearize import linearize
-from axode.cli.lqr import lqr
-from axode.cli.page import page
-from axode.cli.reach import reach
-from axode.cli.remedies import flags_for
-from axode.cli.report import report
-from axode.cli.reproduce import reproduce
-from axode.cli.shared import WRONG_DATA
+from axode.cli.inverse import feasible, inverse
+from axode.cli.kinematics import kinematics, reach, workspace
+from axode.cli.linearize import linearize, lqr
+from axode.cli.literature import gallery, reproduce, verify
+from axode.cli.model_sources import BUILD_OPTIONS
+from axode.cli.options import WRONG_DATA, Verb, Verbs, options_of_verb
+from axode.cli.show import animate, page, report, view
 from axode.cli.simulate import simulate
 from axode.cli.sweep import sweep
-from axode.cli.verb_options import Verb, Verbs
-from axode.cli.verify import verify
-from axode.cli.view import view
-from axode.cli.workspace import workspace
 from axode.errors import AxodeError
 
 READER_GONE = 141  # exit code if the reader of the output went away, as in `axode ... | head`
@@ -170,3 +159,39 @@ def _about(
 
     axode simulate wheeled_pendulum --time 2 --start theta3=0.1
     """
+
+
+# arguments of Python, ahead of a value, as in method='rk4' or derive(independent=[...])
+_ARGUMENT = re.compile(r"(?<![-\w.])([a-z_]+)=(?=[\[{('\".\w])")
+# what a verb does with another word than Python
+_OTHERS = {
+    r'input="hold"': "--hold",
+    r"lin\.reduced\(": "--states NAME,NAME",
+    r"samples=\{": "--table FILE",
+    r"compile\(parameters='free'\)": "axode export --parameters free",
+    r"save_every=": "--every",
+    r"mechanism\.save\(": "axode export --to FILE.toml",
+}
+
+
+def flags_for(message: str) -> list[str]:
+    """Return the flags of the current verb for the arguments that a message names."""
+    own = options_of_verb()
+    found = [
+        flag
+        for pattern, flag in _OTHERS.items()
+        if re.search(pattern, message) and (not flag.startswith("--") or _known_flag(flag, own))
+    ]
+    for name in _ARGUMENT.findall(message):
+        if name in own:
+            found.append(f"--{name.replace('_', '-')}")
+        elif name in BUILD_OPTIONS and "option" in own and f"--option {name}=" not in message:
+            found.append(f"--option {name}=VALUE")
+    taken = (
+        {"--input"} if "--hold" in found else {"--samples"} if "--table FILE" in found else set()
+    )
+    return [flag for flag in dict.fromkeys(found) if flag not in taken and flag not in message]
+
+
+def _known_flag(flag: str, own: set[str]) -> bool:
+    return flag.split()[0][2:].replace("-", "_") in own

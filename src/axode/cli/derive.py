@@ -1,4 +1,4 @@
-"""`axode derive`: the equations of motion."""
+"""`axode check`, `derive` and `compare`: what a mechanism can do, and its equations of motion."""
 
 from __future__ import annotations
 
@@ -9,12 +9,63 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.model_sources import Options, Source, mechanism_from
-from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
-from axode.cli.verb_options import refuse
+from axode.cli.model_sources import Options, Source, additions_from, equations_from, mechanism_from
+from axode.cli.options import WRONG_DATA, AsJson, JsonFile, numbers, refuse, words
+from axode.cli.output import check_writable, deliver, print_json, write_text
 
 if TYPE_CHECKING:
+    from axode.problems.compare import Comparison
     from axode.symbolic.equations import Equations
+
+
+Twists = Annotated[
+    bool, typer.Option("--twists", help="Count the constraints on the twists of bodies as well.")
+]
+
+
+def check(
+    source: Source,
+    option: Options = None,
+    twists: Twists = False,
+    as_json: AsJson = False,
+    out: JsonFile = None,
+) -> None:
+    """Analyse a mechanism: mobility, redundant constraints, actuation, additions.
+
+    axode check examples/rover.toml
+
+    axode check caster_robot
+
+    axode check caster_robot --twists
+    """
+    from dataclasses import asdict
+
+    from axode.cli.output import show_entries
+    from axode.errors import first_of
+
+    equations = equations_from(source, option)
+    report = equations.mobility
+    on_twists = equations.twist_redundancy if twists else None
+    additions = additions_from(source, option)
+    more: dict[str, object] = {"holonomic": report.holonomic, "integrable": report.integrable}
+    changed = asdict(additions) if additions else {}
+
+    def show() -> None:
+        title, *lines = str(report).splitlines()
+        entries = [(line[2:17].strip(), line[17:]) for line in lines]
+        names = {"file": "extends", "added": "added", "removed": "removed"}
+        entries += on_twists.entries() if on_twists else []
+        for key, value in changed.items():
+            entries.append((names[key], value if key == "file" else first_of(value) or "nothing"))
+        show_entries(title, entries)
+
+    more |= {"twists": asdict(on_twists)} if on_twists else {}
+    data = asdict(report) | more | ({"additions": changed} if additions else {})
+    deliver(data, show, as_json=as_json, out=out)
+
+
+# derive -------------------------------------------------------------------------------------------
+
 
 LETTER = 0.24  # [cm], of most formulas on average
 MATRIX = re.compile(r"\\begin\{bmatrix\}(.*?)\\end\{bmatrix\}")
@@ -117,7 +168,7 @@ def derive(
     elif as_json:
         print_json(_facts(equations) | {"latex": equations.latex(parts)})
     else:
-        _show(equations, parts, out)
+        _show_equations(equations, parts, out)
 
 
 def _show_steps(
@@ -156,7 +207,7 @@ def _show_values(
 
     import numpy as np
 
-    from axode.cli.tables import format_number, show_table
+    from axode.cli.output import format_number, show_table
     from axode.errors import UnknownName
     from axode.printing.part_values import part_values
     from axode.printing.parts import default_parts
@@ -247,8 +298,8 @@ def _operations(equations: Equations) -> dict[str, int]:
     return {name: model.operations(name) for name in asked}
 
 
-def _show(equations: Equations, parts: tuple[str, ...] | None, out: Path | None) -> None:
-    from axode.cli.tables import show_entries, show_table
+def _show_equations(equations: Equations, parts: tuple[str, ...] | None, out: Path | None) -> None:
+    from axode.cli.output import show_entries, show_table
     from axode.printing.text import law, readable
 
     facts = _facts(equations)
@@ -268,3 +319,60 @@ def _show(equations: Equations, parts: tuple[str, ...] | None, out: Path | None)
     print("\n" + ("\n".join(lines) if lines else "The equations are long: --latex prints them."))
     if out is not None:
         print(f"wrote {out}")
+
+
+# compare ------------------------------------------------------------------------------------------
+
+
+def compare(
+    source: Source,
+    option: Options = None,
+    formulation: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="Formulations to compare: recursive, complement, multipliers, lagrange, "
+            "virtual_work, spatial_operators, pseudo_joints, reduced_order, legs; all by default.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    out: JsonFile = None,
+) -> None:
+    """Derive a mechanism by every formulation and compare the results.
+
+    axode compare caster_robot
+
+    axode compare examples/fourbar.toml
+    """
+    from dataclasses import asdict
+
+    from axode.problems.compare import compare as compare_formulations
+
+    result = compare_formulations(mechanism_from(source, option), words(formulation) or None)
+    data = asdict(result) | {"agrees": result.agrees}
+    deliver(data, lambda: _show_comparison(result), as_json=as_json, out=out)
+    if not result.agrees:
+        raise typer.Exit(WRONG_DATA)
+
+
+def _show_comparison(result: Comparison) -> None:
+    from axode.cli.output import on_terminal, show_table
+
+    if not on_terminal():
+        print(result)
+        return
+    rows: list[tuple[str, ...]] = []
+    for rival in result.rivals:
+        if rival.refused:
+            rows.append((rival.name, "-", "", "", "", rival.refused.splitlines()[0]))
+        else:
+            counts = (f"{n}" for n in rival.operations)
+            rows.append(
+                (rival.name, f"{rival.worst:.1e}", *counts, f"{rival.seconds * 1e3:.0f}", "")
+            )
+    show_table(
+        ("formulation", ">difference", ">direct", ">inverse", ">ms", ""),
+        rows,
+        title=f"{result.mechanism}: difference from '{result.reference}', operations, time",
+        note="All agree." if result.agrees else "They do NOT agree.",
+    )

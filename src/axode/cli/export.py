@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
-from axode.cli.shared import AsJson, check_writable, numbers, print_json, words, write_text
-from axode.cli.verb_options import refuse
+from axode.cli.options import AsJson, numbers, refuse, words
+from axode.cli.output import check_writable, print_json, write_text
 from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`axode linearize`: linear model of a mechanism at a state."""
+"""`axode linearize` and `axode lqr`: linear models at a state, and feedback of least cost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli.model_sources import Options, Source, model_from
-from axode.cli.shared import AsJson, Parameters, check_writable, numbers, print_json, words
+from axode.cli.options import AsJson, JsonFile, Parameters, numbers, words
+from axode.cli.output import check_writable, deliver, print_json
 
 if TYPE_CHECKING:
     from axode.model.model import Model
+    from axode.problems.linearize.feedback import StateFeedback
     from axode.problems.linearize.linearization import Linearization
+
 
 Names = list[str] | None
 AtState = Annotated[
@@ -133,3 +136,128 @@ def linear_model(
         parameters=values,
     )
     return made if dt is None else made.discretized(dt)
+
+
+# feedback -----------------------------------------------------------------------------------------
+
+
+Weights = list[str] | None
+
+
+def lqr(
+    source: Source,
+    option: Options = None,
+    state: AtState = None,
+    states: StateNames = None,
+    inputs: InputNames = None,
+    input: AtInput = None,
+    hold: Hold = False,
+    settle: Settle = False,
+    q: Annotated[
+        Weights,
+        typer.Option(
+            "--Q",
+            metavar="VALUE|NAME=VALUE",
+            help="Weights of the squared deviations of states: one for all, or by name and none "
+            "elsewhere; 1 by default.",
+        ),
+    ] = None,
+    r: Annotated[
+        Weights,
+        typer.Option(
+            "--R",
+            metavar="VALUE|NAME=VALUE",
+            help="Weights of the squared inputs, likewise; 1 by default.",
+        ),
+    ] = None,
+    parameter: Parameters = None,
+    dt: SamplingTime = None,
+    as_json: AsJson = False,
+    out: JsonFile = None,
+) -> None:
+    """Find the state feedback u = u0 - K (x - x0) of least cost, the integral of x Q x + u R u.
+
+    axode lqr wheeled_pendulum --states theta3,theta3_dot,surge --R 0.5
+
+    axode lqr wheeled_pendulum --states theta3,theta3_dot,surge --dt 0.01
+    """
+    cost_x, cost_u = _weights("--Q", q), _weights("--R", r)
+    linear = linear_model(
+        lambda: model_from(source, option),
+        state=state,
+        states=states,
+        inputs=inputs,
+        input=input,
+        hold=hold,
+        settle=settle,
+        parameter=parameter,
+        dt=dt,
+    )
+    law = linear.lqr(1.0 if cost_x is None else cost_x, 1.0 if cost_u is None else cost_u)
+    formulas = _formulas(law)
+    data = {
+        "model": linear.name,
+        "states": list(law.states),
+        "inputs": list(law.inputs),
+        "K": law.K,
+        "x0": dict(zip(linear.states, linear.x0.tolist(), strict=True)),
+        "u0": dict(law.held),
+        "poles": [[pole.real, pole.imag] for pole in law.poles.tolist()],
+        "dt": law.dt,
+        "formulas": formulas,
+    }
+    deliver(data, lambda: _show(linear, law, formulas), as_json=as_json, out=out)
+
+
+def _weights(option: str, given: Weights) -> Any:
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return numbers(option, [f"all={given[0]}"])["all"]
+    return numbers(option, given)
+
+
+def _formulas(law: StateFeedback) -> dict[str, str]:
+    """Return the law as formulas of --input; none if sampled, or if it reads quaternions."""
+    if law.dt or any(reading.quaternion for reading in law.readings):
+        return {}
+    made = {}
+    for name, gains in zip(law.inputs, law.K.tolist(), strict=True):
+        terms = [f"{law.held[name]!r}" if law.held[name] else ""]
+        for gain, reading in zip(gains, law.readings, strict=True):
+            away = f"({reading.name}-({reading.value!r}))" if reading.value else reading.name
+            if reading.turns:
+                away = f"atan2(sin{_bracketed(away)},cos{_bracketed(away)})"
+            if gain:
+                terms.append(f"{-gain:+.12g}*{away}")
+        made[name] = "".join(terms).lstrip("+") or "0"
+    return made
+
+
+def _bracketed(text: str) -> str:
+    return text if text.startswith("(") else f"({text})"
+
+
+def _show(linear: Linearization, law: StateFeedback, formulas: dict[str, str]) -> None:
+    from axode.cli.output import format_number, show_table
+    from axode.problems.linearize.controllability import poles_text
+
+    rows = [
+        (name, *map(format_number, gains)) for name, gains in zip(law.inputs, law.K, strict=True)
+    ]
+    step = f", in steps of {law.dt:g} s" if law.dt else ""
+    show_table(
+        ("K", *(f">{name}" for name in law.states)),
+        rows,
+        title=f"{linear.name}: u = u0 - K (x - x0){step}",
+    )
+    points = [(f"x0: {n}", x) for n, x in zip(linear.states, linear.x0.tolist(), strict=True)]
+    points += [(f"u0: {n}", x) for n, x in law.held.items()]
+    for label, value in points:
+        if value:
+            print(f"  {label} = {value:g}")
+    print(f"  poles of the closed loop  {poles_text(law.poles)}")
+    if formulas:
+        print("\nFor axode simulate:")
+        for name, text in formulas.items():
+            print(f'  --input "{name}={text}"')

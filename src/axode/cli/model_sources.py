@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from axode.cli.shared import words
+from axode.cli.options import words
 
 if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions

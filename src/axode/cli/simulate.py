@@ -10,7 +10,7 @@ import typer
 
 from axode.cli import INTERRUPTED, interruption
 from axode.cli.model_sources import Options, Source, model_from
-from axode.cli.shared import (
+from axode.cli.options import (
     AsJson,
     Atol,
     Columns,
@@ -23,13 +23,12 @@ from axode.cli.shared import (
     Rtol,
     Starts,
     Step,
-    check_writable,
     numbers,
     pairs,
-    print_json,
+    refuse,
     words,
 )
-from axode.cli.verb_options import refuse
+from axode.cli.output import check_writable, print_json
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -81,8 +80,7 @@ def simulate(
 
     axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-theta3_dot"
     """
-    from axode.cli.run_summaries import RunSummary
-    from axode.cli.time_tables import ENDINGS, LOGS
+    from axode.cli.trajectories import ENDINGS, LOGS, RunSummary
     from axode.results.inaccuracy import INACCURATE_TEXT
 
     check_writable(out, (*ENDINGS, *LOGS))

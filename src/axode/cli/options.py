@@ -1,16 +1,94 @@
-"""Options and output that the verbs share."""
+"""Options that verbs share, how their values are read, and which of them were given."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from axode.cli.overwrite_checks import check_json, check_replaceable
+from axode.cli.output import check_json
+
+_known: set[str] = set()
+_given: set[str] = set()
+_RENAMED = {"reach": {"--near": "--start"}}  # former names of options by verb
+
+
+class Verb(TyperCommand):
+    """A verb that remembers which of its options were given; others have their defaults."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; former names of options work for one version."""
+        for old, new in _RENAMED.get(self.name or "", {}).items():
+            if any(one.partition("=")[0] == old for one in args):
+                typer.echo(f"{old} is now {new}, and will be removed in the next version", err=True)
+                args = [re.sub(f"^{old}(?==|$)", new, one) for one in args]
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters, with placeholders instead of Python's types."""
+        found = super().get_params(ctx)
+        for parameter in found:
+            if getattr(parameter, "is_flag", True):  # flags, and arguments
+                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
+        return found
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        _known.clear()
+        _given.clear()
+        for name in ctx.params:
+            _known.add(name)
+            source = ctx.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                _given.add(name)
+        return super().invoke(ctx)
+
+
+class Verbs(TyperGroup):
+    """All verbs; Ctrl-C is `typer.Abort`, as some versions of Typer would leave without a word."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the command line."""
+        try:
+            return super().make_context(*arguments, **options)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb that is named."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+
+def options_of_verb() -> set[str]:
+    """Return the names of all options of the current verb."""
+    return set(_known)
+
+
+def refuse(reason: str, *options: str) -> None:
+    """Refuse options that would mean nothing here.
+
+    Args:
+        reason: Why they mean nothing.
+        options: Names of the verb's arguments.
+
+    Raises:
+        typer.BadParameter: naming those that were given.
+    """
+    found = [f"--{name.replace('_', '-')}" for name in options if name in _given]
+    if found:
+        raise typer.BadParameter(reason, param_hint=" and ".join(found))
+
+
+# declared options ---------------------------------------------------------------------------------
+
 
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1
@@ -179,72 +257,3 @@ def _values(text: str) -> list[float]:
 def words(given: Iterable[str] | None) -> tuple[str, ...]:
     """Read names, given one by one or between commas."""
     return tuple(part for part in split_at_commas(given) if part)
-
-
-# results ------------------------------------------------------------------------------------------
-
-
-def deliver(data: Any, show: Callable[[], None], *, as_json: bool, out: Path | None = None) -> None:
-    """Write a result to a file if asked for, and print it as a table or as JSON."""
-    if out is not None:
-        write_text(out, json_text(data) + "\n")
-    if as_json:
-        print_json(data)
-    else:
-        show()
-
-
-def print_json(value: Any) -> None:
-    """Print JSON; what JSON has no type for is printed as text."""
-    print(json_text(value))
-
-
-def json_text(value: Any) -> str:
-    """Return JSON that any program reads: numbers that are not finite are null."""
-    return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # NumPy's
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value if value is None or isinstance(value, str | bool | int) else str(value)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file or leave the old one as it was.
-
-    Raises:
-        FileError: if the folder or the disk refuses.
-    """
-    from axode.disk.atomic import write_atomically
-
-    write_atomically(path, text.encode())
-
-
-def check_writable(path: Path | None, endings: tuple[str, ...], option: str = "--out") -> None:
-    """Check that a file can be written before any work is done for it.
-
-    Raises:
-        typer.BadParameter: for an ending that means nothing here.
-        FileError: if there is no such folder.
-    """
-    from axode.errors import FileError
-
-    if path is None:
-        return
-    if path.suffix.lower() not in endings:
-        raise typer.BadParameter(
-            f"'{path}' should end in {' or '.join(endings)}, which chooses the format",
-            param_hint=option,
-        )
-    if not path.parent.is_dir():
-        raise FileError(f"cannot write '{path}': there is no folder '{path.parent}'")
-    if path.is_dir():
-        raise FileError(f"cannot write '{path}': it is a folder")
-    check_replaceable(path, option)

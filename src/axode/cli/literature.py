@@ -1,0 +1,230 @@
+"""`axode gallery`, `verify` and `reproduce`: mechanisms, cases and results of the sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axode.cli import INTERRUPTED, interruption
+from axode.cli.options import WRONG_DATA, AsJson, JsonFile, refuse, words
+from axode.cli.output import deliver, print_json
+from axode.errors import first_of
+
+if TYPE_CHECKING:
+    from axode.literature.acceptance.table import Verification
+    from axode.literature.reproduce.making import Reproduction
+
+
+def gallery(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Mechanism to describe; all are listed by default."),
+    ] = None,
+    as_json: AsJson = False,
+    out: JsonFile = None,
+) -> None:
+    """List the mechanisms that come with Axode, or describe one of them.
+
+    axode gallery
+
+    axode gallery caster_robot
+    """
+    from axode import gallery as shelf
+    from axode.cli.output import show_entries
+
+    if name is None:
+        deliver(shelf.NAMES, _list_gallery, as_json=as_json, out=out)
+        return
+    facts = _facts(name)
+    labels = ("file", "bodies", "joints", "loops", "wheels", "couplings", "motors", "parameters")
+    entries = [(label, _list_values(facts[label])) for label in labels if facts[label]]
+
+    def show() -> None:
+        show_entries(f"{name}: {facts['what']}", entries)
+        print(f"\n{facts['text']}\n\n  axode check {name}\n  axode simulate {name} --time 2")
+
+    deliver(facts, show, as_json=as_json, out=out)
+
+
+def _list_gallery() -> None:
+    from axode import gallery as shelf
+    from axode.cli.output import on_terminal, show_table
+
+    if on_terminal():
+        show_table(("name", "what it is"), list(shelf.NAMES.items()))
+        return
+    width = max(map(len, shelf.NAMES))
+    for name, what in shelf.NAMES.items():
+        print(f"{name:<{width}}  {what}")
+
+
+def _facts(name: str) -> dict[str, Any]:
+    from inspect import getdoc
+    from sys import modules
+
+    from axode import gallery as shelf
+    from axode.mechanism.topology import parameters_of
+
+    mechanism = shelf.build(name)
+    home = modules[f"axode.gallery.{name}"]
+    return {
+        "name": name,
+        "what": shelf.NAMES[name],
+        "text": getdoc(getattr(home, name)) or "",
+        "file": home.__file__,
+        "bodies": [body.name for body in mechanism.bodies],
+        "joints": [joint.name for joint in mechanism.connections],
+        "loops": [loop.name for loop in mechanism.loops],
+        "wheels": [contact.name for contact in mechanism.contacts],
+        "couplings": list(map(str, mechanism.couplings)),
+        "motors": [drive.name for drive in mechanism.drives],
+        "parameters": {n: p.default for n, p in parameters_of(mechanism).items()},
+    }
+
+
+def _list_values(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        value = [f"{name} = {number:g}" for name, number in value.items()]
+    return first_of(value)
+
+
+# verify -------------------------------------------------------------------------------------------
+
+
+def verify(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="File of cases; the cases of Axode by default."),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,NAME", help="Cases of the file; all by default."),
+    ] = None,
+    as_json: AsJson = False,
+    out: JsonFile = None,
+) -> None:
+    """Run acceptance cases with the mechanisms of the gallery and compare every quantity.
+
+    axode verify
+
+    axode verify --case A3-1
+
+    axode verify cases.json
+    """
+    from dataclasses import asdict
+
+    from axode.cli.output import show_table
+    from axode.literature.acceptance.table import TITLES
+
+    result, left = _run_cases(file, words(case) or None)
+
+    def show() -> None:
+        failed = [number for number, check in enumerate(result) if not check.passed]
+        show_table(TITLES, [check.cells for check in result], note=result.summary, marked=failed)
+
+    deliver([asdict(check) for check in result], show, as_json=as_json, out=out)
+    if left:
+        typer.echo(f"interrupted; {left} cases were not run", err=True)
+        raise typer.Exit(INTERRUPTED)
+    if not result.passed:
+        raise typer.Exit(WRONG_DATA)
+
+
+def _run_cases(file: str | None, ids: tuple[str, ...] | None) -> tuple[Verification, int]:
+    """Run the cases, with a progress bar on a terminal; return also how many Ctrl-C left out."""
+    from axode.literature.acceptance import checks_of
+    from axode.literature.acceptance.cases import OPEN_CASES, chosen_cases, load_cases
+    from axode.literature.acceptance.table import Verification as Found
+    from axode.problems.progress import Progress
+
+    cases, checks, done = chosen_cases(load_cases(file), ids), [], 0
+    with interruption.stop_early(), Progress("verify") as bar:
+        for case in cases:
+            bar.update(done / len(cases))
+            found = checks_of(case)
+            if interruption.pressed():  # the case may have taken it for its own error
+                raise KeyboardInterrupt
+            checks += found
+            done += 1
+    return Found(tuple(checks), Path(file or OPEN_CASES).name), len(cases) - done
+
+
+# reproduce ----------------------------------------------------------------------------------------
+
+
+def reproduce(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ITEM", help="Items or sources to reproduce; without any, list all items."
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Reproduce all items.")] = False,
+    out: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Folder for tables, figures and the index page.")
+    ] = "out/reproduce",
+    as_json: AsJson = False,
+) -> None:
+    """Recompute the results of the source documents and compare the numbers.
+
+    axode reproduce --all
+
+    axode reproduce quasimoro-straight --out figures
+    """
+    if ids and everything:
+        raise typer.BadParameter("give ids or --all, not both", param_hint="--all")
+    if not ids and not everything:
+        refuse("name what to reproduce, or give --all", "out")
+        _list_items(as_json)
+        return
+    from axode.literature.reproduce.making import reproduce as make
+
+    result = make(None if everything else ids, out, report=None if as_json else _print_verdict)
+    if as_json:
+        print_json({"page": result.page, "items": [_plain(one) for one in result.made]})
+    else:
+        print(f"\n{result.page}")
+    if not result.holds:
+        raise typer.Exit(WRONG_DATA)
+
+
+def _print_verdict(one: Reproduction) -> None:
+    print(f"{one.verdict.status:<7}  {one.item.id}: {one.verdict.sentence}", flush=True)
+
+
+def _list_items(as_json: bool) -> None:
+    from axode.literature.reproduce.sources import SOURCES, catalogue
+
+    items = catalogue()
+    if as_json:
+        print_json(
+            {item.id: {"source": item.source, "shows": item.shows} for item in items.values()}
+        )
+        return
+    width = max(map(len, items))
+    for source, title in SOURCES.items():
+        print(f"{source}: {title}")
+        for item in items.values():
+            if item.source == source:
+                print(f"  {item.id:<{width}}  {item.shows}")
+
+
+def _plain(one: Reproduction) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    checks = [asdict(check) | {"status": check.status} for check in one.verdict.checks]
+    return {
+        "id": one.item.id,
+        "source": one.item.source,
+        "shows": one.item.shows,
+        "verdict": one.verdict.status,
+        "sentence": one.verdict.sentence,
+        "checks": checks,
+        "table": one.table,
+        "figure": one.figure,
+        "seconds": round(one.seconds, 3),
+    }
