@@ -129,8 +129,8 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.results.sweep_result import Sweep as Sweep
     from axode.results.trajectory import Trajectory as Trajectory
     from axode.show.live.live_page import page as page
-    from axode.show.viewer.opening import view as view
     from axode.show.viewer.viewer import Viewer as Viewer
+    from axode.show.viewer.viewer import view as view
     from axode.symbolic.analysis.mobility import Mobility as Mobility
     from axode.symbolic.analysis.twist_constraints import TwistConstraints as TwistConstraints
     from axode.symbolic.analysis.twist_constraints import TwistRedundancy as TwistRedundancy
@@ -193,7 +193,7 @@ _LAZY = {
     "Normal": "axode.problems.sweep.distributions",
     "Uniform": "axode.problems.sweep.distributions",
     "sweep": "axode.problems.sweep.sweep",
-    "view": "axode.show.viewer.opening",
+    "view": "axode.show.viewer.viewer",
     "page": "axode.show.live.live_page",
     "resolved_motion": "axode.kinematics.reaching.resolved_motion",
     "resolved_rates": "axode.kinematics.reaching.resolved_motion",

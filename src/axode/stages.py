@@ -52,7 +52,7 @@ MODULES = {
     "plot": "show.plot.plots",
     "plot_sweep": "show.plot.sweep_plots",
     "report": "show.report",
-    "view": "show.viewer.opening",
+    "view": "show.viewer.viewer",
     "write_mcap": "show.logs.mcap_log",
     "write_rerun": "show.logs.rerun_log",
 }

@@ -12,7 +12,7 @@ import axode as ax
 from axode.cli import run
 from axode.errors import RunsInaccurateWarning
 from axode.numerics.tolerances import ENERGY_TOLERANCE
-from axode.results.inaccuracy import describe_inaccuracy, largest_inaccuracy
+from axode.results.column_checks import describe_inaccuracy, largest_inaccuracy
 from emulated_gpu import install
 from tests.problems import machines
 

@@ -12,8 +12,7 @@ import pytest
 import axode as ax
 from axode.problems.sweep.sample_arguments import plan_samples
 from axode.results.row_texts import RowTexts
-from axode.results.sweep_manifest import SweepManifest
-from axode.results.sweep_store import SweepStore
+from axode.results.sweep_store import SweepManifest, SweepStore
 
 WORDS = {1: "finished", 3: "failed: not finite", 6: "interrupted", 0: "interrupted"}
 GRID = {"start": {"base.pitch": [0.1, 0.2, 0.3]}, "parameter": {"mass": [1.0, 2.0, 3.0, 4.0]}}

@@ -19,8 +19,15 @@ import pytest
 import axode as ax
 from axode.results.row_texts import RowTexts
 from axode.results.sweep_arrays import NOT_COMPUTED
-from axode.results.sweep_manifest import FORMAT, SweepManifest
-from axode.results.sweep_store import DIGEST, KEY, MANIFEST, STUDY, SweepStore
+from axode.results.sweep_store import (
+    DIGEST,
+    FORMAT,
+    KEY,
+    MANIFEST,
+    STUDY,
+    SweepManifest,
+    SweepStore,
+)
 
 WORDS = {1: "finished", 3: "failed: not finite"}
 ROWS, CHUNK = 10, 4

@@ -10,10 +10,9 @@ from axode import gallery
 from axode.cli import run as command
 from axode.codegen.targets.rasteriser import PixelBuffer, aligned, resolve
 from axode.show.render.animation import RunFrames
-from axode.show.render.arrows import arrows
-from axode.show.render.camera import Camera
+from axode.show.render.meshes import arrows
 from axode.show.render.movie_files import write_movie
-from axode.show.render.painter import SKY, camera_of, picture
+from axode.show.render.painter import SKY, Camera, camera_of, picture
 
 SIZE = (96, 72)
 

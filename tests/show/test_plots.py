@@ -16,8 +16,7 @@ from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.results.event import Event
 from axode.results.trajectory import Trajectory
 from axode.show.plot.choice import columns_of
-from axode.show.plot.legends import shorten
-from axode.show.plot.panels import keep_extremes
+from axode.show.plot.panels import keep_extremes, shorten
 from results.runs import batch, one
 
 SAMPLES = st.lists(

@@ -12,7 +12,7 @@ import axode as ax
 from axode import errors
 from axode.cli.trajectories import save_columns
 from axode.mechanism.scene.scene import touch_axes
-from axode.results.origin import Origin
+from axode.results.columns import Origin
 from axode.show.motion import RunPoses
 from axode.show.render.meshes import meshes
 from logged_runs import balancer_run

@@ -16,9 +16,8 @@ from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import GROUND, Scene, touch_axes, touch_points
 from axode.mechanism.scene.shaping import scene_of
 from axode.model.model import Model
-from axode.show.render.camera import Camera
 from axode.show.render.meshes import meshes
-from axode.show.render.painter import SKY, camera_of, picture
+from axode.show.render.painter import SKY, Camera, camera_of, picture
 from random_mechanisms import MECHANISMS
 from variants import further
 

@@ -26,7 +26,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes
 from axode.show.motion import RunPoses
-from axode.show.render.arrows import force_arrows
+from axode.show.render.meshes import force_arrows
 from axode.show.viewer.drawing import check_trails, trail_points
 from axode.show.viewer.drive import Pull, RealTimeRun, pulled_speeds
 from axode.show.viewer.driving import KeyCommands

@@ -16,7 +16,7 @@ import axode as ax
 from axode.codegen.targets import ptx
 from axode.runtime import cuda, device, staging
 from axode.runtime.arrays import as_array
-from axode.runtime.launch_geometry import GpuLimits, launch_geometry, resident
+from axode.runtime.launch import GpuLimits, launch_geometry, resident
 from emulated_gpu import DeviceArray, install
 
 ROUNDING = 1e-12

@@ -77,7 +77,7 @@ def view(
     axode view examples/balancer.toml --run run.npz
     """
     _check_compatible(run, time, drive)
-    from axode.show.viewer.opening import view as show
+    from axode.show.viewer.viewer import view as show
 
     looks: dict[str, Any] = {
         "trails": words(trail),

@@ -81,7 +81,7 @@ def simulate(
     axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-theta3_dot"
     """
     from axode.cli.trajectories import ENDINGS, LOGS, RunSummary
-    from axode.results.inaccuracy import INACCURATE_TEXT
+    from axode.results.column_checks import INACCURATE_TEXT
 
     check_writable(out, (*ENDINGS, *LOGS))
     check_writable(plot, (".png", ".svg", ".pdf"), "--plot")

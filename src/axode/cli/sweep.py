@@ -336,7 +336,7 @@ def save_rows(made: Sweep, path: Path) -> None:
 
 def _columns(made: Sweep, rows: Any) -> dict[str, Any]:
     """Columns of some rows by name: row, swept values, outputs, status and reason."""
-    from axode.results.sweep_manifest import SweepManifest
+    from axode.results.sweep_store import SweepManifest
 
     some = made.take(rows)
     groups = {name: some.samples.groups.get(name, "start") for name in some.samples}

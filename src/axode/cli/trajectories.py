@@ -11,9 +11,8 @@ import numpy.typing as npt
 import typer
 
 from axode.cli.options import numbers, pairs
+from axode.disk.arrays import UNREADABLE, NpzFile, read_csv
 from axode.disk.bounded import open_plain
-from axode.disk.csv_table import read_csv
-from axode.disk.npz import UNREADABLE, NpzFile
 from axode.errors import FileError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.disk.arrays import check_expansion
 from axode.disk.bounded import open_plain
-from axode.disk.npz import check_expansion
 from axode.errors import FileError, NotApplicable
 
 Array = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Checks of what a trajectory is made of."""
+"""Checks of what a trajectory is made of, and texts about how runs ended."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from axode.numerics.tolerances import SAME_TIME
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
+
 
 Array = npt.NDArray[np.float64]
 
@@ -161,3 +162,31 @@ def run_number(index: int | tuple[int, ...], batch: tuple[int, ...], runs: int) 
         )
     inside = [i % n for i, n in zip(asked, shape, strict=True)]
     return int(np.ravel_multi_index(inside, shape)) if inside else 0
+
+
+# errors in the balance of energy ------------------------------------------------------------------
+
+
+INACCURATE_TEXT = "inaccurate"
+_OFF, _OF = "energy off by ", " of the largest"
+
+
+def describe_inaccuracy(errors: npt.ArrayLike) -> npt.NDArray[np.object_]:
+    """Describe errors relative to the largest energy of a run, with one digit: few texts differ."""
+    texts: npt.NDArray[np.object_] = np.char.mod(f"{_OFF}%.0e{_OF}", errors).astype(object)
+    return texts
+
+
+def largest_inaccuracy(reasons: Iterable[str]) -> float:
+    """Return the largest error among texts of `describe_inaccuracy` and others; zero if none is."""
+    errors = (r.partition(_OFF)[2].removesuffix(_OF) for r in reasons if _OFF in r)
+    return max(map(float, errors), default=0.0)
+
+
+def describe_endings(statuses: Mapping[str, int], reasons: Iterable[str]) -> str:
+    """Describe how often runs ended in each way, and the largest error of those inaccurate."""
+    made = [f"{runs} {words}" for words, runs in statuses.items()]
+    if INACCURATE_TEXT in statuses:
+        worst = describe_inaccuracy(largest_inaccuracy(reasons))
+        made = [f"{m} ({worst} at most)" if m.endswith(INACCURATE_TEXT) else m for m in made]
+    return ", ".join(made)

@@ -1,4 +1,4 @@
-"""Trajectories in files, NumPy's and Parquet, and as tables of pandas. Data only, never code."""
+"""Trajectories in files, NumPy's and Parquet. Data only, never code."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import IO, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from axode.disk.arrays import UNREADABLE, NpzFile, check_expansion
 from axode.disk.atomic import as_path, write_atomically
 from axode.disk.bounded import open_plain
-from axode.disk.npz import UNREADABLE, NpzFile, check_expansion
 from axode.disk.typed import as_type, parse_json
 from axode.errors import AxodeError, FileError
-from axode.results.arrow import MAX_PACKED, PAGES, require_pandas, require_pyarrow
+from axode.results.arrow import MAX_PACKED, PAGES, require_pyarrow
 from axode.results.event import Event
+from axode.results.tables import free_name, run_axes
 from axode.results.trajectory import Trajectory
 
 FORMAT = 1
@@ -198,7 +199,7 @@ def _to_parquet(trajectory: Trajectory) -> bytes:
     *batch, samples, width = trajectory.values.shape
     values = trajectory.values.reshape(trajectory.count * samples, width)
     indices = np.indices((*batch, samples)).reshape(-1, len(values))
-    axes = [_free(name, trajectory.names) for name in (*_levels(trajectory), "time")]
+    axes = [free_name(name, trajectory.names) for name in (*run_axes(trajectory), "time")]
     columns = [*indices[:-1], trajectory.time[indices[-1]], *values.T]
     units = (*("" for _ in indices[:-1]), "s", *trajectory.units)
     arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
@@ -270,38 +271,3 @@ def _digest(header: bytes, time: Array, values: Array) -> bytes:
     for array in (time, values):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest().encode()
-
-
-def _free(name: str, taken: tuple[str, ...]) -> str:
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _levels(trajectory: Trajectory) -> list[str]:
-    axes = len(trajectory.batch)
-    return ["run"] if axes == 1 else [f"run_{axis}" for axis in range(axes)]
-
-
-# pandas ------------------------------------------------------------------------------------------
-
-
-def data_frame(trajectory: Trajectory) -> Any:
-    """Convert to a DataFrame; see `Trajectory.to_pandas`."""
-    pandas = require_pandas()
-    there = np.arange(len(trajectory)) < trajectory.lengths[..., np.newaxis]
-    *runs, samples = np.nonzero(there)
-    times = trajectory.time[samples]
-    if runs:
-        names = [*_levels(trajectory), "time"]
-        index = pandas.MultiIndex.from_arrays([*runs, times], names=names)
-    else:
-        index = pandas.Index(times, name="time")
-    frame = pandas.DataFrame(trajectory.values[there], index=index, columns=list(trajectory.names))
-    frame.attrs = {
-        "units": dict(zip(trajectory.names, trajectory.units, strict=True)),
-        "kinds": dict(trajectory.kinds),
-        "status": trajectory.status,
-        "info": dict(trajectory.info),
-    }
-    return frame

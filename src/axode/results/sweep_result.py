@@ -14,7 +14,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, counted, shortened
 from axode.names import Names
 from axode.results.arrow import require_pandas, require_pyarrow
-from axode.results.inaccuracy import INACCURATE_TEXT, describe_endings
+from axode.results.column_checks import INACCURATE_TEXT, describe_endings
 from axode.results.row_texts import RowTexts
 from axode.results.sweep_arrays import (
     NOT_COMPUTED,
@@ -28,8 +28,7 @@ from axode.results.sweep_arrays import (
     SweptRows,
     as_host,
 )
-from axode.results.sweep_manifest import SweepManifest
-from axode.results.sweep_store import SweepStore, rows_table, schema_names
+from axode.results.sweep_store import SweepManifest, SweepStore, rows_table, schema_names
 from axode.stages import call_stage
 
 Array = npt.NDArray[np.float64]
@@ -274,7 +273,7 @@ class Sweep(Mapping[str, Any]):
         Raises:
             NotApplicable: if xarray is not installed.
         """
-        from axode.results.labelled_arrays import sweep_dataset
+        from axode.results.tables import sweep_dataset
 
         rows = np.arange(self.runs) if self.rows is None else self.rows
         return sweep_dataset(self, *self._naming().columns, rows)
@@ -338,7 +337,7 @@ class Sweep(Mapping[str, Any]):
     # text ----------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
-        from axode.results.notebook import sweep_html
+        from axode.results.tables import sweep_html
 
         return sweep_html(self)
 

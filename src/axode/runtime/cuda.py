@@ -21,8 +21,7 @@ from axode.runtime import device
 from axode.runtime.arrays import ArrayView, as_array, view
 from axode.runtime.device import cupy, own_capability
 from axode.runtime.device import side_by_side as soa
-from axode.runtime.launch import Launch, use_device
-from axode.runtime.launch_geometry import launch_geometry
+from axode.runtime.launch import Launch, launch_geometry, use_device
 
 __all__ = ["GpuKernel", "KernelFile", "as_array", "cupy", "load", "own_capability", "soa"]
 

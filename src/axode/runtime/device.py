@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from axode.errors import InvalidArgument, NotApplicable
-from axode.runtime.launch_geometry import GpuLimits
+from axode.runtime.launch import GpuLimits
 
 SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in pieces
 

@@ -1,10 +1,11 @@
-"""A kernel with its arguments: what a launch on a stream needs, and nothing that waits."""
+"""A kernel with its arguments: what a launch on a stream needs, and its blocks and threads."""
 
 from __future__ import annotations
 
 import threading
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,3 +91,44 @@ class Launch:
     def set_budget(self, budget: int) -> None:
         """Change how many iterations a counted loop may make."""
         self._items[-3] = budget
+
+
+# blocks and threads -------------------------------------------------------------------------------
+
+
+BLOCKS = (64, 128, 256)  # threads per block that are considered
+REGISTER_UNIT = 8  # registers per thread are allocated in multiples of this
+
+
+@dataclass(frozen=True)
+class GpuLimits:
+    """What a GPU has.
+
+    Attributes:
+        multiprocessors: Parts that each work on blocks of their own.
+        registers: Registers of each part.
+        threads: That each part can hold.
+    """
+
+    multiprocessors: int
+    registers: int = 65536
+    threads: int = 2048
+
+
+def resident(chip: GpuLimits, registers: int, block: int) -> int:
+    """Threads that one multiprocessor holds at once, in blocks of a size."""
+    each = -(-max(registers, 1) // REGISTER_UNIT) * REGISTER_UNIT
+    warps = min(chip.registers // (each * WARP), chip.threads // WARP)
+    return warps * WARP // block * block
+
+
+def launch_geometry(runs: int, registers: int, chip: GpuLimits) -> tuple[int, int]:
+    """Number of blocks, and of threads per block.
+
+    The block that keeps most threads on the chip, the smaller of equals; a batch too small to fill
+    it is spread over all multiprocessors in smaller blocks.
+    """
+    block = max(BLOCKS, key=lambda size: (resident(chip, registers, size), -size))
+    share = -(-runs // chip.multiprocessors)
+    block = min(block, max(WARP, -(-share // WARP) * WARP))
+    return -(-runs // block), block

@@ -523,7 +523,7 @@ def _record(
     tolerance: float,
 ) -> Trajectory:
     """Make a trajectory of coordinates and speeds."""
-    from axode.results.origin import Origin
+    from axode.results.columns import Origin
     from axode.results.trajectory import Trajectory
 
     signals = model.signals.of_kind(*STATE_KINDS)

@@ -351,7 +351,7 @@ def solve_forces(
     lengths: Any = None,
 ) -> Trajectory:
     """Solve for the inputs of a motion and record all signals, as `simulate` does."""
-    from axode.results.origin import Origin
+    from axode.results.columns import Origin
     from axode.results.trajectory import Trajectory
 
     batch, n = samples.q.shape[:-2], samples.times.size

@@ -45,8 +45,8 @@ from axode.problems.steps.step_acceptance import (
     UNASSEMBLED,
     UNDERFLOW,
 )
+from axode.results.column_checks import INACCURATE_TEXT, describe_inaccuracy
 from axode.results.columns import LazyValue
-from axode.results.inaccuracy import INACCURATE_TEXT, describe_inaccuracy
 
 if TYPE_CHECKING:
     from axode.problems.simulate.continuing import KnownMotion
@@ -81,7 +81,7 @@ def record(
         seconds: How long they took.
         motion: What computes their motion between the samples, if anything does.
     """
-    from axode.results.origin import Origin
+    from axode.results.columns import Origin
     from axode.results.trajectory import Trajectory
 
     times, out, made_by = _samples(runs)

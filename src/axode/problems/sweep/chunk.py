@@ -36,7 +36,7 @@ from axode.problems.sweep.accumulate import Output, Outputs
 from axode.problems.sweep.gpu_rows import numbers_there
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.sweep_runs import SweepBatch, SweepRuns, SweepTask, names_forces
-from axode.results.inaccuracy import describe_inaccuracy
+from axode.results.column_checks import describe_inaccuracy
 from axode.results.row_texts import RowTexts
 from axode.runtime.resident_buffers import ResidentBuffers, read_rows
 

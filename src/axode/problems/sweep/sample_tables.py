@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from axode.disk.arrays import read_csv
 from axode.disk.atomic import as_path
-from axode.disk.csv_table import read_csv
 from axode.errors import FileError, InvalidArgument, shortened
 from axode.results.arrow import read_number_columns
 

@@ -18,7 +18,7 @@ from axode.problems.sweep.accumulate import Output
 from axode.problems.sweep.chunk import SweepJob
 from axode.problems.sweep.column_units import column_units
 from axode.problems.sweep.sweep_rows import SweepRows
-from axode.results.sweep_manifest import SweepManifest
+from axode.results.sweep_store import SweepManifest
 
 DYNAMICS = ("state_rate", "projection", "pivots", "residual", "measures")  # that distinguish models
 

@@ -12,8 +12,7 @@ import numpy as np
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, NotApplicable
 from axode.show.logs.logged_run import LoggedRun
-from axode.show.render.arrows import FORCES, force_vectors
-from axode.show.render.meshes import meshes
+from axode.show.render.meshes import FORCES, force_vectors, meshes
 from axode.show.viewer.drawing import SPRING
 
 if TYPE_CHECKING:

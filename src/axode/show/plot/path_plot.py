@@ -10,8 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.show.plot.legends import AXIS, Legend, LegendEntry
-from axode.show.plot.panels import BUCKETS, DRAWN_RUNS, LARGEST, keep_extremes
+from axode.show.plot.panels import (
+    AXIS,
+    BUCKETS,
+    DRAWN_RUNS,
+    LARGEST,
+    Legend,
+    LegendEntry,
+    keep_extremes,
+)
 from axode.show.style import COLOURS, FAINT, GREY, INK, Size
 
 if TYPE_CHECKING:

@@ -16,14 +16,18 @@ from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, UnknownName, shortened
 from axode.names import Names
 from axode.show.plot.choice import Curve, Panel, choose_panels, overview
-from axode.show.plot.legends import Legend, MathLabel, add_legend, plan_legends, readable
 from axode.show.plot.panels import (
     DRAWN_RUNS,
     DrawnRuns,
+    Legend,
+    MathLabel,
+    add_legend,
     draw_panel,
     finish_time,
     mark_events,
     mark_failures,
+    plan_legends,
+    readable,
 )
 from axode.show.plot.path_plot import Track, bases, draw_path, path_height, tracks, wheel_tracks
 from axode.show.style import GREY, Size, figure_style, need_matplotlib, new_figure, pin_ticks, sized

@@ -18,7 +18,7 @@ from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, UnknownName
 from axode.names import Names
 from axode.results.sweep_arrays import as_host
-from axode.show.plot.legends import LegendEntry, add_legend, plan_legends, readable
+from axode.show.plot.panels import LegendEntry, add_legend, plan_legends, readable
 from axode.show.plot.plots import NARROW, picture_bytes, picture_suffix
 from axode.show.style import (
     COLOURS,

@@ -17,10 +17,9 @@ from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with
-from axode.show.render.camera import Camera
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.movie_files import check_movie, need_pillow, write_movie
-from axode.show.render.painter import Image, ScenePainter, camera_of, outline, track_ribbons
+from axode.show.render.painter import Camera, Image, ScenePainter, camera_of, outline, track_ribbons
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -224,7 +223,7 @@ class _ForceArrows:
     """Contact forces of all frames."""
 
     def __init__(self, motion: RunPoses, frames: RunFrames) -> None:
-        from axode.show.render.arrows import force_vectors
+        from axode.show.render.meshes import force_vectors
 
         usual = motion.usual_force()
         forces = motion.forces(frames.instants)
@@ -232,7 +231,7 @@ class _ForceArrows:
         self._thickness = THICKNESS * frames.scene.size
 
     def at(self, k: int) -> list[TriangleMesh]:
-        from axode.show.render.arrows import FORCES, arrows
+        from axode.show.render.meshes import FORCES, arrows
 
         found = []
         for j, colour in enumerate(FORCES):

@@ -1,18 +1,76 @@
-"""Pictures of a scene in many poses: no display, no browser, no GPU."""
+"""Viewpoints, and pictures of a scene in many poses: no display, no browser, no GPU."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.targets.rasteriser import PixelBuffer, aligned, resolve, whole_vectors
-from axode.mechanism.scene.scene import GROUND, Array, Scene, cord_ends, floor_normal
-from axode.show.render.arrows import rods
-from axode.show.render.camera import Camera
-from axode.show.render.meshes import TriangleMesh, meshes
+from axode.mechanism.scene.scene import GROUND, Array, Scene, Triple, cord_ends, floor_normal
+from axode.show.render.meshes import TriangleMesh, meshes, rods
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A viewpoint: it looks at `target` from a distance, turned about the vertical, and raised.
+
+    Attributes:
+        target: The point in the middle of the picture [m].
+        distance: From there [m].
+        azimuth, elevation: Direction from the target to the eye [rad].
+        field: Opening angle of the picture's height [rad].
+    """
+
+    target: Triple
+    distance: float
+    azimuth: float = math.radians(-55)
+    elevation: float = math.radians(22)
+    field: float = math.radians(30)
+
+    @classmethod
+    def around(
+        cls,
+        points: Array,
+        azimuth: float | None = None,
+        elevation: float | None = None,
+        aspect: float = 4 / 3,
+    ) -> Camera:
+        """Return a camera that sees all points."""
+        low, high = points.min(0), points.max(0)
+        centre = (low + high) / 2
+        camera = cls((float(centre[0]), float(centre[1]), float(centre[2])), 1.0)
+        turn = camera.azimuth if azimuth is None else azimuth
+        raised = camera.elevation if elevation is None else elevation
+        camera = cls(camera.target, 1.0, turn, raised)
+        seen = (points - centre) @ camera.axes.T
+        half = math.tan(camera.field / 2) * 0.86
+        needed = np.maximum(np.abs(seen[:, 0]) / (half * aspect), np.abs(seen[:, 1]) / half)
+        distance = float(np.max(needed + seen[:, 2]))  # what is nearer looks larger
+        return cls(camera.target, max(distance, 1e-3), turn, raised)
+
+    @property
+    def axes(self) -> Array:
+        """Rows: right, up, and backwards from the target to the eye."""
+        ca, sa = math.cos(self.azimuth), math.sin(self.azimuth)
+        ce, se = math.cos(self.elevation), math.sin(self.elevation)
+        return np.array([[-sa, ca, 0.0], [-se * ca, -se * sa, ce], [ce * ca, ce * sa, se]])
+
+    def pixel(self, height: int) -> float:
+        """Return the size of a pixel at the target, in a picture of this many rows [m]."""
+        return 2.0 * self.distance * math.tan(self.field / 2) / height
+
+    @property
+    def eye(self) -> Array:
+        """Where it stands [m]."""
+        return np.array(self.target) + self.distance * self.axes[2]
+
+
+# pictures -----------------------------------------------------------------------------------------
+
 
 SKY = np.array([247.0, 248.0, 250.0])
 FLOOR = np.array([231.0, 233.0, 236.0])

@@ -15,7 +15,7 @@ import numpy as np
 
 from axode.errors import AxodeError
 from axode.show.motion import scene_with
-from axode.show.render.arrows import force_arrows
+from axode.show.render.meshes import force_arrows
 from axode.show.viewer.drawing import Drawing, trail_points
 from axode.show.viewer.drive import MODES, RealTimeRun
 from axode.show.viewer.panel import Curves, Looks

@@ -10,7 +10,7 @@ import numpy as np
 
 from axode.mechanism.scene.scene import Array
 from axode.show.motion import RunPoses, scene_with
-from axode.show.render.arrows import force_arrows
+from axode.show.render.meshes import force_arrows
 from axode.show.viewer.drawing import Drawing, trail_points
 from axode.show.viewer.panel import Curves, Looks
 
