@@ -121,6 +121,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.linearize.linearize import linearize as linearize
     from axode.problems.simulate.scenario import Scenario as Scenario
     from axode.problems.simulate.simulate import simulate as simulate
+    from axode.problems.stepping.stepper import Stepper as Stepper
     from axode.problems.sweep.distributions import LogUniform as LogUniform
     from axode.problems.sweep.distributions import Normal as Normal
     from axode.problems.sweep.distributions import Uniform as Uniform
@@ -172,6 +173,7 @@ _LAZY = {
     "FORMULATIONS": "axode.symbolic.formulations",
     "assemble": "axode.problems.assemble.assemble",
     "Scenario": "axode.problems.simulate.scenario",
+    "Stepper": "axode.problems.stepping.stepper",
     "simulate": "axode.problems.simulate.simulate",
     "Sampled": "axode.problems.inputs.inputs",
     "Callback": "axode.problems.inputs.inputs",
@@ -289,6 +291,7 @@ __all__ = [
     "Spherical",
     "State",
     "StateFeedback",
+    "Stepper",
     "Sweep",
     "Target",
     "Trajectory",

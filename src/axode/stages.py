@@ -33,6 +33,7 @@ MODULES = {
     "ArrayFunction": "model.wrappers.array_function",
     "JaxFunction": "model.wrappers.jax_function",
     "TorchFunction": "model.wrappers.torch_function",
+    "Stepper": "problems.stepping.stepper",
     "assemble": "problems.assemble.assemble",
     "assemble_many": "problems.assemble.assemble",
     "consistent_speeds": "problems.assemble.start_speeds",

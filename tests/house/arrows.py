@@ -51,6 +51,7 @@ ORDER = (
     "problems/inverse",
     "problems/linearize",
     "problems/simulate",
+    "problems/stepping",
     "problems/gradients",
     "problems/feasible",
     "problems/sweep",

@@ -22,7 +22,7 @@ from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import cpu as llvm
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.codegen.targets.fastcall import _layout_is_known
+from axode.codegen.targets.fastcall import layout_is_known
 from axode.errors import InvalidArgument
 from tests.targets import accuracy, functions
 from tests.targets.agreement import MANY, assert_agree, interpreter, largest_terms, samples
@@ -323,7 +323,7 @@ def test_comparisons_survive_being_cut(monkeypatch):
 
 
 def test_fast_path_is_taken(function):
-    assert _layout_is_known()
+    assert layout_is_known()
     x, p = np.arange(3.0), np.array(1.0)
     function(x, p)
     results = np.empty((3, 3)), np.empty(())
@@ -370,7 +370,7 @@ def test_code_for_arm_reaches_tables_wherever_the_linker_puts_them(monkeypatch):
 
 
 def test_careful_path_serves_when_the_array_layout_is_unknown(monkeypatch):
-    monkeypatch.setattr("axode.codegen.targets.fastcall._layout_is_known", lambda: False)
+    monkeypatch.setattr("axode.codegen.targets.fastcall.layout_is_known", lambda: False)
     compiled = CompiledFunction(doubled())
     assert compiled(np.arange(3.0), np.array(1.0))[1] == 3
 

@@ -20,7 +20,7 @@ from axode.model.force_deficit import solve_inverse, warn_of_deficit
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
-from axode.model.model_parts import function_tape
+from axode.model.model_parts import entry_of, function_tape
 from axode.model.motion_switches import MOMENTUM, motion_switches
 from axode.model.named_arguments import NamedArguments, NeedsSolving, as_numbers
 from axode.model.parameter_checks import FAULTS, parameter_checks
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from axode.mechanism.scene.scene import Scene
     from axode.model.leg_functions import PlatformLegs
     from axode.model.newton_euler import NewtonEuler
+    from axode.problems.stepping.stepper import Stepper
     from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
@@ -368,6 +369,16 @@ class Model(DerivativeProducts, ModelDisplay):
 
         return NewtonEuler(self)
 
+    def stepper(
+        self,
+        step: float = 1e-3,
+        method: str = "rk4",
+        batch: int | tuple[int, ...] | None = None,
+        **options: Any,
+    ) -> Stepper:
+        """Make runs that a loop in Python advances in place; see `Stepper` for the arguments."""
+        return call_stage("Stepper", self, step, method, batch, **options)
+
     # machine code and files --------------------------------------------------------------------
 
     @property
@@ -461,9 +472,7 @@ class Model(DerivativeProducts, ModelDisplay):
         return vector
 
     def _evaluate(self, name: Any, values: Mapping[str, Any], options: Options) -> Array:
-        entry = self._entries.get(name)
-        if entry is None:
-            entry = self._entries[name] = self._library.entry(name)
+        entry = entry_of(self, name)
         try:
             arrays = [
                 value

@@ -8,7 +8,7 @@ from axode.errors import warn_renamed
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
-    from axode.model.function_source import AbstractLibrary
+    from axode.model.function_source import AbstractLibrary, Entry
     from axode.model.metadata import Facts
     from axode.model.model import Model
 
@@ -18,6 +18,7 @@ class ModelParts:
 
     _facts: Facts
     _library: AbstractLibrary
+    _entries: dict[Any, Entry]
     _cpu: Model | None = None
 
     if not TYPE_CHECKING:
@@ -47,6 +48,14 @@ def function_tape(model: ModelParts, function: str) -> Tape:
     from axode.model.function_products import product_tape
 
     return product_tape(model._library, function)
+
+
+def entry_of(model: ModelParts, function: Any) -> Entry:
+    """Return a function of a model with its arguments' names, compiled when it is first called."""
+    entry = model._entries.get(function)
+    if entry is None:
+        entry = model._entries[function] = model._library.entry(function)
+    return entry
 
 
 def model_on_cpu(model: Model) -> Model:

@@ -37,7 +37,7 @@ def _address(array: npt.NDArray[Any]) -> int:
     return address
 
 
-def _spacing(array: npt.NDArray[Any], axes: int) -> int | None:
+def spacing_of(array: npt.NDArray[Any], axes: int) -> int | None:
     """Bytes from one sample to the next; None unless all follow each other evenly.
 
     Args:
@@ -286,7 +286,7 @@ class CompiledFunction:
 
     def _convert(self, port: Port, value: npt.ArrayLike) -> Array:
         plain = type(value) is np.ndarray and value.dtype is _FLOAT64 and value.flags.aligned
-        if plain and _spacing(value, len(port.shape)) is not None:  # type: ignore[arg-type]
+        if plain and spacing_of(value, len(port.shape)) is not None:  # type: ignore[arg-type]
             array: Array = value  # type: ignore[assignment]
         else:
             array = self._as_float64(port, value)
@@ -335,7 +335,7 @@ class CompiledFunction:
                 and array.shape == shape
                 and array.dtype == np.float64
                 and array.flags.behaved
-                and (_spacing(array, len(port.shape)) or -1) >= 8 * port.size
+                and (spacing_of(array, len(port.shape)) or -1) >= 8 * port.size
             )
             if not sound:
                 raise InvalidArgument(
@@ -353,8 +353,8 @@ class CompiledFunction:
         def copied(port: Port, array: Array) -> bool:
             return any(
                 np.may_share_memory(array, output)
-                and (_address(array), array.size, port.size, _spacing(array, len(port.shape)))
-                != (_address(output), output.size, other.size, _spacing(output, len(other.shape)))
+                and (_address(array), array.size, port.size, spacing_of(array, len(port.shape)))
+                != (_address(output), output.size, other.size, spacing_of(output, len(other.shape)))
                 for other, output in zip(self.tape.outputs, outputs, strict=True)
             )
 
@@ -367,9 +367,9 @@ class CompiledFunction:
         places: list[int] = []
         for port, array in zip(self.tape.inputs, inputs, strict=True):
             shared = array.size == port.size
-            places += (_address(array), 0 if shared else _spacing(array, len(port.shape)) or 0)
+            places += (_address(array), 0 if shared else spacing_of(array, len(port.shape)) or 0)
         for port, array in zip(self.tape.outputs, outputs, strict=True):
-            places += (_address(array), _spacing(array, len(port.shape)) or 0)
+            places += (_address(array), spacing_of(array, len(port.shape)) or 0)
         return places
 
     def _run(self, places: list[int], count: int, threads: int | None) -> None:

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Mapping, MutableMapping, Sequence
 from concurrent.futures import wait
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,11 @@ from axode.codegen.lowering.program_loop import program_module, program_work_siz
 from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.program import ENTRY, Program
 from axode.codegen.targets import jit
-from axode.codegen.targets.cpu import cpu_count, pool
+from axode.codegen.targets.cpu import cpu_count, pool, spacing_of
 from axode.runtime.launch import STATUSES, Summary
 
 Array = npt.NDArray[np.float64]
+BUDGET = -3  # its place in a table of addresses
 _TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -154,10 +156,23 @@ class BoundRollout:
         self._buffers, self._kept = buffers, (native, tables)  # as long as addresses of them are
         self._call = _TYPE(native.address)
         self._size = rollout.work_size(self.lanes) + WORK_ALIGNMENT
+        self._budget, self._spare = 0, list[Any]()
+
+    @property
+    def address(self) -> int:
+        """Address of the machine code."""
+        return self._kept[0].address
+
+    def own_table(self) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """Make a table of addresses for one thread: its own address, it, and its work array."""
+        raw = np.empty(self._size, dtype=np.uint8)
+        own = self._table.copy()
+        own[-2:] = raw.ctypes.data + -raw.ctypes.data % WORK_ALIGNMENT, self._order.ctypes.data
+        return own.ctypes.data, own, raw
 
     def __call__(self, budget: int, threads: int | None = None) -> None:
         """Advance all runs; see `Rollout`."""
-        self._table[-3], self._table[-1] = budget, self._order.ctypes.data
+        self._budget = budget
         count = len(self._order)
         groups = -(-count // self.lanes)
         workers = min(threads or cpu_count(), groups)
@@ -188,15 +203,19 @@ class BoundRollout:
         left = np.flatnonzero(status == 0)
         steps = np.abs(self._buffers["t_end"][0] - t[left]) / np.maximum(h[left], 1e-300)
         self._order = left[np.argsort(steps, kind="stable")].astype(np.int64)
+        self._spare = []  # they point to the former order
 
     def fetch(self, names: Sequence[str] | None = None) -> None:
         """Nothing is elsewhere: the steps work on the caller's arrays."""
 
     def _run(self, begin: int, end: int) -> None:
-        raw = np.empty(self._size, dtype=np.uint8)
-        own = self._table.copy()
-        own[-2] = raw.ctypes.data + -raw.ctypes.data % WORK_ALIGNMENT
-        self._call(own.ctypes.data, begin, end)
+        try:
+            table = self._spare.pop()
+        except IndexError:
+            table = self.own_table()
+        table[1][BUDGET] = self._budget
+        self._call(table[0], begin, end)
+        self._spare.append(table)
 
     def _place_interleaved(self, rollout: Rollout, name: str, array: Array) -> list[int]:
         """Address, bytes per run, and rows of a table whose runs lie side by side."""
@@ -208,12 +227,13 @@ class BoundRollout:
 
     def _place(self, kind: str, name: str, array: Array, own_axes: int, width: int) -> list[int]:
         """Address, bytes between runs, and rows of an array."""
-        if array.dtype != np.float64 or not array.flags.c_contiguous:
-            raise ValueError(f"'{name}' must be a C-contiguous float64 array")
+        spacing = spacing_of(array, own_axes)
+        if array.dtype != np.float64 or spacing is None:
+            raise ValueError(f"'{name}' must be a float64 array with evenly spaced rows")
         shared = array.ndim == own_axes
         if array.shape[-1] != width or not (shared or array.shape[0] == self.runs):
             raise ValueError(
                 f"{kind} '{name}': shape {array.shape}, expected {self.runs} runs of width {width}"
             )
         rows = array.shape[-2] if own_axes == 2 else 1
-        return [array.ctypes.data, 0 if shared else 8 * width * rows, rows]
+        return [array.ctypes.data, 0 if shared else spacing, rows]

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ _MAX_PORTS = 64  # the table of addresses lies on the stack; more ports take the
 _NAME = ctypes.create_string_buffer(b"call")
 
 
-def _word(name: str, index: int | str, kind: str = "i64", base: str = "%context") -> str:
+def word(name: str, index: int | str, kind: str = "i64", base: str = "%context") -> str:
     """IR that loads a word of the context under a name."""
     return (
         f"  %{name}.place = getelementptr i64, ptr {base}, i64 {index}\n"
@@ -47,7 +48,7 @@ def _word(name: str, index: int | str, kind: str = "i64", base: str = "%context"
     )
 
 
-def _field(name: str, item: str, offset: int, kind: str) -> str:
+def field(name: str, item: str, offset: int, kind: str) -> str:
     """IR that loads a field of an array object under a name, widened to 64 bits."""
     place = f"  %{name}.field = getelementptr i8, ptr {item}, i64 {offset}\n"
     if kind == "i32":
@@ -72,9 +73,9 @@ def _batch_axes() -> str:
     return f"""
 define ptr @call(ptr %self, ptr %args, i64 %given) nounwind {{
 entry:
-{_field("context", "%self", DATA, "ptr")}
-{_word("n", _COUNT)}{_word("inputs", _INPUTS)}{_word("array", _ARRAY_TYPE)}
-{_word("float64", _FLOAT64)}{_word("from_long", _FROM_LONG, "ptr")}{_word("limit", _BATCH_LIMIT)}
+{field("context", "%self", DATA, "ptr")}
+{word("n", _COUNT)}{word("inputs", _INPUTS)}{word("array", _ARRAY_TYPE)}
+{word("float64", _FLOAT64)}{word("from_long", _FROM_LONG, "ptr")}{word("limit", _BATCH_LIMIT)}
   %ports = getelementptr i64, ptr %context, i64 {_PORTS}
   %words = shl i64 %n, 1
   %table = alloca [{2 * _MAX_PORTS + 1} x i64]
@@ -85,14 +86,14 @@ entry:
 reference:
   %first.place = getelementptr ptr, ptr %args, i64 %inputs
   %first = load ptr, ptr %first.place
-{_field("first.type", "%first", TYPE, "i64")}
+{field("first.type", "%first", TYPE, "i64")}
   %first.is.array = icmp eq i64 %first.type, %array
   br i1 %first.is.array, label %axes, label %refuse
 axes:
-{_field("first.ndim", "%first", NDIM, "i32")}{_field("first.dims", "%first", DIMS, "ptr")}
+{field("first.ndim", "%first", NDIM, "i32")}{field("first.dims", "%first", DIMS, "ptr")}
   %first.word = mul i64 %inputs, {_PORT_WORDS}
   %first.port = getelementptr i64, ptr %ports, i64 %first.word
-{_word("first.need", 2, base="%first.port")}
+{word("first.need", 2, base="%first.port")}
   %lead = sub i64 %first.ndim, %first.need
   %possible = icmp sge i64 %lead, 0
   br i1 %possible, label %product, label %refuse
@@ -102,7 +103,7 @@ product:
   %counted = icmp eq i64 %axis, %lead
   br i1 %counted, label %next, label %multiply
 multiply:
-{_word("axis.length", "%axis", base="%first.dims")}
+{word("axis.length", "%axis", base="%first.dims")}
   %batch.next = mul i64 %batch, %axis.length
   %axis.next = add i64 %axis, 1
   br label %product
@@ -119,16 +120,16 @@ next:
 object:
   %item.place = getelementptr ptr, ptr %args, i64 %k
   %item = load ptr, ptr %item.place
-{_field("type", "%item", TYPE, "i64")}
+{field("type", "%item", TYPE, "i64")}
   %is.array = icmp eq i64 %type, %array
   br i1 %is.array, label %layout, label %refuse
 layout:
-{_field("descr", "%item", DESCR, "i64")}{_field("flags", "%item", FLAGS, "i32")}
-{_field("ndim", "%item", NDIM, "i32")}{_field("dims", "%item", DIMS, "ptr")}
+{field("descr", "%item", DESCR, "i64")}{field("flags", "%item", FLAGS, "i32")}
+{field("ndim", "%item", NDIM, "i32")}{field("dims", "%item", DIMS, "ptr")}
   %port.word = mul i64 %k, {_PORT_WORDS}
   %port = getelementptr i64, ptr %ports, i64 %port.word
-{_word("flags.need", 0, base="%port")}{_word("bytes", 1, base="%port")}
-{_word("ndim.need", 2, base="%port")}
+{word("flags.need", 0, base="%port")}{word("bytes", 1, base="%port")}
+{word("ndim.need", 2, base="%port")}
   %is.float64 = icmp eq i64 %descr, %float64
   %flags.have = and i64 %flags, %flags.need
   %is.plain = icmp eq i64 %flags.have, %flags.need
@@ -153,7 +154,7 @@ shape:
   %all = icmp eq i64 %d, %ndim
   br i1 %all, label %accept, label %length
 length:
-{_word("dim", "%d", base="%dims")}
+{word("dim", "%d", base="%dims")}
   %d.next = add i64 %d, 1
   %inner = sub i64 %d, %own
   %is.outer = icmp slt i64 %inner, 0
@@ -165,7 +166,7 @@ length:
   %same = icmp eq i64 %dim, %dim.need
   br i1 %same, label %shape, label %refuse
 accept:
-{_field("data", "%item", DATA, "i64")}
+{field("data", "%item", DATA, "i64")}
   %slot = shl i64 %k, 1
   %table.address = getelementptr i64, ptr %table, i64 %slot
   store i64 %data, ptr %table.address
@@ -189,7 +190,7 @@ written:
   %o.begin = load i64, ptr %o.address
   %o.word = mul i64 %o, {_PORT_WORDS}
   %o.port = getelementptr i64, ptr %ports, i64 %o.word
-{_word("o.bytes", 1, base="%o.port")}
+{word("o.bytes", 1, base="%o.port")}
   %o.size = mul i64 %o.bytes, %batch
   %o.end = add i64 %o.begin, %o.size
   br label %other
@@ -203,7 +204,7 @@ other:
   %r.stride = load i64, ptr %r.stride.address
   %r.word = mul i64 %r, {_PORT_WORDS}
   %r.port = getelementptr i64, ptr %ports, i64 %r.word
-{_word("r.bytes", 1, base="%r.port")}
+{word("r.bytes", 1, base="%r.port")}
   %r.repeats = icmp eq i64 %r.stride, 0
   %r.count = select i1 %r.repeats, i64 1, i64 %batch
   %r.size = mul i64 %r.bytes, %r.count
@@ -242,7 +243,7 @@ run:
   %fits = or i1 %one, %small
   %kernel.word = select i1 %one, i64 {_KERNEL}, i64 {_BATCH_KERNEL}
   %work.word = select i1 %one, i64 {_WORK}, i64 {_BATCH_WORK}
-{_word("kernel", "%kernel.word", "ptr")}{_word("work", "%work.word")}
+{word("kernel", "%kernel.word", "ptr")}{word("work", "%work.word")}
   %table.work = getelementptr i64, ptr %table, i64 %words
   store i64 %work, ptr %table.work
   %ready = icmp ne ptr %kernel, null
@@ -260,7 +261,7 @@ refuse:
 
 
 @functools.cache
-def _layout_is_known() -> bool:
+def layout_is_known() -> bool:
     """Compare the assumed layout of array objects with what NumPy says of one."""
     if ctypes.sizeof(ctypes.c_void_p) != 8 or object.__basicsize__ != DATA:
         return False
@@ -294,6 +295,38 @@ def _port_words(port: Port, flags: int) -> list[int]:
     return [C_CONTIGUOUS | ALIGNED | flags, 8 * port.size, len(port.shape), *lengths]
 
 
+class _Context(npt.NDArray[np.int64]):  # type: ignore[misc]
+    """Words that a C function reads as its `self`, with all that their addresses point into."""
+
+    kept: Any
+
+
+def c_function(address: int, words: Sequence[int], kept: Any = None) -> Callable[..., Any]:
+    """Make a function of CPython (METH_FASTCALL) from machine code.
+
+    Args:
+        address: Where the code is.
+        words: What the code finds in the array that is its `self`, `function.__self__`.
+        kept: What lives as long as the function.
+    """
+    name = ctypes.cast(_NAME, ctypes.c_void_p).value or 0
+    method = [name, address, METH_FASTCALL, 0]  # a PyMethodDef
+    context = np.array([*words, *method], dtype=np.int64).view(_Context)
+    context.kept = kept
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    made: Callable[..., Any] = make(context.ctypes.data + 8 * len(words), context, None)
+    return made
+
+
+def object_addresses() -> dict[str, int]:
+    """Addresses of what code recognises arguments by and makes results with."""
+    from_long = ctypes.cast(ctypes.pythonapi.PyLong_FromLong, ctypes.c_void_p).value or 0
+    known = {"none": None, "array": np.ndarray, "float64": np.dtype(np.float64), "whole": int}
+    return {name: id(thing) for name, thing in known.items()} | {"from_long": from_long}
+
+
 class FastCall:
     """Makes ``call``, a function of (inputs..., outputs...) that returns 1 if it ran, else 0.
 
@@ -308,24 +341,16 @@ class FastCall:
         every = (*tape.inputs, *tape.outputs)
         fits = len(every) <= _MAX_PORTS and all(len(port.shape) <= _LENGTHS for port in every)
         self._context: npt.NDArray[np.int64] | None = None
-        if not fits or not _layout_is_known():
+        if not fits or not layout_is_known():
             return
         ports = [_port_words(port, 0) for port in tape.inputs]
         ports += [_port_words(port, WRITEABLE) for port in tape.outputs]
-        python = ctypes.pythonapi
-        from_long = ctypes.cast(python.PyLong_FromLong, ctypes.c_void_p).value or 0
-        name = ctypes.cast(_NAME, ctypes.c_void_p).value or 0
-        types = (id(np.ndarray), id(np.dtype(np.float64)))
-        fixed = [0, 0, 0, 0, batch_limit, len(ports), len(tape.inputs), *types, from_long]
-        method = [name, _native_trampoline().address, METH_FASTCALL, 0]  # a PyMethodDef
-        words = [*fixed, *(word for port in ports for word in port), *method]
-        # The function owns this array as its `self`, with the method definition in it.
-        self._context = np.array(words, dtype=np.int64)
-        make = python.PyCFunction_NewEx
-        make.restype = ctypes.py_object
-        make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        definition = self._context.ctypes.data + 8 * (len(words) - len(method))
-        self.call = make(definition, self._context, None)
+        known = object_addresses()
+        fixed = [0, 0, 0, 0, batch_limit, len(ports), len(tape.inputs)]
+        fixed += [known["array"], known["float64"], known["from_long"]]
+        words = [*fixed, *(word for port in ports for word in port)]
+        self.call = c_function(_native_trampoline().address, words)
+        self._context = self.call.__self__  # type: ignore[attr-defined]
 
     def use(self, kernel: int, work: npt.NDArray[np.uint8], *, batch: bool) -> None:
         """Serve single samples or batches with a kernel from now on."""

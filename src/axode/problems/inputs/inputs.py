@@ -293,17 +293,18 @@ def inputs_of_sample(model: Model, given: Any) -> Any:
 
 def limit_inputs(model: Model, u: Array) -> Array:
     """Cut inputs to the limits of the motors."""
-    bounds = _limits(model)
+    bounds = input_bounds(model)
     return np.clip(u, -bounds, bounds)
 
 
 def is_cut(model: Model, u: Array) -> npt.NDArray[np.bool_]:
     """Return which of the inputs, after `limit_inputs`, are at the limit of their motor."""
-    at_limit: npt.NDArray[np.bool_] = np.abs(u) >= _limits(model)
+    at_limit: npt.NDArray[np.bool_] = np.abs(u) >= input_bounds(model)
     return at_limit
 
 
-def _limits(model: Model) -> Array:
+def input_bounds(model: Model) -> Array:
+    """Largest absolute value of each input: the limits of the motors, infinity for the rest."""
     limits = [np.inf if x is None else x for x in facts_of(model).limits]
     return np.array([*limits, *[np.inf] * (len(model.inputs) - len(limits))])
 
@@ -385,7 +386,7 @@ def _formula_input(model: Model, given: Mapping[str, Any]) -> Tape:
         values |= dict(zip(free, p or [], strict=True))
         zero = 0.0 * t[0]
         made = []
-        for name, bound in zip(model.inputs, _limits(model).tolist(), strict=True):
+        for name, bound in zip(model.inputs, input_bounds(model).tolist(), strict=True):
             item = given.get(name, 0.0)
             if isinstance(item, Expression):
                 item = evaluate(item, values, TAPE_FUNCTIONS)
@@ -409,7 +410,7 @@ def _traced(
     def inputs(state: Any, **named: Any) -> list[Any]:
         return _as_inputs(model, function(state, **named))
 
-    return traced_tape(model, "input", inputs, speeds, _limits(model).tolist(), gains=gains)
+    return traced_tape(model, "input", inputs, speeds, input_bounds(model).tolist(), gains=gains)
 
 
 def _as_inputs(model: Model, made: Any) -> list[Any]:

@@ -1,0 +1,1 @@
+"""Runs that a loop in Python advances step by step."""

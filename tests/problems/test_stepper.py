@@ -1,0 +1,237 @@
+"""Steppers take the steps of `simulate`, in place, from a loop in Python."""
+
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.errors import (
+    InvalidArgument,
+    NotApplicable,
+    SimulationFailed,
+    SingularConfiguration,
+    UnknownName,
+)
+from tests.problems import machines
+
+STEP = 1 / 1024  # a power of two: times are exact, so that no last step differs in length
+
+
+def law(s):
+    return {"M1": -0.1 * s["theta3_dot"] + 0.01 * np.sin(s.t), "M2": 0.02}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ax.gallery.build("wheeled_pendulum").derive().compile()
+
+
+def state_of(run, model, t):
+    """Coordinates and independent speeds of a run, (..., size)."""
+    values = run.at(t)
+    return np.stack([values[name] for name in (*model.coordinates, *model.independent)], axis=-1)
+
+
+def test_a_run_has_the_bits_of_simulate(model):
+    given = {"start": {"theta3": 0.3}, "parameters": {"m": 11.0}}
+    inputs = {"M1": 0.03, "M2": -0.02}
+    stepper = model.stepper(STEP, **given)
+    run = ax.simulate(model, 0.5, method="rk4", step=STEP, save_every=1 / 8, input=inputs, **given)
+    for k in range(1, 5):
+        for _ in range(64):
+            assert stepper.step(np.array([0.03, -0.02]))
+        assert stepper.step(inputs, steps=64) and stepper.t == k / 8
+        assert np.array_equal(stepper.x, state_of(run, model, k / 8))
+    assert stepper["theta3"] == stepper.q[model.coordinates.index("theta3")] == run.final["theta3"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [law, ax.Sampled({"M1": np.linspace(0, 0.1, 40)}, period=8 * STEP)],
+    ids=["law", "samples"],
+)
+def test_laws_and_samples_have_the_bits_of_simulate(model, source):
+    given = {"start": {"theta3": 0.3}, "input": source}
+    stepper = model.stepper(STEP, **given)
+    assert stepper.step(steps=256) and stepper.u is None
+    run = ax.simulate(model, 0.25, method="rk4", step=STEP, **given)
+    assert np.array_equal(stepper.x, state_of(run, model, 0.25))
+    assert stepper["M1"] == pytest.approx(run.final["M1"], rel=1e-14)
+    assert stepper["motor1.power"] == pytest.approx(run.final["motor1.power"], rel=1e-12)
+    with pytest.raises(InvalidArgument, match="made with gives u"):
+        stepper.step([0.0, 0.0])
+
+
+def test_a_batch_has_the_bits_of_simulate(model):
+    given = {"start": {"theta3": np.linspace(0.1, 0.3, 7)}, "parameters": {"m": 11.0}}
+    stepper = model.stepper(STEP, **given)
+    u = np.linspace(-0.1, 0.1, 14).reshape(7, 2)
+    assert stepper.batch == (7,) and stepper.step(u) and stepper.step(steps=63)
+    run = ax.simulate(
+        model, 1 / 16, method="rk4", step=STEP, input={"M1": u[:, 0], "M2": u[:, 1]}, **given
+    )
+    assert np.array_equal(stepper.x, state_of(run, model, 1 / 16))
+    assert np.array_equal(stepper["theta3"], run.final["theta3"])
+    assert stepper.q.base is not None and np.shares_memory(stepper["theta3"], stepper.x)
+    assert stepper.t.tolist() == [1 / 16] * 7 and not stepper.status.any()
+
+
+def test_a_batch_of_many_is_shared_among_threads(model):
+    stepper = model.stepper(STEP, batch=(40, 500), threads=2)
+    stepper.step(np.full(2, 0.01), steps=3)
+    one = model.stepper(STEP)
+    one.step([0.01, 0.01], steps=3)
+    assert stepper.x.shape == (40, 500, one.x.size)
+    assert np.abs(stepper.x - one.x).max() < 1e-15
+
+
+@pytest.mark.parametrize("method", ["dopri5", "radau9", "rodas5p"])
+def test_adaptive_methods_reach_every_step(model, method):
+    given = {"start": {"theta3": 0.3}, "rtol": 1e-8, "atol": 1e-10}
+    stepper = model.stepper(0.01, method, **given)
+    for _ in range(10):
+        assert stepper.step([0.03, 0.0])
+    assert stepper.t == 0.1
+    run = ax.simulate(model, 0.1, input={"M1": 0.03}, method=method, **given)
+    assert np.abs(stepper.x - state_of(run, model, 0.1)).max() < 1e-7
+    stepper.reset()
+    assert stepper.t == 0.0 and stepper.step(steps=10) and stepper.t == 0.1
+
+
+def test_signals_are_those_of_a_run(model):
+    given = {"start": {"theta3": 0.3}, "input": {"M1": 0.03}}
+    stepper = model.stepper(STEP, **given)
+    stepper.step(steps=128)
+    run = ax.simulate(model, 0.125, method="rk4", step=STEP, **given)
+    for name in run.names:
+        if name != "error":
+            assert stepper[name] == pytest.approx(
+                run.final[name], rel=1e-12, abs=1e-14, nan_ok=True
+            )
+    assert abs(stepper["error"] - run.final["error"]) < 1e-14
+    many = model.stepper(STEP, batch=3, **given)
+    many.step(steps=128)
+    for name in ("kinetic", "theta3", "motor1.power", "error"):
+        assert many[name].shape == (3,) and many[name] == pytest.approx(stepper[name], abs=1e-12)
+    with pytest.raises(UnknownName, match="theta4"):
+        stepper["theta4"]
+
+
+def test_limits_of_motors_are_kept():
+    model = machines.slider(2.0)
+    for given in ([5.0], np.array([5.0]), {"rail.force": 5.0}):
+        stepper = model.stepper(STEP)
+        stepper.step(given)
+        assert stepper.u.tolist() == [2.0]
+        stepper.u[0] = -7.0
+        stepper.step()
+        assert stepper["rail.force"] == -2.0
+
+
+def test_a_step_neither_allocates_nor_calls_python(model):
+    stepper, u, calls = model.stepper(STEP), np.zeros(2), []
+    stepper.step(u)
+    sys.setprofile(lambda frame, event, argument: calls.append(event))
+    try:
+        stepper.step(u)
+    finally:
+        sys.setprofile(None)
+    assert calls.count("call") == 1
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(100):
+            stepper.step(u)
+        assert tracemalloc.get_traced_memory()[0] - before < 1000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_failed_run_stays_and_the_others_go_on():
+    model = machines.slider()
+    stepper = model.stepper(
+        STEP, start={"rail": [0.9, 0.1]}, input=lambda s: [(1 - s["rail"]) ** 0.5]
+    )
+    stepper.reset({"rail": 0.99, "rail.rate": 5.0}, runs=0)
+    assert not stepper.step(steps=20) and stepper.status[0] > 0 == stepper.status[1]
+    stopped = stepper.x[0].copy()
+    assert not stepper.step() and np.array_equal(stepper.x[0], stopped)
+    assert stepper.t[1] == 21 * STEP
+    with pytest.raises(SimulationFailed, match=r"run 0 of 2.*rail.force is nan"):
+        stepper.check()
+    stepper.reset(runs=np.array([True, False]))
+    assert stepper["rail"][0] == 0.9 and stepper.step() and stepper.t.tolist() == [STEP, 22 * STEP]
+    stepper.check()
+
+
+def test_a_singular_configuration_is_a_status():
+    """The rocker's speed vanishes where it turns back; `simulate` takes another one there."""
+    stepper = machines.four_bar("rocker").stepper(1e-4, start={"crank": 0.4, "crank.rate": 8.0})
+    near = stepper.pivot
+    assert not stepper.step(steps=4000) and 0 < stepper.t < 0.35
+    assert stepper.status > 0 and abs(stepper.pivot) < 0.01 * near
+    with pytest.raises(SingularConfiguration, match="keeps its own"):
+        stepper.check()
+
+
+def test_what_was_saved_returns_with_all_its_bits(model):
+    stepper = model.stepper(STEP, start={"theta3": 0.3})
+    stepper.step(steps=10)
+    saved = stepper.save()
+    stepper.step([0.1, 0.1], steps=10)
+    first = stepper.x.copy()
+    stepper.restore(saved)
+    assert stepper.t == 10 * STEP and not np.array_equal(stepper.x, first)
+    stepper.step(steps=10)
+    assert np.array_equal(stepper.x, first)
+    stepper.reset()
+    assert stepper.t == 0 and stepper["theta3"] == 0.3
+    stepper.reset({"theta3": 0.1})
+    assert stepper["theta3"] == 0.1 and stepper["error"] == 0.0
+
+
+def test_tensors_share_the_memory():
+    torch = pytest.importorskip("torch", reason="pip install axode[torch]")
+    model = machines.slider()
+    stepper = model.stepper(STEP, batch=3)
+    x, u = torch.from_dlpack(stepper.x), torch.from_dlpack(stepper.u)
+    u[:] = 1.0
+    stepper.step()
+    assert (x[:, 1] > 0).all() and x[0, 1].item() == stepper["rail.rate"][0]
+    stepper.step(torch.full((3, 1), 2.0))
+    assert stepper.u.tolist() == [[2.0]] * 3
+
+
+@pytest.mark.parametrize(
+    "given, error, text",
+    [
+        ({"input": ax.Callback(lambda t, s: [0, 0])}, InvalidArgument, "in the loop"),
+        ({"method": "auto"}, UnknownName, "method"),
+        ({"singular": "pass"}, NotApplicable, "singular"),
+        ({"input": lambda s: [s.t > 1, 0]}, NotApplicable, "known ahead"),
+        ({"target": "cuda"}, NotApplicable, "CPU"),
+        ({"step": -1.0}, InvalidArgument, "step"),
+        ({"batch": 0}, InvalidArgument, "no runs"),
+    ],
+)
+def test_what_it_does_not_take_is_refused(model, given, error, text):
+    with pytest.raises(error, match=text):
+        model.stepper(**given)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda s: s.step(np.zeros(3)), "M1, M2"),
+        (lambda s: s.step("much"), "numbers"),
+        (lambda s: s.step(None, 0), "steps"),
+        (lambda s: s.step(None, 1.5), "steps"),
+        (lambda s: s.step({"M3": 1.0}), "M3"),
+        (lambda s: s.reset({"theta3": np.nan}), "finite"),
+    ],
+)
+def test_mistakes_are_named(model, call, text):
+    with pytest.raises((InvalidArgument, UnknownName), match=text):
+        call(model.stepper())
