@@ -11,6 +11,8 @@ import axode as ax
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, formula_tape
 from axode.mechanism.parameter_values import _ON_ARRAYS
 from axode.mechanism.values.expressions import (
+    FUNCTIONS,
+    NAMES,
     Operation,
     Time,
     depends_on_time,
@@ -20,8 +22,8 @@ from axode.mechanism.values.expressions import (
     parameters_in,
     parse_scalar,
     shown,
+    takes,
 )
-from axode.mechanism.values.formula_functions import FUNCTIONS, NAMES, takes
 from axode.oracle.numbers import JET_FUNCTIONS, motion_at
 from axode.symbolic.algebra.formula_symbols import SYMBOLIC, symbolic_value
 

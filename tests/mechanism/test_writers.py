@@ -12,7 +12,7 @@ import pytest
 
 import axode as ax
 from axode.errors import FileError, InvalidArgument, NotApplicable, OmissionWarning, UnknownName
-from axode.formats.written.frame_poses import FramePose
+from axode.formats.written.written_joints import FramePose
 from axode.mechanism.elements.joints import AbstractJoint
 from kinematics_by_hand import pose
 from variants import some

@@ -14,10 +14,9 @@ import pytest
 import axode as ax
 from axode.errors import FileError, OmissionWarning
 from axode.formats.meshes import mesh_arrays, mesh_formats, mesh_library
-from axode.formats.meshes.collada import read_collada
-from axode.formats.meshes.mesh_address import locate
 from axode.formats.meshes.mesh_arrays import Part, clean, simplify, with_normals
-from axode.formats.meshes.mesh_formats import read_parts
+from axode.formats.meshes.mesh_formats import read_collada, read_parts
+from axode.formats.meshes.mesh_library import locate
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.painter import picture

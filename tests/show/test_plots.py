@@ -490,7 +490,7 @@ def test_a_simulation_tells_which_coordinates_are_places_in_the_world():
 
 
 def test_coordinates_that_count_from_elsewhere_are_no_places_in_the_world():
-    from axode.mechanism.free_bodies import free_bases
+    from axode.mechanism.topology import free_bases
 
     def bases(joint, **placement):
         bot = ax.Mechanism("m")

@@ -10,8 +10,8 @@ import numpy as np
 
 import axode as ax
 from axode.mechanism.elements.bodies import Mesh
-from axode.mechanism.elements.measures import KINDS
-from axode.mechanism.values import formula_functions
+from axode.mechanism.elements.forces import KINDS
+from axode.mechanism.values import expressions
 from axode.mechanism.values.expressions import Expression, Operation, Time, numeric
 
 NAMES = [
@@ -79,7 +79,7 @@ class Dice:
             return self.among([*PARAMETERS, *leaves])
         inner = self.formula(depth - 1, leaves)
         if self.random.random() < 0.3:
-            unary = [name for name in formula_functions.NAMES if formula_functions.takes(name, 1)]
+            unary = [name for name in expressions.NAMES if expressions.takes(name, 1)]
             return Operation(self.among(["neg", *unary]), (inner,))
         pair = [inner, self.among([self.number(), self.formula(depth - 1, leaves)])]
         self.random.shuffle(pair)

@@ -11,7 +11,7 @@ import pytest
 
 import axode as ax
 from axode.formats import loading as files
-from axode.mechanism.values.formula_functions import NAMES
+from axode.mechanism.values.expressions import NAMES
 
 SOUND = """\
 name = "rover"
@@ -622,9 +622,9 @@ def test_a_file_that_describes_too_much_is_refused_before_it_is_checked(tmp_path
     """Nothing else of the file is looked at; bodies that are fixed or close loops do not count."""
     from axode.formats import loading
     from axode.formats.urdf import urdf
-    from axode.mechanism import size
+    from axode.mechanism import checks
 
-    monkeypatch.setattr(size, "MAX_SPEEDS", 3)
+    monkeypatch.setattr(checks, "MAX_SPEEDS", 3)
     monkeypatch.setattr(loading, "key_lines", None)
     monkeypatch.setattr(urdf, "Reader", None)
     tables = ["gravity = 'none'"]

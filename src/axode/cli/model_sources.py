@@ -82,7 +82,7 @@ def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
     option is given.
     """
     from axode.formats.loading import read
-    from axode.mechanism.files.toml.additions_writer import additions_text
+    from axode.mechanism.files.toml.additions import additions_text
 
     if not _is_file(source) or is_compiled(source):
         raise typer.BadParameter(f"'{source}' is no mechanism file", param_hint="--additions")

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, OmissionWarning, level_outside, shortened
-from axode.mechanism.files.locked_joints import lock_joints
-from axode.mechanism.files.mesh_folders import with_mesh_addresses, with_mesh_folders
+from axode.mechanism.checks import joints_of_tables, require_readable
+from axode.mechanism.files.imported import lock_joints, with_mesh_addresses, with_mesh_folders
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml.toml_lines import key_lines
 from axode.mechanism.files.wheel_proposals import (
@@ -31,7 +31,6 @@ from axode.mechanism.files.wheel_proposals import (
     propose_wheels,
 )
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.size import joints_of_tables, require_readable
 
 if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions, Extended

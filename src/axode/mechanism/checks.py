@@ -8,23 +8,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from axode.errors import Fault, shortened, suggest
-from axode.mechanism.coupling_checks import coupling_faults, coupling_relations
+from axode.errors import Fault, NotApplicable, shortened, suggest
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.forces import JointDamper, JointSpring, Strut, negative_constants
-from axode.mechanism.elements.measures import KINDS
+from axode.mechanism.elements.forces import (
+    KINDS,
+    JointDamper,
+    JointSpring,
+    Strut,
+    negative_constants,
+)
+from axode.mechanism.elements.joints import Coupling
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import (
     coordinate_names,
     coordinate_of,
+    coupled_by,
     formulas_in,
     not_in_tree,
+    parameters_of,
     quaternion_components,
     speed_meanings,
+    speed_names,
     tree_order,
 )
 from axode.mechanism.values.expressions import (
@@ -36,6 +44,70 @@ from axode.mechanism.values.expressions import (
     shown,
 )
 from axode.mechanism.values.geometry import axis_fault, rotation_fault, unit
+
+if TYPE_CHECKING:
+    from axode.mechanism.mechanism import Mechanism
+
+# size ------------------------------------------------------------------------------------------
+
+
+# Code without loops grows with every joint, and a matrix of the speeds with their square: of more,
+# neither this machine's compiler nor its memory makes anything within minutes.
+MAX_SPEEDS = 1000
+MAX_BODIES = 5000  # of a file, those that joints fix to others too
+
+
+def require_derivable(mechanism: Mechanism) -> None:
+    """Raise an error early for what would take hours to derive.
+
+    Raises:
+        NotApplicable: saying how many speeds there are.
+    """
+    count = sum(len(connection.joint.speed_names) for connection in mechanism.connections)
+    _check_speeds(f"'{mechanism.name}'", f"{count} speeds", count)
+
+
+def require_readable(source: str, joints: Iterable[tuple[str, str]]) -> None:
+    """Raise an error for a file that describes more than can be derived, before it is checked.
+
+    Args:
+        source: What messages call the file.
+        joints: Child and type of every joint; several joints of one child close loops.
+
+    Raises:
+        NotApplicable: saying how many bodies move.
+    """
+    held: dict[str, bool] = {}
+    for child, kind in joints:
+        held[child] = held.get(child, False) or kind == "fixed"
+    count = sum(not fixed for fixed in held.values())
+    _check_speeds(source, f"{count} bodies that move", count)
+    if len(held) > MAX_BODIES:
+        raise NotApplicable(
+            f"{source} has {len(held)} bodies, and files of at most {MAX_BODIES} are read.\n"
+            "  Join bodies that are fixed to each other, or model a part of it."
+        )
+
+
+def joints_of_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Child and type of every joint of a TOML file, as far as it is one."""
+    tables = data.get("joint")
+    for table in tables.values() if isinstance(tables, dict) else ():
+        if isinstance(table, dict):
+            yield str(table.get("child")), str(table.get("type"))
+
+
+def _check_speeds(source: str, what: str, count: int) -> None:
+    if count > MAX_SPEEDS:
+        raise NotApplicable(
+            f"{source} has {what}, and equations are written out for at most {MAX_SPEEDS} speeds: "
+            "their code has no loops and would be too large.\n"
+            "  Model a part of it, or join bodies that hardly move against each other."
+        )
+
+
+# faults ----------------------------------------------------------------------------------------
+
 
 MAX_LOOP_TOLERANCE = 0.1  # beyond it, rows that hold something are taken for rounding
 
@@ -83,7 +155,7 @@ def relation_faults(mechanism: Mechanism, *, joints_known: bool = True) -> list[
     return list(dict.fromkeys(found))
 
 
-# values ------------------------------------------------------------------------------------------
+# values ---------------------------------------------------------------------------------------
 
 
 def _parameter_faults(mechanism: Mechanism, formulas: list[Expression]) -> Iterator[Fault]:
@@ -271,7 +343,7 @@ def _motion_faults(mechanism: Mechanism) -> Iterator[Fault]:
             yield Fault("home", "", name, "must be finite")
 
 
-# relations ---------------------------------------------------------------------------------------
+# relations ------------------------------------------------------------------------------------
 
 
 def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
@@ -430,3 +502,111 @@ def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
                 "a quaternion's component cannot be prescribed alone; "
                 "use Revolute or Universal joints instead",
             )
+
+
+# couplings -------------------------------------------------------------------------------------
+
+
+def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    """Numbers that no coupling can have."""
+    for coupling in mechanism.couplings:
+        name = coupling.name
+        if len(coupling.terms) + len(coupling.arguments) < 2 or not coupling.terms:
+            yield Fault("coupling", name, "terms", _too_few(coupling))
+        for joint, coefficient in coupling.terms:
+            value = numeric(coefficient)
+            if not math.isfinite(value) or value == 0.0:
+                message = f"must be a finite number other than 0, got {shown(coefficient)}"
+                yield Fault("coupling", name, f"coefficients.{joint}", message)
+        if not math.isfinite(numeric(coupling.offset)):
+            yield Fault("coupling", name, "offset", "must be finite")
+
+
+def _too_few(coupling: Coupling) -> str:
+    if coupling.arguments and not coupling.terms:
+        return "has a function and no term that follows it; give the joint that does"
+    remedy = "add the others, or hold a single joint with prescribe"
+    return f"a coupling relates at least two joints, got {len(coupling.terms)}; {remedy}"
+
+
+def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    """Terms that name nothing, several things, the same thing twice, or a quaternion."""
+    components = quaternion_components(mechanism)
+    for coupling in mechanism.couplings:
+        meant: dict[str, str] = {}
+        for joint, _ in coupling.terms:
+            coordinate, speed = coupled_by(mechanism, joint)
+            field = f"terms.{joint}"
+            if coordinate in components:
+                yield Fault("coupling", coupling.name, field, _quaternion(mechanism, joint))
+            elif coordinate is None and speed is None:
+                message = _unknown(mechanism, joint)
+                yield Fault("coupling", coupling.name, field, message)
+            else:
+                motion = _motion(mechanism, coordinate, speed)
+                if motion in meant:
+                    message = f"is the same motion as '{meant[motion]}'; name each motion once"
+                    yield Fault("coupling", coupling.name, field, message)
+                meant[motion] = joint
+        yield from _offset_of_speeds(mechanism, coupling)
+        for name in coupling.arguments:
+            message = _argument_fault(mechanism, name, components)
+            if message:
+                yield Fault("coupling", coupling.name, "function", message)
+
+
+def _argument_fault(mechanism: Mechanism, name: str, components: set[str]) -> str:
+    """What keeps a name from being an argument of a function; empty if nothing does."""
+    coordinate, speed = coupled_by(mechanism, name)
+    if name in parameters_of(mechanism):
+        return f"'{name}' is a joint and a parameter; rename one of them"
+    if coordinate in components:
+        return _quaternion(mechanism, name)
+    if speed is not None:
+        known = ", ".join(coordinate_names(mechanism))
+        return f"'{name}' is a speed, and a function takes coordinates: {known}"
+    if coordinate is None:
+        known = ", ".join(parameters_of(mechanism)) or "none yet"
+        return f"{not_in_tree(mechanism, name, 'coordinate')} Parameters: {known}."
+    return ""
+
+
+def _unknown(mechanism: Mechanism, name: str) -> str:
+    """Explain why a term means nothing; a name with a dot may be meant for a speed."""
+    if "." not in name:
+        return not_in_tree(mechanism, name, "coordinate")
+    coordinates, speeds = coordinate_names(mechanism), speed_names(mechanism)
+    return f"unknown joint, coordinate or speed '{name}'. Speeds: {', '.join(speeds)}. " + suggest(
+        "coordinate", name, coordinates, speeds
+    )
+
+
+def _motion(mechanism: Mechanism, coordinate: str | None, speed: str | None) -> str:
+    """The coordinate that a term moves, or the speed that is no coordinate's rate."""
+    for connection in mechanism.connections:
+        if speed in connection.speeds:
+            k = connection.joint.rate_of(connection.speeds.index(speed or ""))
+            if k is not None:
+                return connection.coordinates[k]
+    return coordinate or speed or ""
+
+
+def _quaternion(mechanism: Mechanism, name: str) -> str:
+    speeds = next(c.speeds for c in mechanism.connections if name in c.coordinates)
+    return (
+        "a quaternion's component cannot be coupled; name one of the joint's speeds, "
+        f"{', '.join(speeds)}, or use Revolute or Universal joints"
+    )
+
+
+def _offset_of_speeds(mechanism: Mechanism, coupling: Coupling) -> Iterator[Fault]:
+    speeds = [name for name, _ in coupling.terms if coupled_by(mechanism, name)[1]]
+    given = {"offset": numeric(coupling.offset) != 0.0, "function": coupling.arguments}
+    for field in (field for field in given if given[field] and speeds):
+        yield Fault(
+            "coupling",
+            coupling.name,
+            field,
+            f"'{speeds[0]}' is a speed, so that the terms relate speeds and have no {field}; name "
+            f"coordinates instead, or leave the {field} out",
+        )

@@ -10,44 +10,46 @@ from typing import TYPE_CHECKING, Any
 
 from axode.argument_types import check_arguments
 from axode.errors import MechanismError
-from axode.mechanism.coupling_methods import CouplingMethods
-from axode.mechanism.elements.bodies import GROUND, Body, Shape
-from axode.mechanism.elements.couplings import Coupling
+from axode.mechanism.action_methods import ActionMethods
+from axode.mechanism.elements.bodies import GROUND, Body, Inertia, Shape
 from axode.mechanism.elements.forces import (
     Drive,
     JointDamper,
     JointSpring,
+    Measure,
+    Motor,
     Prescribed,
     Strut,
     Wrench,
 )
-from axode.mechanism.elements.joints import AbstractJoint
-from axode.mechanism.elements.measures import Measure
+from axode.mechanism.elements.joints import AbstractJoint, Coupling, Revolute
 from axode.mechanism.elements.parts import (
     BodyLike,
     Connection,
+    MadeWheel,
     as_home,
     as_name,
     body_name,
     convert,
     make_body,
     make_connection,
+    make_contact,
+    make_wheel,
 )
-from axode.mechanism.elements.wheels import Contact
-from axode.mechanism.export_methods import ExportMethods
-from axode.mechanism.force_methods import ForceMethods
+from axode.mechanism.elements.wheels import AbstractWheel, Contact, Plane
 from axode.mechanism.quasi_velocities import Definition, QuasiVelocity
-from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector
-from axode.mechanism.wheel_methods import WheelMethods
+from axode.mechanism.values.expressions import as_scalar
+from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector, minus
 from axode.numerics.tolerances import LOOP_TOLERANCE
 from axode.stages import call_stage
 
 if TYPE_CHECKING:
+    from axode.formats.written.mechanism_text import MechanismText
     from axode.symbolic.equations import Equations
 
 
 @dataclass
-class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
+class Mechanism(ActionMethods):
     """A description of a mechanism, grown by its `add_` methods.
 
     Nothing is checked while it grows; `check` reports all faults at once and `derive` checks first.
@@ -190,6 +192,153 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
         self.loops.append(connection)
         return connection
 
+    # wheels --------------------------------------------------------------------------------------
+
+    def add_wheel(
+        self,
+        name: str,
+        wheel: AbstractWheel,
+        *,
+        on: BodyLike,
+        at: Any = ORIGIN,
+        axis: Any = "y",
+        mass: Any,
+        inertia: Any = None,
+        motor: Motor | bool | None = None,
+        ground: BodyLike | Plane | None = None,
+        coordinate: str | None = None,
+        speed: str | None = None,
+        shape: Shape | Sequence[Shape] | None = None,
+    ) -> Body:
+        """Add a wheel: its body, the joint it spins on, its contact and perhaps its motor.
+
+        The wheel's frame is at its centre, parallel to the carrier's at zero angle.
+
+        Args:
+            name: Name of body, joint, contact and motor alike.
+            wheel: `Rolling(radius=0.1)`, `Mecanum(...)`, ...
+            on: The body that carries it.
+            at, axis: Centre [m] and spin axis in the carrier's frame; a positive rate about +y
+                rolls towards +x on ground below.
+            mass, inertia: Mass and inertia of the wheel; inertia of a uniform disk (or ball) by
+                default.
+            motor: `True` or a `Motor`: it turns the wheel and reacts on the carrier.
+            ground: What it rolls on: a `Plane`, a body (its z = 0 plane), or the world's z = 0.
+            coordinate, speed: Names instead of `name` and `name.rate`.
+            shape: What pictures show, one shape or several; left out, a wheel of its radius.
+        """
+        made = make_wheel(
+            name,
+            wheel,
+            on=on,
+            at=at,
+            axis=axis,
+            mass=mass,
+            inertia=inertia,
+            motor=motor,
+            ground=ground,
+            coordinate=coordinate,
+            speed=speed,
+            shape=shape,
+        )
+        return self._add_made(made)
+
+    def _add_made(self, made: MadeWheel) -> Body:
+        self.bodies.append(made.body)
+        self._join(made.connection)
+        self.contacts.append(made.contact)
+        if made.motor:
+            self.drives.append(Drive(made.body.name, made.motor, made.connection.name))
+        return made.body
+
+    def add_contact(
+        self,
+        name: str,
+        wheel: AbstractWheel,
+        *,
+        body: BodyLike,
+        at: Any = ORIGIN,
+        axis: Any = "y",
+        ground: BodyLike | Plane | None = None,
+    ) -> Contact:
+        """Let a body that exists already roll: a free disk, a ball, a skate on a sleigh.
+
+        Args:
+            name: Unique among the contacts.
+            wheel: What may not slip.
+            body: The body that rolls.
+            at, axis: Wheel centre [m] and spin axis in the body's frame.
+            ground: As for `add_wheel`.
+        """
+        contact = make_contact(name, wheel, body, at=at, axis=axis, ground=ground)
+        self.contacts.append(contact)
+        return contact
+
+    def add_caster(
+        self,
+        name: str,
+        wheel: AbstractWheel,
+        *,
+        on: BodyLike,
+        at: Any,
+        trail: Any,
+        mass: Any,
+        drop: Any = 0.0,
+        inertia: Any = None,
+        bracket_mass: Any = 0.0,
+        bracket_com: Any = None,
+        bracket_inertia: Any = None,
+        pivot_axis: Any = "z",
+        ground: BodyLike | Plane | None = None,
+    ) -> Body:
+        """Add a caster: a bracket that swivels, carrying a wheel that trails behind its pivot.
+
+        Makes the body and joint `name_bracket` (swivel) and the wheel `name`. At zero swivel the
+        wheel stands `trail` behind the pivot along the carrier's -x and spins about its y.
+
+        Args:
+            name: Name of the wheel.
+            wheel: Usually `Rolling(radius)`.
+            on, at: The carrier and the pivot's place on it [m].
+            trail: From pivot to wheel centre, horizontally [m].
+            mass, inertia: Mass and inertia of the wheel.
+            drop: From pivot down to the wheel centre [m].
+            bracket_mass, bracket_com, bracket_inertia: Those of the bracket, massless by default.
+            pivot_axis: Swivel axis in the carrier's frame.
+            ground: As for `add_wheel`.
+        """
+        owner = f"caster '{as_name('caster', name)}'"
+        trail, drop = (
+            convert(owner, n, as_scalar, v) for n, v in (("trail", trail), ("drop", drop))
+        )
+        bracket = make_body(
+            f"{name}_bracket",
+            bracket_mass,
+            (minus(trail / 2.0), 0.0, minus(drop / 2.0)) if bracket_com is None else bracket_com,
+            Inertia.point() if bracket_inertia is None else bracket_inertia,
+            None,
+        )
+        axis = convert(owner, "pivot_axis", as_vector, pivot_axis)
+        swivel = make_connection(
+            bracket.name,
+            Revolute(axis),
+            body_name(owner, "on", on),
+            bracket,
+            at=convert(owner, "at", as_vector, at),
+        )
+        made = make_wheel(
+            name,
+            wheel,
+            on=bracket,
+            at=(minus(trail), 0.0, minus(drop)),
+            mass=mass,
+            inertia=inertia,
+            ground=ground,
+        )
+        self.bodies.append(bracket)
+        self._join(swivel)
+        return self._add_made(made)
+
     # what is measured, and where it starts ----------------------------------------------------
 
     def measure(
@@ -285,7 +434,7 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
             NotApplicable: if there are more joints than equations written out can serve.
         """
         check_arguments(Mechanism.derive, locals())
-        from axode.mechanism.size import require_derivable
+        from axode.mechanism.checks import require_derivable
 
         require_derivable(self)
         return call_stage("derive", self.copy(), formulation, independent, self_check)
@@ -293,6 +442,92 @@ class Mechanism(WheelMethods, ForceMethods, CouplingMethods, ExportMethods):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism to a TOML file that `axode.load` reads back exactly."""
         call_stage("save", self, path)
+
+    def to_urdf(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        parameters: Mapping[str, float] | None = None,
+        strict: bool = False,
+    ) -> MechanismText:
+        """Write the mechanism as URDF: a tree of links and joints, for ROS and others.
+
+        Universal and cylindrical joints are two joints with a massless link between them, a ball
+        joint is three hinges, a screw is a hinge and a slide that follows it.
+
+        Args:
+            path: File to write; left out, only the text is returned.
+            parameters: Values of parameters by name; their defaults for those left out.
+            strict: Raise an error instead of a warning if something cannot be written.
+
+        Raises:
+            MechanismError: if the description is wrong.
+            NotApplicable: listing everything that URDF cannot express, if `strict`.
+            FileError: if the file cannot be written; one that was there is left as it was.
+
+        Warns:
+            OmissionWarning: listing everything that URDF cannot express.
+        """
+        check_arguments(Mechanism.to_urdf, locals())
+        return call_stage("urdf_text", self, path, parameters, strict=strict)
+
+    def to_mjcf(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        parameters: Mapping[str, float] | None = None,
+        strict: bool = False,
+    ) -> MechanismText:
+        """Write the mechanism as MJCF, for MuJoCo.
+
+        Loops and couplings are equality constraints, which MuJoCo holds with stiff springs. The
+        home configuration is the keyframe `home`.
+
+        Args:
+            path: File to write; left out, only the text is returned.
+            parameters: Values of parameters by name; their defaults for those left out.
+            strict: Raise an error instead of a warning if something cannot be written.
+
+        Raises:
+            MechanismError: if the description is wrong.
+            LoopNotClosed: if no configuration near home closes its loops.
+            NotApplicable: listing everything that MJCF cannot express, if `strict`.
+            FileError: if the file cannot be written; one that was there is left as it was.
+
+        Warns:
+            OmissionWarning: listing everything that MJCF cannot express.
+        """
+        check_arguments(Mechanism.to_mjcf, locals())
+        return call_stage("mjcf_text", self, path, parameters, strict=strict)
+
+    def to_sdf(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        parameters: Mapping[str, float] | None = None,
+        strict: bool = False,
+    ) -> MechanismText:
+        """Write the mechanism as SDF, for Gazebo, Drake and others.
+
+        The links of a mechanism with loops are placed where its loops are closed near home, and
+        its coordinates count from there: joints of SDF have one frame and not two.
+
+        Args:
+            path: File to write; left out, only the text is returned.
+            parameters: Values of parameters by name; their defaults for those left out.
+            strict: Raise an error instead of a warning if something cannot be written.
+
+        Raises:
+            MechanismError: if the description is wrong.
+            LoopNotClosed: if no configuration near home closes its loops.
+            NotApplicable: listing everything that SDF cannot express, if `strict`.
+            FileError: if the file cannot be written; one that was there is left as it was.
+
+        Warns:
+            OmissionWarning: listing everything that SDF cannot express.
+        """
+        check_arguments(Mechanism.to_sdf, locals())
+        return call_stage("sdf_text", self, path, parameters, strict=strict)
 
     def copy(self) -> Mechanism:
         """Return an independent copy; later `add_` calls on one leave the other alone."""

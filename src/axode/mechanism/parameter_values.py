@@ -21,8 +21,14 @@ from axode.mechanism.checks import value_faults
 from axode.mechanism.elements.bodies import Inertia
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import formulas_in
-from axode.mechanism.values.expressions import TIME, Expression, Operation, Parameter, evaluate
-from axode.mechanism.values.formula_functions import UFUNCS
+from axode.mechanism.values.expressions import (
+    TIME,
+    UFUNCS,
+    Expression,
+    Operation,
+    Parameter,
+    evaluate,
+)
 from axode.numerics.tolerances import NEGLIGIBLE, SEVEN_DIGITS, THREE_DIGITS
 
 Array = npt.NDArray[np.float64]
@@ -112,7 +118,7 @@ def _replaced(part: Any, values: Mapping[str, float]) -> Any:
     return part
 
 
-# many runs at once -------------------------------------------------------------------------------
+# many runs at once ----------------------------------------------------------------------------
 
 
 def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> Kinds:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import (
     CONSTANTS,
+    FUNCTIONS,
+    NAMES,
     TIME,
     Expression,
     Parameter,
@@ -22,7 +24,6 @@ from axode.mechanism.values.expressions import (
     evaluate,
     parse_scalar,
 )
-from axode.mechanism.values.formula_functions import FUNCTIONS, NAMES
 from axode.names import SIGNAL_NAME, Names
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.disk.typed import as_dataclass
 from axode.errors import NotApplicable
-from axode.mechanism.free_bodies import free_bases
-from axode.mechanism.topology import speed_meanings, speed_units, tree_order
+from axode.mechanism.topology import free_bases, speed_meanings, speed_units, tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.model.parameter_checks import ParameterChecks
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from axode.errors import InvalidArgument
-from axode.mechanism.elements.couplings import Coupling
+from axode.mechanism.elements.joints import Coupling
 from axode.mechanism.elements.wheels import Contact, Mecanum
 from axode.mechanism.topology import coordinate_of
 from axode.mechanism.values.expressions import Coordinate

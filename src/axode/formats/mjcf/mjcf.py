@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from axode.formats.mjcf.mjcf_actuators import ActuatorReader
-from axode.formats.mjcf.mjcf_bodies import BodyReader
-from axode.formats.mjcf.mjcf_constraints import ConstraintReader
-from axode.formats.mjcf.mjcf_geoms import add_geoms
+from axode.formats.mjcf.mjcf_bodies import BodyReader, add_geoms
+from axode.formats.mjcf.mjcf_constraints import ActuatorReader, ConstraintReader
 from axode.formats.mjcf.mjcf_model import CompiledModel, compile_text
 from axode.formats.mjcf.mjcf_text import KEYS, read_model_text
-from axode.formats.xml.findings import FLUID, Findings
+from axode.formats.xml.findings import FLUID, Findings, numbers_in
 from axode.formats.xml.reading import XmlFile
-from axode.formats.xml.values import numbers_in
 from axode.mechanism.checks import faults as all_faults
+from axode.mechanism.checks import require_readable
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.size import require_readable
 
 HOME = "home"
 

@@ -16,7 +16,7 @@ from axode.errors import FileError
 from axode.formats.xml.findings import PICTURES, PLUGINS, SENSORS, Findings
 from axode.formats.xml.reading import ModelFolder, XmlFile
 from axode.formats.xml.xml_tree import MAX_BYTES, Element, decode, parse
-from axode.mechanism.size import MAX_BODIES
+from axode.mechanism.checks import MAX_BODIES
 
 # what a mechanism cannot hold
 CONTACTS = "contacts of geoms (add_contact lets a body roll)"

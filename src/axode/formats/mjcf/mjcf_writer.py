@@ -14,25 +14,33 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from axode.formats.written.frame_poses import NO_OFFSET, FramePose, cleaned_numbers, numbers_of
-from axode.formats.written.joint_steps import kind_of
 from axode.formats.written.mechanism_text import (
     MechanismText,
+    WrittenSolid,
     XmlElement,
     add,
     finish,
+    floors,
     home_values,
     is_constant,
     number,
+    pictures,
     row,
     unsaid,
+    wheels,
     with_parameters,
 )
-from axode.formats.written.written_shapes import WrittenSolid, floors, pictures, wheels
+from axode.formats.written.written_joints import (
+    NO_OFFSET,
+    FramePose,
+    cleaned_numbers,
+    kind_of,
+    numbers_of,
+)
 from axode.formats.written.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import Connection
-from axode.mechanism.files.mesh_folders import with_mesh_addresses
+from axode.mechanism.files.imported import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import coordinate_of
 from axode.mechanism.values.expressions import numeric

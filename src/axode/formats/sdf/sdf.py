@@ -6,17 +6,26 @@ cannot hold is listed, element by element.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from axode.errors import Fault, FileError, InvalidArgument
-from axode.formats.sdf.sdf_builder import SdfBuilder
 from axode.formats.sdf.sdf_files import ModelFiles
-from axode.formats.sdf.sdf_joints import SdfJoint, SdfJointReader
-from axode.formats.sdf.sdf_links import LinkReader, SdfLink
+from axode.formats.sdf.sdf_parts import (
+    BY_ITSELF,
+    HINGES,
+    LinkReader,
+    SdfAxis,
+    SdfJoint,
+    SdfJointReader,
+    SdfLink,
+)
 from axode.formats.sdf.sdf_scopes import FrameResolver, ModelScope, SdfFrame
 from axode.formats.sdf.sdf_values import (
+    GEARBOXES,
     MISSING,
     SCENERY,
     WEIGHTLESS,
@@ -24,13 +33,415 @@ from axode.formats.sdf.sdf_values import (
     SdfPose,
     sdf_findings,
 )
-from axode.formats.xml.findings import FLUID, Findings
-from axode.formats.xml.reading import XmlFile
-from axode.formats.xml.xml_tree import parse
-from axode.mechanism.checks import relation_faults, value_faults
-from axode.mechanism.elements.bodies import GROUND
+from axode.formats.xml.findings import FLUID, SPEED_DAMPING, Findings
+from axode.formats.xml.reading import BASES, PartNames, XmlFile
+from axode.formats.xml.xml_tree import Element, parse
+from axode.mechanism.checks import relation_faults, require_readable, value_faults
+from axode.mechanism.elements.bodies import GROUND, Inertia
+from axode.mechanism.elements.joints import Fixed, Spherical
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.size import require_readable
+from axode.numerics.rotations import to_quaternions
+from axode.numerics.tolerances import SEVEN_DIGITS
+
+# building --------------------------------------------------------------------------------------
+
+
+_AXIS_NAMES = ("first", "second")
+
+
+@dataclass
+class SdfBuilder:
+    """Adds bodies, joints, loops and what acts on them to a mechanism.
+
+    Attributes:
+        names: Names of links and joints in the mechanism, by their frames.
+        lines: Elements by kind and name in the mechanism.
+    """
+
+    mechanism: Mechanism
+    findings: Findings
+    frames: FrameResolver
+    links: list[SdfLink]
+    joints: list[SdfJoint]
+    names: dict[SdfFrame, str] = field(default_factory=dict)
+    lines: dict[tuple[str, str], Element] = field(default_factory=dict)
+    part_names: PartNames = field(default_factory=PartNames)
+
+    def build(self, base: str | None) -> None:
+        """Build the mechanism; a part that no joint holds is free unless `base` is given."""
+        self._name_all()
+        by_frame = {joint.frame: joint for joint in self.joints}
+        self._lead(by_frame)
+        gears = [joint for joint in self.joints if joint.type == "gearbox"]
+        hinges = [self._gearbox_hinges(joint) for joint in gears]
+        for link in self.links:
+            self._add_body(link)
+        static = [link.frame for link in self.links if link.frame.scope.static]
+        joints = [joint for joint in self.joints if joint.type != "gearbox"]
+        tree = self._choose(static, joints)
+        self._hold_roots(tree, base)
+        for frame in static:
+            self._fix(frame)
+        for number, joint in enumerate(joints):
+            self._add_joint(joint, tree.forward.get(number + len(static)))
+        for joint in joints:
+            self._add_forces(joint)
+        for joint in joints:
+            self._add_mimics(joint, by_frame)
+        for joint, found in zip(gears, hinges, strict=True):
+            self._add_gearbox(joint, found)
+
+    # names ---------------------------------------------------------------------------------------
+
+    def _name_all(self) -> None:
+        """Name links and joints: names that a mechanism can have first, then the others."""
+        frames = [("body", link.frame) for link in self.links]
+        frames += [("joint", joint.frame) for joint in self.joints]
+        for kind in ("body", "joint"):
+            self.part_names.reserve(kind, (f.full_name for k, f in frames if k == kind))
+        for kind, frame in frames:
+            name = frame.full_name
+            if self.part_names.fault(kind, name):
+                owner = SdfOwner(frame.kind, name, self.findings)
+                name = self.part_names.choose(kind, name, owner, frame.element)
+            self.names[frame] = name
+            self.lines[kind, name] = frame.element
+
+    def body(self, link: SdfFrame | None) -> str:
+        """The body of a link; the ground for none."""
+        return GROUND.name if link is None else self.names[link]
+
+    # bodies and the tree -------------------------------------------------------------------------
+
+    def _add_body(self, link: SdfLink) -> None:
+        self.mechanism.add_body(
+            self.names[link.frame],
+            mass=link.mass,
+            com=link.com,
+            inertia=link.inertia,
+            shape=link.shapes or None,
+        )
+
+    def _choose(self, static: list[SdfFrame], joints: list[SdfJoint]) -> SpanningTree:
+        edges = [GraphEdge(GROUND.name, self.names[frame], (-1,)) for frame in static]
+        for joint in joints:
+            dof = joint.kind().dof
+            group = 3 if joint.must_cut else 0 if not dof else 1 if joint.needs_coordinates else 2
+            cost = (group, dof if group == 2 else 0)
+            edges.append(GraphEdge(self.body(joint.parent), self.body(joint.child), cost))
+        children = {edge.child for edge in edges}
+        first = {self.body(self.frames.canonical(s)) for s in self._tops()}
+
+        def root_of(bodies: list[str]) -> str:
+            roots = set(bodies) - children
+            free = [body for body in self.names.values() if body in roots]
+            return next((b for b in free if b in first), (free or bodies)[0])
+
+        return choose_tree([self.names[link.frame] for link in self.links], edges, root_of)
+
+    def _tops(self) -> list[ModelScope]:
+        """The outermost models of the links."""
+        found: dict[ModelScope, None] = {}
+        for link in self.links:
+            scope = link.frame.scope
+            while scope.parent is not None and not scope.parent.is_world:
+                scope = scope.parent
+            found[scope] = None
+        return list(found)
+
+    def _hold_roots(self, tree: SpanningTree, base: str | None) -> None:
+        """Hold free parts: by a floating joint with the pose that the file gives, or as asked."""
+        frames = {name: frame for frame, name in self.names.items() if frame.kind == "link"}
+        for root in tree.roots:
+            name = self.part_names.free("joint", "base" if len(tree.roots) == 1 else root)
+            pose = self.frames.in_world(frames[root])
+            joint = BASES[base or "floating"]
+            self.lines["joint", name] = frames[root].element
+            if joint.is_free:
+                self.mechanism.add_joint(name, joint, parent=GROUND, child=root)
+                self.mechanism.set_home(_home(name, pose))
+            else:
+                self.mechanism.add_joint(
+                    name, joint, parent=GROUND, child=root, at=pose.at, rotation=pose.rotation
+                )
+
+    def _fix(self, frame: SdfFrame) -> None:
+        """Fix a link of a static model to the ground."""
+        pose = self.frames.in_world(frame)
+        name = self.part_names.free("joint", self.names[frame])
+        self.mechanism.add_joint(
+            name,
+            Fixed(),
+            parent=GROUND,
+            child=self.names[frame],
+            at=pose.at,
+            rotation=pose.rotation,
+        )
+
+    def _add_joint(self, joint: SdfJoint, forward: bool | None) -> None:
+        """Add a joint to the tree, in either direction, or close a loop with it."""
+        name = self.names[joint.frame]
+        parent, child = self.body(joint.parent), self.body(joint.child)
+        ends = [joint.on_parent, joint.on_child]
+        if forward is None:
+            self._close(joint, name, parent, child)
+            return
+        options = {}
+        kind = joint.kind(reverse=not forward)
+        if not forward:
+            parent, child = child, parent
+            ends.reverse()
+            if len(joint.axes) == 2:
+                options["coordinates"] = [f"{name}.{a}" for a in reversed(_AXIS_NAMES)]
+                options["speeds"] = [f"{name}.{a}_rate" for a in reversed(_AXIS_NAMES)]
+        self.mechanism.add_joint(
+            name,
+            kind,
+            parent=parent,
+            child=child,
+            at=ends[0].at,
+            rotation=ends[0].rotation,
+            child_at=ends[1].at,
+            child_rotation=ends[1].rotation,
+            **options,
+        )
+
+    def _close(self, joint: SdfJoint, name: str, parent: str, child: str) -> None:
+        """Close a loop; if something acts on the joint, a massless copy of its child has it."""
+        placed = {
+            "at": joint.on_parent.at,
+            "rotation": joint.on_parent.rotation,
+            "child_at": joint.on_child.at,
+            "child_rotation": joint.on_child.rotation,
+        }
+        if not joint.needs_coordinates:
+            self.mechanism.add_loop(name, joint.kind(), parent=parent, child=child, **placed)
+            return
+        copy = self.part_names.free("body", f"{child}_{name}")
+        closing = self.part_names.free("joint", f"{name}_closure")
+        self.lines["body", copy] = self.lines["joint", closing] = joint.element
+        self.mechanism.add_body(copy, mass=0.0, inertia=Inertia.point())
+        self.mechanism.add_joint(name, joint.kind(), parent=parent, child=copy, **placed)
+        self.mechanism.add_loop(closing, Fixed(), parent=copy, child=child)
+
+    # what acts -----------------------------------------------------------------------------------
+
+    def _coordinates(self, joint: SdfJoint) -> list[tuple[str, SdfAxis]]:
+        """The coordinate of each axis."""
+        name = self.names[joint.frame]
+        if len(joint.axes) == 2:
+            return [(f"{name}.{a}", axis) for a, axis in zip(_AXIS_NAMES, joint.axes, strict=True)]
+        return [(name, axis) for axis in joint.axes]
+
+    def _add_forces(self, joint: SdfJoint) -> None:
+        mechanism = self.mechanism
+        if joint.damps_speeds:
+            joint.owner.leave_out(SPEED_DAMPING, joint.element)
+        for number, (coordinate, axis) in enumerate(self._coordinates(joint)):
+            if axis.damping > 0:
+                damper = self.part_names.free("damper", coordinate)
+                mechanism.add_damper(damper, coordinate, coefficient=axis.damping)
+            if axis.stiffness > 0:
+                spring = self.part_names.free("damper", f"{coordinate}.spring")
+                mechanism.add_spring(spring, coordinate, stiffness=axis.stiffness, rest=axis.rest)
+            rotor = joint.rotor if number == 0 else 0.0
+            if (axis.effort > 0 and axis.mimic is None) or rotor > 0:
+                limit = axis.effort if 0 < axis.effort < math.inf else None
+                motor = self.part_names.free("motor", coordinate)
+                mechanism.add_motor(motor, coordinate, limit=limit, rotor_inertia=rotor)
+
+    # couplings -----------------------------------------------------------------------------------
+
+    def _lead(self, joints: dict[SdfFrame, SdfJoint]) -> None:
+        """Mark the axes that others follow; a joint without such an axis moves independently."""
+        for joint in self.joints:
+            for axis in joint.axes:
+                mimic = axis.mimic
+                if mimic is None:
+                    continue
+                leader = joints.get(mimic.leader)
+                number = 1 if mimic.axis == "axis2" else 0
+                if leader is None or leader.type == "gearbox" or number >= len(leader.axes):
+                    message = f"joint '{mimic.leader.full_name}' has no such axis to follow"
+                    joint.owner.note(mimic.element, "mimic", message, BY_ITSELF)
+                    axis.mimic = None
+                else:
+                    leader.axes[number].is_led = True
+
+    def _add_mimics(self, joint: SdfJoint, joints: dict[SdfFrame, SdfJoint]) -> None:
+        for coordinate, axis in self._coordinates(joint):
+            mimic = axis.mimic
+            if mimic is None:
+                continue
+            if mimic.multiplier == 0.0:
+                self.mechanism.prescribe(coordinate, mimic.offset)
+                continue
+            number = 1 if mimic.axis == "axis2" else 0
+            leader = self._coordinates(joints[mimic.leader])[number][0]
+            self.mechanism.add_mimic(
+                self.part_names.free("coupling", coordinate),
+                coordinate,
+                leader,
+                multiplier=mimic.multiplier,
+                offset=mimic.offset,
+            )
+
+    def _gearbox_hinges(self, gearbox: SdfJoint) -> list[tuple[SdfJoint, float]]:
+        """The hinges of the two links of a gearbox on its reference body, with their signs."""
+        found = []
+        for link, axis in zip((gearbox.parent, gearbox.child), gearbox.axes, strict=True):
+            direction = gearbox.world.R @ axis.direction
+            for joint in self.joints:
+                forward = (joint.parent, joint.child) == (gearbox.reference, link)
+                backward = (joint.child, joint.parent) == (gearbox.reference, link)
+                if joint.type in HINGES and (forward or backward):
+                    own = joint.world.R @ joint.axes[0].direction
+                    if np.linalg.norm(np.cross(own, direction)) < SEVEN_DIGITS:
+                        sign = math.copysign(1.0, float(own @ direction))
+                        found.append((joint, sign if forward else -sign))
+                        break
+        if len(found) != 2 or found[0][0] is found[1][0]:
+            return []
+        for joint, _ in found:
+            joint.axes[0].is_led = True
+        return found
+
+    def _add_gearbox(self, gearbox: SdfJoint, hinges: list[tuple[SdfJoint, float]]) -> None:
+        """Couple two hinges: the child's angle is minus the ratio times the parent's."""
+        if not hinges or gearbox.gear_ratio == 0.0:
+            gearbox.owner.leave_out(GEARBOXES, gearbox.element)
+            return
+        (first, s1), (second, s2) = hinges
+        name = self.part_names.free("coupling", self.names[gearbox.frame])
+        self.lines["coupling", name] = gearbox.element
+        terms = {self.names[second.frame]: s2, self.names[first.frame]: gearbox.gear_ratio * s1}
+        self.mechanism.add_coupling(name, terms)
+
+    def add_ball(
+        self, frame_a: SdfFrame, frame_b: SdfFrame, points: list[SdfPose], element: Element
+    ) -> None:
+        """Close a loop with a ball joint between two points, each given in a frame."""
+        bodies, places = [], []
+        for frame, point in zip((frame_a, frame_b), points, strict=True):
+            link = self.frames.link_of(frame)
+            world = self.frames.in_world(frame) @ point
+            bodies.append(self.body(link))
+            on = world if link is None else self.frames.in_world(link).inverse() @ world
+            places.append(on.at)
+        name = self.part_names.free("joint", "_".join(bodies))
+        self.lines["loop", name] = element
+        self.mechanism.add_loop(
+            name, Spherical(), parent=bodies[0], child=bodies[1], at=places[0], child_at=places[1]
+        )
+
+
+def _home(name: str, pose: SdfPose) -> dict[str, float]:
+    """Coordinates of a floating joint, those that are not zero."""
+    values = dict(zip(("qw", "qx", "qy", "qz"), to_quaternions(pose.R).tolist(), strict=True))
+    values |= dict(zip("xyz", pose.at, strict=True))
+    at_zero = values["qw"] == 1.0
+    return {f"{name}.{k}": v for k, v in values.items() if v and not (k == "qw" and at_zero)}
+
+
+@dataclass(frozen=True)
+class GraphEdge:
+    """A joint between two bodies, by their names.
+
+    Attributes:
+        cost: What is cut last, first; joints with equal costs are cut from the end of the file.
+    """
+
+    parent: str
+    child: str
+    cost: tuple[int, ...]
+
+
+@dataclass
+class SpanningTree:
+    """The tree that was chosen.
+
+    Attributes:
+        forward: By the number of an edge in the tree, whether it leads from parent to child.
+        roots: Bodies that no joint connects to the ground, one per free part.
+    """
+
+    forward: dict[int, bool]
+    roots: list[str]
+
+
+def choose_tree(
+    bodies: Sequence[str], edges: Sequence[GraphEdge], root_of: Callable[[list[str]], str]
+) -> SpanningTree:
+    """Choose a spanning tree.
+
+    Args:
+        bodies: All bodies but the ground.
+        edges: All joints.
+        root_of: Chooses the root among the bodies of a part that nothing connects to the ground.
+    """
+    kept = _spanning_edges([GROUND.name, *bodies], edges)
+    beside: dict[str, list[int]] = {}
+    for number in kept:
+        for end in (edges[number].parent, edges[number].child):
+            beside.setdefault(end, []).append(number)
+    forward: dict[int, bool] = {}
+    reached: set[str] = set()
+
+    def spread(root: str) -> None:
+        reached.add(root)
+        waiting = [root]
+        while waiting:
+            body = waiting.pop(0)
+            for number in beside.get(body, ()):
+                edge = edges[number]
+                if number not in forward:
+                    forward[number] = edge.parent == body
+                    other = edge.child if edge.parent == body else edge.parent
+                    reached.add(other)
+                    waiting.append(other)
+
+    spread(GROUND.name)
+    roots = []
+    for body in bodies:
+        if body not in reached:
+            roots.append(root_of(_part(body, beside, edges)))
+            spread(roots[-1])
+    return SpanningTree(forward, roots)
+
+
+def _spanning_edges(bodies: list[str], edges: Sequence[GraphEdge]) -> list[int]:
+    """Numbers of edges without a ring, the cheapest first."""
+    above = {body: body for body in bodies}
+
+    def top(body: str) -> str:
+        while above[body] != body:
+            above[body] = above[above[body]]
+            body = above[body]
+        return body
+
+    kept = []
+    for number in sorted(range(len(edges)), key=lambda n: (edges[n].cost, n)):
+        first, second = top(edges[number].parent), top(edges[number].child)
+        if first != second:
+            above[second] = first
+            kept.append(number)
+    return sorted(kept)
+
+
+def _part(body: str, beside: dict[str, list[int]], edges: Sequence[GraphEdge]) -> list[str]:
+    """All bodies that the tree joins to one."""
+    found, waiting = {body: None}, [body]
+    while waiting:
+        for number in beside.get(waiting.pop(), ()):
+            for end in (edges[number].parent, edges[number].child):
+                if end not in found:
+                    found[end] = None
+                    waiting.append(end)
+    return list(found)
+
+
+# reading ---------------------------------------------------------------------------------------
+
 
 GRAVITY = (0.0, 0.0, -9.8)  # of a world that gives none
 _BALL = "drake:ball_constraint"

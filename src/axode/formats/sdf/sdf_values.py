@@ -15,10 +15,13 @@ from axode.formats.xml.findings import (
     PLUGINS,
     SENSORS,
     Findings,
+    Numbers,
     Owner,
+    cleaned,
     close_to,
+    exact_angle,
+    matrix,
 )
-from axode.formats.xml.values import Numbers, cleaned, exact_angle, matrix
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.values.geometry import NO_ROTATION, snap
 from axode.numerics.rotations import RigidPose

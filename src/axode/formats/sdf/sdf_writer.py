@@ -14,21 +14,25 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from axode.formats.written.frame_poses import Array, FramePose, cleaned_numbers
 from axode.formats.written.mechanism_text import (
     MechanismText,
+    WrittenSolid,
     XmlElement,
     add,
     finish,
+    floors,
     home_values,
     is_constant,
     motor_efforts,
+    normal_of,
     number,
+    pictures,
     row,
     unsaid,
+    wheels,
     with_parameters,
 )
-from axode.formats.written.written_shapes import WrittenSolid, floors, normal_of, pictures, wheels
+from axode.formats.written.written_joints import Array, FramePose, cleaned_numbers
 from axode.formats.written.written_tree import (
     SINGLE,
     WrittenJoint,
@@ -37,7 +41,7 @@ from axode.formats.written.written_tree import (
     WrittenTree,
 )
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.files.mesh_folders import with_mesh_addresses
+from axode.mechanism.files.imported import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 

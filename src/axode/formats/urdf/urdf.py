@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from axode.errors import Fault, FileError, InvalidArgument, OmissionWarning, first_of, level_outside
+from axode.formats.urdf.urdf_elements import DRIVEN, Joint, JointReader, UrdfOwner, follow, root_of
 from axode.formats.urdf.urdf_extensions import (
     COUPLING,
     SPRING,
@@ -22,12 +23,10 @@ from axode.formats.urdf.urdf_extensions import (
     note_unread,
     zero_frames,
 )
-from axode.formats.urdf.urdf_joints import DRIVEN, Joint, JointReader, follow, root_of
-from axode.formats.urdf.urdf_values import UrdfOwner
 from axode.formats.xml.findings import SPEED_DAMPING, Findings
 from axode.formats.xml.reading import BASES, Base, PartNames, XmlFile
 from axode.formats.xml.xml_tree import Element, parse
-from axode.mechanism.checks import relation_faults, value_faults
+from axode.mechanism.checks import relation_faults, require_readable, value_faults
 from axode.mechanism.elements.bodies import GROUND, Shape
 from axode.mechanism.elements.joints import (
     AbstractJoint,
@@ -39,7 +38,6 @@ from axode.mechanism.elements.joints import (
     Spherical,
 )
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.size import require_readable
 
 WORLDS = ("world", GROUND.name)  # root links that are the ground itself
 _LINK = ("inertial", "visual", "collision")

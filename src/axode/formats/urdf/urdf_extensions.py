@@ -15,10 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from axode.errors import suggest
-from axode.formats.urdf.urdf_joints import DRIVEN, Joint
-from axode.formats.urdf.urdf_values import UrdfOwner
-from axode.formats.xml.findings import Findings, Owner, close_to
-from axode.formats.xml.values import Numbers, matrix
+from axode.formats.urdf.urdf_elements import DRIVEN, Joint, UrdfOwner
+from axode.formats.xml.findings import Findings, Numbers, Owner, close_to, matrix
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.joints import (
@@ -244,7 +242,7 @@ class LoopReader:
             owner.note(dynamics, "dynamics", "a joint that closes a loop has no friction", NOT_READ)
 
 
-# what the elements say ---------------------------------------------------------------------------
+# what the elements say --------------------------------------------------------------------------
 
 _SPRING: dict[str, tuple[str, Numbers]] = {
     "p_AP": ("at", (0.0, 0.0, 0.0)),
@@ -340,7 +338,7 @@ def zero_frames(root: str, joints: Mapping[str, Joint]) -> dict[str, np.ndarray]
     return frames
 
 
-# what is not read -------------------------------------------------------------------------------
+# what is not read ------------------------------------------------------------------------------
 
 _ROTORS = ("drake:rotor_inertia", "motorInertia")
 # in <gazebo>, and whether it acts if it is on

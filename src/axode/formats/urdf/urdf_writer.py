@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from axode.formats.written.frame_poses import FramePose, numbers_of
 from axode.formats.written.mechanism_text import (
     MechanismText,
+    WrittenSolid,
     XmlElement,
     add,
     finish,
@@ -20,14 +20,16 @@ from axode.formats.written.mechanism_text import (
     is_constant,
     motor_efforts,
     number,
+    pictures,
     row,
     unsaid,
+    wheels,
     with_parameters,
 )
-from axode.formats.written.written_shapes import WrittenSolid, pictures, wheels
+from axode.formats.written.written_joints import FramePose, numbers_of
 from axode.formats.written.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.files.mesh_folders import with_mesh_addresses
+from axode.mechanism.files.imported import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 

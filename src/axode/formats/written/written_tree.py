@@ -14,22 +14,20 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from axode.formats.written.frame_poses import (
+from axode.formats.written.written_joints import (
     NO_OFFSET,
     Array,
     FramePose,
+    JointStep,
     Z,
     cleaned_numbers,
-    numbers_of,
-    turn,
-)
-from axode.formats.written.joint_steps import (
-    JointStep,
     joint_values,
     kind_of,
+    numbers_of,
     reversed_joint,
     steps_of,
     three_angles,
+    turn,
     unit_axis,
 )
 from axode.mechanism.elements.bodies import GROUND, Body

@@ -1,4 +1,4 @@
-"""What a reader of XML files finds: faults, deviations, and what a mechanism cannot hold.
+"""What a reader of XML files finds: numbers, faults, deviations, and what a mechanism cannot hold.
 
 What makes a file unreadable is a fault; what can be read all the same is a deviation, kept with
 what was done about it; what a mechanism cannot hold is left out, by kind. Readers return something
@@ -13,8 +13,9 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -27,9 +28,75 @@ from axode.errors import (
     level_outside,
     suggest,
 )
-from axode.formats.xml.values import Numbers, numbers_in
 from axode.formats.xml.xml_tree import Element
-from axode.mechanism.elements.bodies import Inertia, principal_moments
+from axode.mechanism.elements.bodies import Box, Inertia, principal_moments
+from axode.mechanism.values.geometry import rotation_matrix
+from axode.numerics.tolerances import MATRIX_ROUNDING, SUM_ROUNDING
+
+# numbers ------------------------------------------------------------------------------------------
+
+
+Numbers: TypeAlias = tuple[float, ...]
+
+RIGHT_ANGLE = Decimal("1.5707963267948966192313216916397514420986")
+LEAST_DIGITS = 10  # of a right angle that is written as one: 1.570796327 is 2e-10 beside it
+MANY_TURNS = 100.0  # [rad]
+
+
+def numbers_in(words: Sequence[str]) -> Numbers | None:
+    """Read the numbers that words are; None if one is no number."""
+    text = "".join(words)
+    if not text.isascii() or "_" in text:  # Python reads digits of all scripts, and 1_000
+        return None
+    try:
+        return tuple(map(float, words))
+    except ValueError:
+        return None
+
+
+def exact_angle(text: str) -> float:
+    """Read an angle [rad]: a multiple of a right angle where it is written as one.
+
+    That is a decimal number which shows the first digits of the multiple, ten of them rounded, or
+    more of them rounded or cut off, or which differs from it as computed numbers do. Zeros then
+    stay zeros in the equations. All other numbers are kept as they are written.
+    """
+    value = float(text)
+    turns = round(value / (math.pi / 2)) if abs(value) < MANY_TURNS else 0
+    nearest = turns * (math.pi / 2)
+    if abs(value - nearest) < MATRIX_ROUNDING:
+        return nearest
+    if not turns:
+        return value
+    written, exact = Decimal(text), turns * RIGHT_ANGLE
+    places = -int(written.as_tuple().exponent)
+    digits = len(written.as_tuple().digits)
+    last_digit = Decimal(1).scaleb(-places)
+    allowed = last_digit if digits > LEAST_DIGITS else last_digit / 2
+    return nearest if digits >= LEAST_DIGITS and abs(written - exact) <= allowed else value
+
+
+def matrix(rotation: Numbers) -> np.ndarray:
+    """Compute the matrix of roll, pitch, yaw or of a quaternion."""
+    return np.array(rotation_matrix(rotation), dtype=float)  # type: ignore[arg-type]
+
+
+def cleaned(values: Any, least: float = 0.0) -> Numbers:
+    """Numbers without what rounding leaves of zeros beside the largest, at least `least`."""
+    numbers = np.asarray(values, float)
+    size = float(np.abs(numbers).max(initial=least))
+    return tuple(np.where(np.abs(numbers) <= SUM_ROUNDING * size, 0.0, numbers).tolist())
+
+
+def box(size: Numbers, at: Numbers, R: np.ndarray, rotation: Any, colour: Any = None) -> Box:
+    """Describe a box; one whose edges are along the body's axes needs no rotation."""
+    if np.abs(R).max(axis=1).min() > 1 - 1e-6:
+        return Box(tuple((np.abs(R) @ np.array(size)).tolist()), at, colour=colour)
+    return Box(size, at, rotation, colour)
+
+
+# findings -----------------------------------------------------------------------------------------
+
 
 # what several formats have and a mechanism cannot hold
 PICTURES = "only for pictures, and marks"

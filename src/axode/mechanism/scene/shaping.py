@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from axode.mechanism.elements.bodies import Body, Box, Cylinder, Mesh, Shape, Sphere
-from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Strut
+from axode.mechanism.elements.joints import Coupling
 from axode.mechanism.elements.wheels import Contact, Plane
 from axode.mechanism.mechanism import Connection, Mechanism
-from axode.mechanism.scene import solids
 from axode.mechanism.scene.scene import (
     GROUND,
     Array,
@@ -23,11 +24,124 @@ from axode.mechanism.scene.scene import (
     Solid,
     Surface,
     Touch,
+    Triple,
 )
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Scalar, evaluate
 from axode.mechanism.values.geometry import rotation_matrix
 from axode.numerics.tolerances import SEVEN_DIGITS
+
+# solids ----------------------------------------------------------------------------------------
+
+
+BODIES: tuple[Colour, ...] = (
+    (70, 108, 148),
+    (214, 128, 60),
+    (96, 150, 118),
+    (150, 108, 158),
+    (190, 160, 84),
+    (110, 130, 150),
+)
+TYRE: Colour = (52, 54, 58)
+HUB: Colour = (206, 208, 212)
+MARK: Colour = (222, 110, 48)
+ROLLER: Colour = (120, 124, 130)
+JOINT: Colour = (150, 154, 160)
+
+IDENTITY = np.eye(3)
+
+
+def solid(
+    body: str, kind: str, size: npt.ArrayLike, at: npt.ArrayLike, axes: Array, colour: Colour
+) -> Solid:
+    """One solid; `axes` has its own axes in its columns."""
+    columns = tuple(triple(axes[:, k]) for k in range(3))
+    return Solid(body, kind, triple(size), triple(at), columns, colour)  # type: ignore[arg-type]
+
+
+def rod(body: str, a: Array, b: Array, radius: float, colour: Colour) -> Solid:
+    """A cylinder from point to point."""
+    span = b - a
+    length = float(np.linalg.norm(span))
+    return solid(body, "cylinder", (radius, length, 0.0), (a + b) / 2, axes_along(span), colour)
+
+
+def wheel(body: str, at: Array, axis: Array, radius: float, width: float) -> Iterator[Solid]:
+    """A tyre with spokes, one of them marked, so that it is seen to turn."""
+    axes = axes_along(axis)
+    yield solid(body, "cylinder", (radius, width, 0.0), at, axes, TYRE)
+    yield solid(body, "cylinder", (0.22 * radius, 1.24 * width, 0.0), at, axes, HUB)
+    for k in range(3):  # bars from rim to rim: six spokes
+        turn = axes @ _about_z(k * math.pi / 3)
+        size = (1.5 * radius, 0.16 * radius, 1.08 * width)
+        yield solid(body, "box", size, at, turn, HUB)
+    mark = at + axes[:, 0] * 0.5 * radius
+    yield solid(body, "box", (0.52 * radius, 0.2 * radius, 1.14 * width), mark, axes, MARK)
+
+
+def rollers(
+    body: str, at: Array, axis: Array, radius: float, width: float, angle: float
+) -> Iterator[Solid]:
+    """A hub with free rollers around it, `angle` between a roller's axis and the wheel's."""
+    axes = axes_along(axis)
+    count = 10
+    thick, gap = 0.2 * radius, 2.2 * radius * math.sin(math.pi / count)
+    yield solid(body, "cylinder", (radius - 1.7 * thick, 0.9 * width, 0.0), at, axes, HUB)
+    for k in range(count):
+        outward = axes @ _about_z(2 * math.pi * k / count)
+        along = math.cos(angle) * outward[:, 2] + math.sin(angle) * outward[:, 1]
+        length = min(gap, width) / max(abs(math.sin(angle)), 0.6)
+        centre = at + (radius - thick) * outward[:, 0]
+        colour = MARK if k == 0 else TYRE if k % 2 else ROLLER
+        yield solid(body, "cylinder", (thick, length, 0.0), centre, axes_along(along), colour)
+
+
+def ball(body: str, at: Array, radius: float, colour: Colour) -> Iterator[Solid]:
+    """A sphere with studs, so that it is seen to turn."""
+    yield solid(body, "sphere", (radius, 0.0, 0.0), at, IDENTITY, colour)
+    for k in range(3):
+        for sign in (-1.0, 1.0):
+            stud = at + sign * 0.87 * radius * IDENTITY[k]
+            yield solid(body, "sphere", (0.17 * radius, 0.0, 0.0), stud, IDENTITY, MARK)
+
+
+def equivalent_box(body: str, mass: float, com: Array, inertia: Array, colour: Colour) -> Solid:
+    """The box of this mass and inertia."""
+    moments, axes = np.linalg.eigh(inertia)
+    squares = 6.0 * (moments.sum() - 2.0 * moments) / mass
+    edges = np.sqrt(np.maximum(squares, 0.0))
+    edges = np.maximum(edges, 0.05 * edges.max())
+    if np.linalg.det(axes) < 0:
+        axes = axes * np.array([1.0, 1.0, -1.0])
+    return solid(body, "box", edges, com, axes, colour)
+
+
+def axes_along(direction: npt.ArrayLike) -> Array:
+    """A right-handed frame whose z is along a direction; x as level as can be."""
+    z = np.asarray(direction, float)
+    length = np.linalg.norm(z)
+    if not length > 0:
+        return IDENTITY
+    z = z / length
+    other = np.array([1.0, 0.0, 0.0]) if abs(z[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
+    y = np.cross(z, other)
+    y /= np.linalg.norm(y)
+    return np.column_stack([np.cross(y, z), y, z])
+
+
+def _about_z(angle: float) -> Array:
+    c, s = math.cos(angle), math.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def triple(value: Any) -> Triple:
+    """Three plain numbers."""
+    x, y, z = (float(v) for v in value)
+    return x, y, z
+
+
+# scenes ----------------------------------------------------------------------------------------
+
 
 WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape is given
 THIN = 0.022  # radius of a rod, of the mechanism's size
@@ -69,7 +183,7 @@ class _Shaping:
             cords=tuple(self._cords()),
             size=self.size,
             up=self._up(),
-            centres=tuple(solids.triple(self.vector(body.com)) for body in self.mechanism.bodies),
+            centres=tuple(triple(self.vector(body.com)) for body in self.mechanism.bodies),
             surfaces=tuple(self._surfaces()),
             stand_ins=tuple(stand_ins),
         )
@@ -80,7 +194,7 @@ class _Shaping:
         strength = float(np.linalg.norm(gravity))
         if self.mechanism.contacts or not strength > 0:
             return 0.0, 0.0, 1.0
-        return solids.triple(0.0 - gravity / strength)
+        return triple(0.0 - gravity / strength)
 
     # numbers -----------------------------------------------------------------------------------
 
@@ -135,7 +249,7 @@ class _Shaping:
         drawn: list[Solid] = []
         stand_ins: list[Solid] = []
         for k, body in enumerate(self.mechanism.bodies):
-            colour = solids.BODIES[k % len(solids.BODIES)]
+            colour = BODIES[k % len(BODIES)]
             given = [self._shape(body.name, s, colour) for s in _simple(body)]
             if body.name in self.meshes:
                 drawn += given
@@ -155,14 +269,14 @@ class _Shaping:
         for k, body in enumerate(self.mechanism.bodies):
             for shape in body.shapes:
                 if isinstance(shape, Mesh):
-                    usual = solids.BODIES[k % len(solids.BODIES)]
+                    usual = BODIES[k % len(BODIES)]
                     axes = self.matrix(shape.rotation)
                     yield Surface(
                         body.name,
                         shape.file,
-                        solids.triple(self.vector(shape.scale)),
-                        solids.triple(self.vector(shape.at)),
-                        tuple(solids.triple(axes[:, i]) for i in range(3)),  # type: ignore[arg-type]
+                        triple(self.vector(shape.scale)),
+                        triple(self.vector(shape.at)),
+                        tuple(triple(axes[:, i]) for i in range(3)),  # type: ignore[arg-type]
                         self._colour(shape, usual),
                         shape.colour is not None,
                         shape.folders,
@@ -203,39 +317,39 @@ class _Shaping:
         if len(cylinders) == 1 and len(self.contacts[body.name]) == 1:
             width = self.number(cylinders[0].length)
         if kind.picture == "ball":
-            yield from solids.ball(body.name, at, radius, colour)
+            yield from ball(body.name, at, radius, colour)
         elif kind.picture == "blade":
             yield self._blade(body.name, contact)
         elif kind.picture == "rollers":
             angle = self.number(kind.roller_angle)  # type: ignore[attr-defined]
-            yield from solids.rollers(body.name, at, axis, radius, width, angle)
+            yield from rollers(body.name, at, axis, radius, width, angle)
         else:
-            yield from solids.wheel(body.name, at, axis, radius, width)
+            yield from wheel(body.name, at, axis, radius, width)
 
     def _blade(self, body: str, contact: Contact) -> Solid:
         """A skate: thin sideways, long ahead."""
         sideways = _unit(self.vector(contact.axis))
         normal = _unit(self.vector(contact.plane.normal))
         across = normal - (normal @ sideways) * sideways
-        up = _unit(across) if np.linalg.norm(across) > 0.1 else solids.axes_along(sideways)[:, 0]
+        up = _unit(across) if np.linalg.norm(across) > 0.1 else axes_along(sideways)[:, 0]
         axes = np.column_stack([np.cross(sideways, up), sideways, up])
         radius = self.number(contact.wheel.radius) or 0.04 * self.size
         size = (0.25 * self.size, 0.015 * self.size, radius)
         at = self.vector(contact.at) + (0.0 if contact.wheel.radius else 0.5 * radius) * up
-        return solids.solid(body, "box", size, at, axes, solids.TYRE)
+        return solid(body, "box", size, at, axes, TYRE)
 
     def _shape(self, body: str, shape: Box | Cylinder | Sphere, colour: Colour) -> Solid:
         """The shape that the description gives."""
         at, colour = self.vector(shape.at), self._colour(shape, colour)
         if isinstance(shape, Box):
             axes = self.matrix(shape.rotation)
-            return solids.solid(body, "box", self.vector(shape.size), at, axes, colour)
+            return solid(body, "box", self.vector(shape.size), at, axes, colour)
         if isinstance(shape, Cylinder):
             size = (self.number(shape.radius), self.number(shape.length), 0.0)
-            axes = solids.axes_along(self.vector(shape.axis))
-            return solids.solid(body, "cylinder", size, at, axes, colour)
+            axes = axes_along(self.vector(shape.axis))
+            return solid(body, "cylinder", size, at, axes, colour)
         size = (self.number(shape.radius), 0.0, 0.0)
-        return solids.solid(body, "sphere", size, at, np.eye(3), colour)
+        return solid(body, "sphere", size, at, np.eye(3), colour)
 
     def _from_joints(self, body: Body, colour: Colour) -> Iterator[Solid]:
         """Rods between the joints that hold a body, a box of its inertia where there are none."""
@@ -247,17 +361,17 @@ class _Shaping:
             points = _distinct([*points, com], SEVEN_DIGITS * self.size)
         for point in points:
             if np.linalg.norm(point - hub) > SEVEN_DIGITS * self.size:
-                yield solids.rod(body.name, hub, point, thin, colour)
+                yield rod(body.name, hub, point, thin, colour)
         inertia = self._tensor(body)
         if mass > 0 and inertia.any():
-            box = solids.equivalent_box(body.name, mass, com, inertia, colour)
+            box = equivalent_box(body.name, mass, com, inertia, colour)
             if body.name in self.floors:  # not in the way of what rolls on it
                 yield self._plate(box, self.floors[body.name])
             elif len(points) <= 1 or max(box.size) > 4 * thin:
                 yield box
         elif mass > 0:
             size = (2.2 * thin, 0.0, 0.0)
-            yield solids.solid(body.name, "sphere", size, com, np.eye(3), colour)
+            yield solid(body.name, "sphere", size, com, np.eye(3), colour)
 
     def _plate(self, box: Solid, plane: Plane) -> Solid:
         """A thin box as wide as another, its top where something rolls."""
@@ -265,8 +379,8 @@ class _Shaping:
         wide, thick = max(box.size), 2 * THIN * self.size
         centre = np.array(box.at)
         top = centre + ((point - centre) @ normal) * normal
-        axes = solids.axes_along(normal)
-        return solids.solid(
+        axes = axes_along(normal)
+        return solid(
             box.body, "box", (wide, wide, thick), top - 0.5 * thick * normal, axes, box.colour
         )
 
@@ -288,19 +402,19 @@ class _Shaping:
         axes = np.eye(3)
         if joint.picture != "ball":
             axis = self.vector(joint.axis)  # type: ignore[attr-defined]
-            axes = solids.axes_along(self.matrix(connection.rotation) @ axis)
+            axes = axes_along(self.matrix(connection.rotation) @ axis)
         at = self.vector(connection.at)
-        yield solids.solid(connection.parent, shape, size, at, axes, solids.JOINT)
+        yield solid(connection.parent, shape, size, at, axes, JOINT)
 
     def _touch(self, contact: Contact, floors: dict[Floor, int]) -> Touch:
         plane = contact.plane
         point, normal = self.vector(plane.point), _unit(self.vector(plane.normal))
-        floor = Floor(plane.on, solids.triple(point), solids.triple(normal))
-        axis = solids.triple(_unit(self.vector(contact.axis))) if contact.wheel.has_axis else None
+        floor = Floor(plane.on, triple(point), triple(normal))
+        axis = triple(_unit(self.vector(contact.axis))) if contact.wheel.has_axis else None
         return Touch(
             contact.name,
             contact.body,
-            solids.triple(self.vector(contact.at)),
+            triple(self.vector(contact.at)),
             axis,
             self.number(contact.wheel.radius),
             floors.setdefault(floor, len(floors)),
@@ -308,7 +422,7 @@ class _Shaping:
 
     def _cords(self) -> Iterator[Cord]:
         for strut in self.mechanism.struts:
-            ends = solids.triple(self.vector(strut.at)), solids.triple(self.vector(strut.child_at))
+            ends = triple(self.vector(strut.at)), triple(self.vector(strut.child_at))
             yield Cord((strut.parent, strut.child), ends)
         for coupling in self.mechanism.couplings if not self.meshes else ():
             yield from self._belts(coupling)
@@ -329,9 +443,7 @@ class _Shaping:
                 first.parent != other.parent
                 or np.linalg.norm(ends[1] - ends[0]) > SEVEN_DIGITS * self.size
             ):
-                yield Cord(
-                    (first.parent, other.parent), (solids.triple(ends[0]), solids.triple(ends[1]))
-                )
+                yield Cord((first.parent, other.parent), (triple(ends[0]), triple(ends[1])))
 
 
 def _simple(body: Body) -> list[Box | Cylinder | Sphere]:

@@ -11,8 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from axode.errors import InvalidArgument, UnknownName, suggest
-from axode.mechanism.values.expressions import CONSTANTS, TIME, Expression, Parameter, parse_scalar
-from axode.mechanism.values.formula_functions import NAMES
+from axode.mechanism.values.expressions import (
+    CONSTANTS,
+    NAMES,
+    TIME,
+    Expression,
+    Parameter,
+    parse_scalar,
+)
 from axode.model.model import Model
 from axode.names import SIGNAL_NAME as NAME
 

@@ -18,9 +18,8 @@ import numpy.typing as npt
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, InvalidArgument, OmissionWarning
 from axode.formats.urdf.urdf_writer import NATIVE as NATIVE_IN_URDF
-from axode.formats.written.frame_poses import FramePose
-from axode.formats.written.joint_steps import steps_of
 from axode.formats.written.mechanism_text import with_parameters
+from axode.formats.written.written_joints import FramePose, steps_of
 from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN
 from axode.model.model_parts import facts_of

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from axode.mechanism.scene.scene import GROUND, Array, Cord, Floor, Scene, touch_points
-from axode.mechanism.scene.solids import axes_along
+from axode.mechanism.scene.shaping import axes_along
 from axode.names import Names
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.viewer.drive import Pull

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.mechanism.elements.measures import KINDS, Measure
+from axode.mechanism.elements.forces import KINDS, Measure
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.values.expressions import TIME, Scalar
 from axode.names import Names

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import Fault, MechanismError
-from axode.mechanism.elements.couplings import Coupling
 from axode.mechanism.elements.forces import Prescribed
+from axode.mechanism.elements.joints import Coupling
 from axode.mechanism.topology import coordinate_of, coupled_by
 from axode.mechanism.values.expressions import Coordinate
 from axode.symbolic.algebra.formula_symbols import right_continuous

@@ -14,8 +14,7 @@ from typing import Any
 
 from axode.errors import Fault, suggest
 from axode.mechanism.files.toml.toml_lines import Path
-from axode.mechanism.files.toml.toml_schema import TABLES, TABLES_IN_TABLES
-from axode.mechanism.files.toml.toml_values import describe_value
+from axode.mechanism.files.toml.toml_schema import TABLES, TABLES_IN_TABLES, describe_value
 
 MAX_TABLES = 10_000  # that all copies together make
 FLAT = ("parameters", "prescribe", "home")  # tables whose keys are names

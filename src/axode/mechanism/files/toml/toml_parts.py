@@ -18,17 +18,19 @@ from axode.mechanism.files.toml.toml_schema import (
     ContactTable,
     DamperTable,
     Document,
+    GroundTable,
     JointTable,
     LoopTable,
     MeasureTable,
+    MotorNumbers,
     MotorTable,
     RollTable,
     SpringTable,
     StrutTable,
+    Table,
     WheelTable,
     WrenchTable,
 )
-from axode.mechanism.files.toml.toml_values import GroundTable, MotorNumbers, Table
 from axode.mechanism.mechanism import Mechanism
 
 Report = Callable[[str, str, str, str], None]  # kind, name, key, message

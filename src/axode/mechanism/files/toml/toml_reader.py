@@ -26,10 +26,10 @@ from axode.errors import (
     plural,
     suggest,
 )
-from axode.mechanism.checks import relation_faults, value_faults
+from axode.mechanism.checks import joints_of_tables, relation_faults, require_readable, value_faults
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.wheels import WHEELS
-from axode.mechanism.files.locked_joints import lock_joints
+from axode.mechanism.files.imported import lock_joints
 from axode.mechanism.files.toml.additions import Extended, start
 from axode.mechanism.files.toml.repeats import FLAT, MAX_TABLES, write_out
 from axode.mechanism.files.toml.toml_lines import Path
@@ -40,11 +40,16 @@ from axode.mechanism.files.toml.toml_parts import (
     Builder,
     TableOrigin,
 )
-from axode.mechanism.files.toml.toml_schema import TABLES, TABLES_IN_TABLES, Document, ExtendsTable
-from axode.mechanism.files.toml.toml_values import Table, describe_value
+from axode.mechanism.files.toml.toml_schema import (
+    TABLES,
+    TABLES_IN_TABLES,
+    Document,
+    ExtendsTable,
+    Table,
+    describe_value,
+)
 from axode.mechanism.files.wheel_proposals import choose_wheels
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.size import joints_of_tables, require_readable
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Parameter
 

@@ -14,10 +14,17 @@ import tomli_w
 
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.elements.bodies import SHAPES, Body, Inertia
-from axode.mechanism.elements.couplings import Coupling
-from axode.mechanism.elements.forces import Drive, JointDamper, JointSpring, Motor, Strut, Wrench
-from axode.mechanism.elements.joints import JOINTS
-from axode.mechanism.elements.measures import KINDS, Measure
+from axode.mechanism.elements.forces import (
+    KINDS,
+    Drive,
+    JointDamper,
+    JointSpring,
+    Measure,
+    Motor,
+    Strut,
+    Wrench,
+)
+from axode.mechanism.elements.joints import JOINTS, Coupling
 from axode.mechanism.elements.wheels import WHEELS, Contact, Plane
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of

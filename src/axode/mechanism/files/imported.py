@@ -1,20 +1,77 @@
-"""Joints that are held where they stand at home: they become rigid, and nothing acts on them."""
+"""What is changed in mechanisms of files: where their meshes are, and joints that are locked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from axode.errors import suggest
+from axode.mechanism.elements.bodies import Mesh
 from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.home_poses import displacement, matrix, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.geometry import scalars
+
+# meshes ----------------------------------------------------------------------------------------
+
+
+def with_mesh_folders(mechanism: Mechanism, home: Path, further: Path | None = None) -> Mechanism:
+    """Let the meshes of a mechanism be read from its own folder, and from one more.
+
+    Meshes that know their folders already, as those of a file that another one extends, keep them.
+
+    Args:
+        mechanism: The mechanism, whose bodies are replaced.
+        home: The folder of its file, which paths are relative to.
+        further: A folder that the user allows.
+    """
+    folders = tuple(str(folder.absolute()) for folder in (home, further) if folder is not None)
+    _replace_meshes(
+        mechanism, lambda mesh: mesh if mesh.folders else replace(mesh, folders=folders)
+    )
+    return mechanism
+
+
+def with_mesh_addresses(mechanism: Mechanism, folder: Path | None) -> Mechanism:
+    """Return a mechanism whose meshes have addresses for a file in a folder.
+
+    Only relative paths of existing files change; without a folder, none does.
+    """
+    if folder is None:
+        return mechanism
+    target = folder.absolute()
+    moved = mechanism.copy()
+    _replace_meshes(moved, lambda mesh: replace(mesh, file=_address(mesh, target)))
+    return moved
+
+
+def _address(mesh: Mesh, target: Path) -> str:
+    if "://" in mesh.file or Path(mesh.file).is_absolute():
+        return mesh.file
+    for home in map(Path, mesh.folders or (os.getcwd(),)):
+        if (home / mesh.file).is_file():
+            return Path(os.path.relpath(home / mesh.file, target)).as_posix()
+    return mesh.file
+
+
+def _replace_meshes(mechanism: Mechanism, change: Callable[[Mesh], Mesh]) -> None:
+    for k, body in enumerate(mechanism.bodies):
+        if any(isinstance(shape, Mesh) for shape in body.shapes):
+            shapes = tuple(
+                change(shape) if isinstance(shape, Mesh) else shape for shape in body.shapes
+            )
+            one = shapes[0] if len(shapes) == 1 else shapes
+            mechanism.bodies[k] = replace(body, shape=one)
+
+
+# locked joints ---------------------------------------------------------------------------------
 
 
 def lock_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
