@@ -40,9 +40,7 @@ MODULES = {
     "export_model": "exports.export",
     # of robots and their postures
     "direct": "kinematics.postures.postures",
-    "inverse": "kinematics.workspaces.closed_form",
     "inverse_postures": "kinematics.postures.postures",
-    "workspace": "kinematics.workspaces.workspace",
     "plot_postures": "show.plot.kinematics_plots",
     "plot_singularity_map": "show.plot.kinematics_plots",
     "plot_workspace": "show.plot.kinematics_plots",

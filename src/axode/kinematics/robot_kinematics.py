@@ -5,6 +5,7 @@ A thin class: every capability stands in a file of its own and is imported when 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -201,7 +202,9 @@ class Kinematics:
         Raises:
             NotApplicable: if a leg has no closed form.
         """
-        return call_stage("inverse", self, pose, branch)
+        from axode.kinematics.workspaces.closed_form import inverse
+
+        return inverse(self, pose, branch)
 
     @stoppable
     def workspace(
@@ -249,22 +252,16 @@ class Kinematics:
             InvalidArgument: for impossible numbers.
             Interrupted: at Ctrl-C.
         """
-        return call_stage(
-            "workspace",
-            self,
-            kind,
-            at=at,
-            orientations=orientations,
-            limits=limits,
-            diameter=diameter,
-            condition=condition,
-            length=length,
-            bounds=bounds,
-            grid=grid,
-            target=target,
-            threads=threads,
-            progress=progress,
-        )
+        check_arguments(Kinematics.workspace, locals())
+        from axode.kinematics.workspaces.closed_form import closed_form_legs
+        from axode.kinematics.workspaces.pose_limits import read_limits
+        from axode.kinematics.workspaces.workspace import PoseEvaluator, plan_grid, sample_grid
+
+        started = time.perf_counter()
+        legs = closed_form_legs(self)
+        kept = read_limits(legs, limits or {}, diameter, condition, length)
+        plan = plan_grid(legs, kept, kind, at, orientations, bounds, grid)
+        return sample_grid(plan, PoseEvaluator(legs, kept, target, threads), progress, started)
 
     @stoppable
     def jacobians(
@@ -286,11 +283,14 @@ class Kinematics:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(Kinematics.jacobians, locals())
-        from axode.kinematics.velocities.velocity_jacobians import velocity_jacobians
-
-        return velocity_jacobians(
-            self, state, components=components, at=at, t=t, parameters=parameters
+        from axode.kinematics.velocities.velocity_jacobians import (
+            choose_output,
+            jacobians_of,
+            velocities_at,
         )
+
+        output = choose_output(components)
+        return jacobians_of(velocities_at(self, state, at=at, t=t, parameters=parameters), output)
 
     @stoppable
     def singularities(
@@ -317,18 +317,14 @@ class Kinematics:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(Kinematics.singularities, locals())
-        from axode.kinematics.velocities.singularities import find_singularities
+        from axode.kinematics.velocities.singularities import singularities_of
+        from axode.kinematics.velocities.velocity_jacobians import choose_output, velocities_at
 
-        return find_singularities(
-            self,
-            state,
-            components=components,
-            at=at,
-            length=length,
-            tolerance=tolerance,
-            t=t,
-            parameters=parameters,
-        )
+        output = choose_output(components)
+        if not tolerance > 0.0:
+            raise InvalidArgument(f"tolerance: must be > 0, got {tolerance}")
+        found = velocities_at(self, state, at=at, length=length, t=t, parameters=parameters)
+        return singularities_of(found, output, self.output, tolerance)
 
     @stoppable
     def dexterity(
@@ -354,11 +350,10 @@ class Kinematics:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(Kinematics.dexterity, locals())
-        from axode.kinematics.velocities.velocity_jacobians import dexterity
+        from axode.kinematics.velocities.velocity_jacobians import dexterity_of
 
-        return dexterity(
-            self, state, length=length, components=components, at=at, t=t, parameters=parameters
-        )
+        found = self.jacobians(state, components=components, at=at, t=t, parameters=parameters)
+        return dexterity_of(found, length)
 
     @stoppable
     def stiffness(
@@ -384,11 +379,16 @@ class Kinematics:
             parameters: Values by name instead of the defaults.
         """
         check_arguments(Kinematics.stiffness, locals())
-        from axode.kinematics.velocities.velocity_jacobians import output_stiffness
-
-        return output_stiffness(
-            self, state, springs, components=components, at=at, t=t, parameters=parameters
+        from axode.kinematics.velocities.velocity_jacobians import (
+            choose_output,
+            read_springs,
+            stiffness_of,
+            velocities_at,
         )
+
+        output, stiff = choose_output(components), read_springs(self, springs)
+        found = velocities_at(self, state, at=at, t=t, parameters=parameters, joints=tuple(stiff))
+        return stiffness_of(found, stiff, output)
 
     @stoppable
     def clearance(
@@ -407,9 +407,10 @@ class Kinematics:
             at: Reference point in the output's frame [m]; its origin unless given.
             length: As for `singularities`.
         """
-        from axode.kinematics.velocities.singularities import clearance
+        from axode.kinematics.velocities.singularities import find_clearance
+        from axode.kinematics.velocities.velocity_jacobians import choose_output
 
-        return clearance(self, run, components=components, at=at, length=length)
+        return find_clearance(self, run, choose_output(components), at, length)
 
     @stoppable
     def singularity_map(
@@ -434,10 +435,10 @@ class Kinematics:
             length: As for `singularities`.
         """
         from axode.kinematics.velocities.singularities import map_singularities
+        from axode.kinematics.velocities.velocity_jacobians import choose_output
 
-        return map_singularities(
-            self, x, y, points=points, state=state, components=components, at=at, length=length
-        )
+        axes, output = [("x", x), ("y", y)], choose_output(components)
+        return map_singularities(self, axes, points, state or {}, output, (at, length))
 
     def __repr__(self) -> str:
         driven = ", ".join(self.driven)

@@ -21,9 +21,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
 from axode.motions.planned_motion import (
-    PEAK_ACCELERATION,
-    PEAK_JERK,
-    PEAK_SPEED,
+    PEAKS,
     PlannedMotion,
     minimum_jerk_law,
     trapezoidal_law,
@@ -68,9 +66,8 @@ def minimum_jerk(
     """
     check_arguments(minimum_jerk, locals())
     verb = "minimum_jerk"
-    waypoints, faults = _two_places(verb, start, end, model)
-    given = {"speed": speed, "acceleration": acceleration, "jerk": jerk}
-    limits, most = _line_limits(given, waypoints, faults)
+    given, faults = {"speed": speed, "acceleration": acceleration, "jerk": jerk}, list[str]()
+    waypoints, limits, most = _line(verb, [start, end], given, model, faults)
     if (duration is None) == all(limit is None for limit in given.values()):
         faults.append("give either duration or limits: speed, acceleration or jerk")
     elif duration is not None and not (np.isfinite(float(duration)) and duration > 0):
@@ -79,9 +76,7 @@ def minimum_jerk(
         faults.append(_unlimited(waypoints, given))
     raise_faults(verb, faults)
     if duration is None:
-        peaks = zip(
-            most.values(), (PEAK_SPEED, PEAK_ACCELERATION, PEAK_JERK), (1, 2, 3), strict=True
-        )
+        peaks = zip(most.values(), PEAKS, (1, 2, 3), strict=True)
         duration = max((peak / limit) ** (1 / order) for limit, peak, order in peaks)
     law = minimum_jerk_law(float(duration))
     return PlannedMotion(waypoints, StraightCurve(waypoints), law, "minimum jerk", limits)
@@ -115,9 +110,8 @@ def trapezoidal(
     """
     check_arguments(trapezoidal, locals())
     verb = "trapezoidal"
-    waypoints, faults = _two_places(verb, start, end, model)
-    given = {"speed": speed, "acceleration": acceleration, "jerk": jerk}
-    limits, most = _line_limits(given, waypoints, faults)
+    given, faults = {"speed": speed, "acceleration": acceleration, "jerk": jerk}, list[str]()
+    waypoints, limits, most = _line(verb, [start, end], given, model, faults)
     if not faults and not np.isfinite([most["acceleration"], most["jerk"]]).any():
         faults.append(_unlimited(waypoints, {"acceleration": acceleration, "jerk": jerk}))
     raise_faults(verb, faults)
@@ -160,7 +154,12 @@ def through(
     """
     check_arguments(through, locals())
     verb, faults = "through", list[str]()
-    points = _places(verb, waypoints, model)
+    if model is not None:
+        require_model(verb, model)
+    if isinstance(waypoints, Mapping) or len(waypoints) < 2:
+        raise InvalidArgument(f"{verb}: a list of two waypoints or more is needed")
+    labels = [f"waypoint {k}" for k in range(len(waypoints))]
+    points = read_waypoints(verb, waypoints, labels, model)
     limits = {
         name: read_limits(name, limit, points, faults)
         for name, limit in (("speed", speed), ("acceleration", acceleration))
@@ -179,10 +178,17 @@ def through(
         elif names:
             faults.append(f"acceleration: no limit for {', '.join(names)}")
     if times is not None:
-        at = _check_waypoint_times(times, len(points.values), faults)
-        raise_faults(verb, faults)
-    else:
-        raise_faults(verb, faults)
+        at, count = np.zeros(1), len(points.values)
+        try:
+            at = check_times(times)
+        except (TypeError, ValueError, OverflowError) as error:
+            faults.append(str(error))
+        else:
+            if at.size != count or at[0] != 0:
+                got = f"{at.size} from {at[0]:g} s for {count} waypoints"
+                faults.append(f"times: one per waypoint is needed, the first zero; got {got}")
+    raise_faults(verb, faults)
+    if times is None:
         points, number = points.without_repeats()
         stopped = [int(number[k]) for k in stopped]
         at = SegmentTimes(points, stopped, limits["speed"], limits["acceleration"]).shortest()
@@ -193,26 +199,6 @@ def through(
 
 
 # arguments ---------------------------------------------------------------------------------------
-
-
-def _two_places(
-    verb: str, start: Any, end: Any, model: Model | None
-) -> tuple[Waypoints, list[str]]:
-    if model is not None:
-        require_model(verb, model)
-    waypoints = read_waypoints(verb, [start, end], ["start", "end"], model)
-    if not waypoints.distances().any():
-        raise InvalidArgument(f"{verb}: start and end are the same place, so that nothing moves")
-    return waypoints, []
-
-
-def _places(verb: str, given: Any, model: Model | None) -> Waypoints:
-    """Two waypoints or more."""
-    if model is not None:
-        require_model(verb, model)
-    if isinstance(given, Mapping) or len(given) < 2:
-        raise InvalidArgument(f"{verb}: a list of two waypoints or more is needed")
-    return read_waypoints(verb, given, [f"waypoint {k}" for k in range(len(given))], model)
 
 
 def _stops(given: Sequence[int], count: int, faults: list[str]) -> list[int]:
@@ -226,27 +212,18 @@ def _stops(given: Sequence[int], count: int, faults: list[str]) -> list[int]:
     return found
 
 
-def _check_waypoint_times(given: Any, count: int, faults: list[str]) -> Array:
-    try:
-        times = check_times(given)
-    except (TypeError, ValueError, OverflowError) as error:
-        faults.append(str(error))
-        return np.zeros(0)
-    if times.size != count or times[0] != 0:
-        faults.append(
-            f"times: one per waypoint is needed, the first zero; got {times.size} from "
-            f"{times[0]:g} s for {count} waypoints"
-        )
-    return times
-
-
-def _line_limits(
-    given: Mapping[str, Any], waypoints: Waypoints, faults: list[str]
-) -> tuple[dict[str, Array], dict[str, float]]:
-    """Limits of the parts, and of the derivatives of a parameter that goes from 0 to 1."""
-    limits = {name: read_limits(name, value, waypoints, faults) for name, value in given.items()}
+def _line(
+    verb: str, ends: Sequence[Any], given: Mapping[str, Any], model: Model | None, faults: list[str]
+) -> tuple[Waypoints, dict[str, Array], dict[str, float]]:
+    """Two places, limits of the parts, and those of a parameter that goes from 0 to 1."""
+    if model is not None:
+        require_model(verb, model)
+    waypoints = read_waypoints(verb, ends, ["start", "end"], model)
     distances = waypoints.distances()[0]
     moves = distances > 0
+    if not moves.any():
+        raise InvalidArgument(f"{verb}: start and end are the same place, so that nothing moves")
+    limits = {name: read_limits(name, value, waypoints, faults) for name, value in given.items()}
     with np.errstate(over="ignore", under="ignore"):
         most = {name: float((x[moves] / distances[moves]).min()) for name, x in limits.items()}
     faults += [
@@ -254,7 +231,7 @@ def _line_limits(
         for name, x in most.items()
         if given[name] is not None and not x > TINY
     ]
-    return limits, most
+    return waypoints, limits, most
 
 
 def _unlimited(waypoints: Waypoints, given: Mapping[str, Any]) -> str:

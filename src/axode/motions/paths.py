@@ -16,14 +16,8 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
-from axode.motions.path_motion import (
-    GRID_SAMPLES,
-    SAMPLES,
-    SMOOTHER,
-    largest_jump,
-    misfit_size,
-    path_motion,
-)
+from axode.motions.path_motion import GRID_SAMPLES, SMOOTHER, largest_jump, misfit_size, path_motion
+from axode.motions.planned_motion import named_rates, sample_times
 from axode.numerics.tolerances import ANGLE_JUMP, AT_REST
 from axode.problems.arguments import StateArgument, read_state
 
@@ -198,11 +192,7 @@ class Path:
     def __call__(self, times: npt.ArrayLike) -> dict[str, Array]:
         """x, y, heading at some times, and their rates and accelerations by name."""
         found = self.pose(np.atleast_1d(np.asarray(times, dtype=float)))
-        return {
-            f"{name}{ending}": found[i, order]
-            for i, name in enumerate(("x", "y", "heading"))
-            for order, ending in enumerate(("", "_rate", "_acceleration"))
-        }
+        return named_rates(("x", "y", "heading"), found)
 
     def placed(self, x: float = 0.0, y: float = 0.0, heading: float = 0.0) -> Path:
         """Return the same path turned by `heading` [rad], then moved by x and y [m]."""
@@ -228,8 +218,7 @@ class Path:
         values = formula("heading", heading)
 
         def pose(times: Array) -> Array:
-            found = self.pose(times)
-            return np.array([found[0], found[1], values(times)])
+            return np.array([*self.pose(times)[:2], values(times)])
 
         constant = isinstance(heading, int | float)
         steady = self.steady.looking(heading) if self.steady is not None and constant else None
@@ -421,28 +410,18 @@ def follow(
             or if it jumps, with the time.
     """
     check_arguments(follow, locals())
-    from axode.problems.inverse.inverse import equal_times, solve_forces
+    from axode.problems.inverse.inverse import solve_forces
 
     motion = path_motion(model, path, point, forward, base, others or {}, parameters)
-    times = equal_times(
-        np.array([0.0, path.duration]),
-        path.duration / SAMPLES if save_every is None else save_every,
-    )
+    times = sample_times(path.duration, save_every)
     motion.steering.check_jumps(path.name)
     check_jumps(path)
     samples = motion.solve(times, _start(model, start))
     outside = np.zeros((times.size, len(model.inputs)))
     driven = solve_forces(model, samples, outside, motion.conditions, weights)
-    pose = path.pose(times)
-    columns = {
-        "path.x": pose[0, 0],
-        "path.y": pose[1, 0],
-        "path.heading": pose[2, 0],
-        "path.residual": motion.left,
-    }
-    return driven.with_columns(
-        columns, units={"path.x": "m", "path.y": "m", "path.heading": "rad", "path.residual": "m/s"}
-    )
+    units = {"path.x": "m", "path.y": "m", "path.heading": "rad", "path.residual": "m/s"}
+    columns = dict(zip(units, (*path.pose(times)[:, 0], motion.left), strict=True))
+    return driven.with_columns(columns, units=units)
 
 
 def admissible(
@@ -465,13 +444,8 @@ def admissible(
         Largest residual at each sample [m/s or rad/s]; zero where the path can be driven.
     """
     check_arguments(admissible, locals())
-    from axode.problems.inverse.inverse import equal_times
-
     motion = path_motion(model, path, point, forward, base, others or {}, parameters)
-    times = equal_times(
-        np.array([0.0, path.duration]),
-        path.duration / SAMPLES if save_every is None else save_every,
-    )
+    times = sample_times(path.duration, save_every)
     return misfit_size(motion.residuals(times, _start(model, start)))
 
 
@@ -490,11 +464,8 @@ def check_jumps(path: Path) -> None:
     times = np.linspace(0.0, path.duration, GRID_SAMPLES)
     pose = path.pose(times)
     speed, turn = np.hypot(pose[0, 1], pose[1, 1]).max(), np.abs(pose[2, 1]).max()
-    kinds = (
-        ("velocity", speed, "m/s"),
-        ("velocity", speed, "m/s"),
-        ("rate of turning (curvature times speed)", turn, "rad/s"),
-    )
+    moving = "velocity", speed, "m/s"
+    kinds = (moving, moving, ("rate of turning (curvature times speed)", turn, "rad/s"))
     for (_, rates, seconds), (what, size, unit) in zip(pose, kinds, strict=True):
         k, jump = largest_jump(times, rates, seconds)
         if jump > ANGLE_JUMP * max(float(size), AT_REST):

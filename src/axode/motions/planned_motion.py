@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.motions.waypoint_curves import SplineCurve, StraightCurve, WaypointCurve
-from axode.motions.waypoints import Channel, Waypoints
+from axode.motions.waypoints import Waypoints
 from axode.problems.arguments import StateArgument
 from axode.problems.inverse.inverse import equal_times
 from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 HUGE = 1e100  # a larger jerk is no limit
-# peaks of the quintic from 0 to 1 within a unit of time
-PEAK_SPEED, PEAK_ACCELERATION, PEAK_JERK = 15 / 8, 10 / np.sqrt(3), 60.0
+# of speed, acceleration and jerk of the quintic from 0 to 1 within a unit of time
+PEAKS = 15 / 8, 10 / np.sqrt(3), 60.0
 
 
 @dataclass(frozen=True)
@@ -60,18 +62,26 @@ class TimeLaw:
         clipped = np.clip(times, 0.0, self.duration)
         piece = np.searchsorted(self.breaks, clipped, side="right") - 1
         piece = np.minimum(piece, len(self.coefficients) - 1)
-        h, c = clipped - self.breaks[piece], self.coefficients[piece]
-        value, rate, second = (np.zeros_like(h) for _ in range(3))
-        for k in range(c.shape[1] - 1, -1, -1):  # Horner's rule, of the derivatives too
-            second = second * h + 2 * rate
-            rate = rate * h + value
-            value = value * h + c[:, k]
+        powers = self.coefficients[piece].T
+        value, rate, second = with_rates(powers, clipped - self.breaks[piece])
         return np.array([value, rate * inside, second * inside])
 
     def scaled(self, factor: float) -> TimeLaw:
         """Return the same law, `factor` times slower."""
         powers = float(factor) ** -np.arange(self.coefficients.shape[1])
         return TimeLaw(self.breaks * factor, self.coefficients * powers)
+
+
+def with_rates(coefficients: Any, h: Any) -> tuple[Any, Any, Any]:
+    """Polynomial and two derivatives by Horner's rule, from factors of ascending powers."""
+    value: Any = 0.0
+    rate: Any = 0.0
+    second: Any = 0.0
+    for c in coefficients[::-1]:
+        second = second * h + 2 * rate
+        rate = rate * h + value
+        value = value * h + c
+    return value, rate, second
 
 
 def uniform_law(end: float, duration: float) -> TimeLaw:
@@ -98,7 +108,7 @@ def trapezoidal_law(speed: float, acceleration: float, jerk: float = np.inf) -> 
     if jerk > HUGE:
         jerk = HUGE if np.isinf(acceleration) else np.inf
     rise, hold = _acceleration_phases(speed, acceleration, jerk)
-    peak = _peak_speed(rise, hold, acceleration, jerk)
+    peak = jerk * rise * (rise + hold) if rise else acceleration * hold
     cruise = max(1 / peak - (2 * rise + hold), 0.0)
     if rise:
         J = peak / (rise * (rise + hold))  # the jerk itself but for rounding
@@ -128,10 +138,6 @@ def _acceleration_phases(V: float, A: float, J: float) -> tuple[float, float]:
     if rise >= A / J:
         hold = (np.sqrt(rise**2 + 4 / (J * rise)) - 3 * rise) / 2
     return float(rise), max(float(hold), 0.0)
-
-
-def _peak_speed(rise: float, hold: float, A: float, J: float) -> float:
-    return J * rise * (rise + hold) if rise else A * hold
 
 
 def _integrate(steps: Array, jerks: Array, jumps: Array) -> TimeLaw:
@@ -225,26 +231,43 @@ class PlannedMotion:
 
     def __call__(self, times: npt.ArrayLike) -> dict[str, Array]:
         """Columns at some times by name, with `_rate` and `_acceleration` of each."""
-        found = self.values(times)
-        return {
-            f"{name}{ending}": found[order, :, k]
-            for k, name in enumerate(self.names)
-            for order, ending in enumerate(("", "_rate", "_acceleration"))
-        }
+        return named_rates(self.names, np.moveaxis(self.values(times), -1, 0))
 
     def formulas(self, t: Any) -> dict[str, Any]:
-        """Columns, rates and accelerations by name as formulas of a symbol of time.
+        """Columns, rates and accelerations by name as formulas of time.
 
         They are for functions of the state that `simulate` traces: `motion.formulas(s.t)`.
 
         Args:
-            t: The symbol.
+            t: Time: a symbol, a formula or a number, whatever adds, multiplies and compares.
 
         Raises:
             NotApplicable: for poses, time-optimal motions and very many pieces.
         """
-
-        return motion_formulas(self.names, self.curve, self.law, t)
+        breaks, pieces = _polynomials(self.curve, self.law)
+        if pieces is None or len(pieces) > MAX_PIECES:
+            raise NotApplicable(
+                f"a motion of poses, a time-optimal one or one of more than {MAX_PIECES} pieces is "
+                "no formula of time; give its trajectory of ax.inverse_dynamics as input, or "
+                "ax.Callback"
+            )
+        end = float(breaks[-1])
+        inside = (t >= 0.0) * (t <= end)
+        clipped = t * inside + end * (t > end)
+        chosen = [1.0, *(clipped >= float(x) for x in breaks[1:-1])]
+        steps = np.diff(breaks, prepend=0)
+        h = clipped - sum(on * float(step) for on, step in zip(chosen, steps, strict=False))
+        changes = np.diff(pieces, axis=0, prepend=0.0)  # of the coefficients, from piece to piece
+        found: dict[str, Any] = {}
+        for name, own in zip(self.names, np.moveaxis(changes, -1, 0), strict=True):
+            factors = [
+                sum(on * float(change) for on, change in zip(chosen, power, strict=True) if change)
+                for power in own.T
+            ]
+            value, rate, second = with_rates(factors, h)
+            found |= {name: value, f"{name}_rate": rate * inside}
+            found[f"{name}_acceleration"] = second * inside
+        return found
 
     def sampled(self, save_every: float | None = None) -> Trajectory:
         """Samples with names and units, to plot, to save, or to hand to `axode inverse --motion`.
@@ -252,26 +275,20 @@ class PlannedMotion:
         Args:
             save_every: Time between samples [s]; 1/500 of the duration unless given.
         """
-        from axode.problems.inverse.inverse import equal_times
         from axode.results.trajectory import Trajectory
 
-        every = self.duration / SAMPLES if save_every is None else save_every
-        times = equal_times(np.array([0.0, self.duration]), every)
+        times = sample_times(self.duration, save_every)
         columns = self(times)
         units = [x for u in self.units for x in (u, RATES.get(u, ""), SECOND_RATES.get(u, ""))]
+        kinds = dict.fromkeys(columns, "measure")
+        kinds |= {f"{name}_rate": "speed" for name in self.names}
+        kinds |= dict.fromkeys(self.names, "coordinate")
         return Trajectory(
             time=times,
             values=np.stack(list(columns.values()), axis=-1),
             names=tuple(columns),
             units=tuple(units),
-            kinds={
-                name: "coordinate"
-                if name in self.names
-                else "speed"
-                if name.endswith("_rate")
-                else "measure"
-                for name in columns
-            },
+            kinds=kinds,
             info={"model": self.name, "method": "plan"},
         )
 
@@ -283,13 +300,8 @@ class PlannedMotion:
         of the motion meet.
         """
         times = np.union1d(np.linspace(0.0, self.duration, MARGIN_SAMPLES), self.times)
-        used = dict(
-            zip(
-                ("speed", "acceleration"),
-                self.waypoints.magnitudes(self.values(times)),
-                strict=True,
-            )
-        )
+        speeds, accelerations = self.waypoints.magnitudes(self.values(times))
+        used = {"speed": speeds, "acceleration": accelerations}
         found = {
             f"{part}, {kind}": 1.0 - float(used[kind][:, k].max()) / float(limit[k])
             for kind, limit in self.limits.items()
@@ -308,11 +320,8 @@ class PlannedMotion:
         conditions: Conditions,
     ) -> MotionSamples:
         """Solve for the motion of a model, at times of its own unless others are given."""
-        if times is None:
-            every = self.duration / SAMPLES if save_every is None else save_every
-            wanted = equal_times(np.array([0.0, self.duration]), every)
-        else:
-            wanted = check_times(times)
+        own = times is None
+        wanted = sample_times(self.duration, save_every) if own else check_times(times)
         return desired_motion(model, self.waypoints, self.values, conditions).solve(wanted, start)
 
     def __repr__(self) -> str:
@@ -351,10 +360,20 @@ def desired_motion(
     ]
     own = rows_by_name(model, names)
     rows = list(own.positions)
-    for channel in waypoints.channels:
-        if channel.is_pose:
-            rows += _pose_rows(model, channel)
-            signals += _pose_signals(channel, columns)
+    for channel in (channel for channel in waypoints.channels if channel.is_pose):
+        body, first = channel.name, channel.first
+        if body not in facts_of(model).bodies:
+            raise UnknownName(f"model '{model.name}'", "body", body, facts_of(model).bodies)
+        pose = model.equations.poses[body]
+        turn = columns.part((..., slice(first + 3, first + 7)))
+        entries = SharedValues(partial(_matrix_entries, turn))
+        for k, axis in enumerate("xyz"):
+            rows.append(PositionRow(f"{body}.{axis}", pose.p[k], "m"))
+            signals.append(TimeSignal(f"{body}.{axis}", columns.part((..., first + k))))
+        for k, (i, j) in enumerate(product(range(3), range(3))):
+            name = f"{body}.R{i + 1}{j + 1}"
+            rows.append(PositionRow(name, pose.R[i, j], "rad"))
+            signals.append(TimeSignal(name, entries.part((..., k))))
     speeds = [model.speed_names[j] for j in own.speeds]
     return DesiredMotion(model, Rows(model, rows, speeds, keep=True), signals, conditions)
 
@@ -376,39 +395,29 @@ class SharedValues:
         return lambda times: self.at(times)[index]
 
 
-def _pose_rows(model: Model, channel: Channel) -> list[PositionRow]:
-    if channel.name not in facts_of(model).bodies:
-        raise UnknownName(f"model '{model.name}'", "body", channel.name, facts_of(model).bodies)
-    pose = model.equations.poses[channel.name]
-    rows = [PositionRow(f"{channel.name}.{x}", pose.p[k], "m") for k, x in enumerate("xyz")]
-    return rows + [
-        PositionRow(f"{channel.name}.R{i + 1}{j + 1}", pose.R[i, j], "rad")
-        for i in range(3)
-        for j in range(3)
-    ]
+def named_rates(names: Sequence[str], values: Array) -> dict[str, Array]:
+    """Values, rates and accelerations (names, 3, T) by name, `_rate` and `_acceleration`."""
+    endings = ("", "_rate", "_acceleration")
+    return {
+        f"{name}{ending}": own
+        for name, orders in zip(names, values, strict=True)
+        for ending, own in zip(endings, orders, strict=True)
+    }
 
 
-def _pose_signals(channel: Channel, columns: SharedValues) -> list[TimeSignal]:
-    first = channel.first
-    found = [
-        TimeSignal(f"{channel.name}.{x}", columns.part((..., first + k)))
-        for k, x in enumerate("xyz")
-    ]
-    turn = columns.part((..., slice(first + 3, first + 7)))
-    entries = SharedValues(lambda times: _matrix_entries(turn(times)))
-    return found + [
-        TimeSignal(f"{channel.name}.R{k // 3 + 1}{k % 3 + 1}", entries.part((..., k)))
-        for k in range(9)
-    ]
+def sample_times(duration: float, save_every: float | None) -> Array:
+    """Equally spaced times from zero; 500 steps unless a time between them is given."""
+    every = duration / SAMPLES if save_every is None else save_every
+    return equal_times(np.array([0.0, duration]), every)
 
 
-def _matrix_entries(q: Array) -> Array:
-    """Entries of the rotation matrix row by row, with two derivatives, of quaternions (3, T, 4)."""
+def _matrix_entries(quaternions: Callable[[Array], Array], times: Array) -> Array:
+    """Entries of rotation matrices row by row, with two derivatives, of quaternions (3, T, 4)."""
 
     def form(a: Array, b: Array) -> Array:
         return a[:, :, np.newaxis] * b[:, np.newaxis, :]
 
-    y, rate, second = q
+    y, rate, second = quaternions(times)
     mixed, bent = form(y, rate), form(y, second)
     P = np.array([form(y, y), mixed + np.swapaxes(mixed, 1, 2), bent + np.swapaxes(bent, 1, 2)])
     P[2] += 2 * form(rate, rate)
@@ -421,56 +430,6 @@ def _matrix_entries(q: Array) -> Array:
         [2 * (xz - wy), 2 * (yz + wx), ww - xx - yy + zz],
     ]
     return np.stack([entry for row in rows for entry in row], axis=-1)
-
-
-def motion_formulas(
-    names: Sequence[str], curve: WaypointCurve, law: TimeLaw, t: Any
-) -> dict[str, Any]:
-    """Columns of a motion with `_rate` and `_acceleration`, as formulas of time.
-
-    Args:
-        names: Names of the columns.
-        curve: The columns by a parameter.
-        law: The parameter by time.
-        t: Time: a symbol, a formula or a number, of anything that adds, multiplies and compares.
-
-    Raises:
-        NotApplicable: for motions that are no polynomials of time, or of too many pieces.
-    """
-    breaks, pieces = _polynomials(curve, law)
-    if pieces is None or len(pieces) > MAX_PIECES:
-        raise NotApplicable(
-            f"a motion of poses, a time-optimal one or one of more than {MAX_PIECES} pieces is no "
-            "formula of time; give its trajectory of ax.inverse_dynamics as input, or ax.Callback"
-        )
-    end = float(breaks[-1])
-    inside = (t >= 0.0) * (t <= end)
-    clipped = t * inside + end * (t > end)
-    chosen = [1.0, *(clipped >= float(x) for x in breaks[1:-1])]
-    h = clipped - sum(
-        on * float(step) for on, step in zip(chosen, np.diff(breaks, prepend=0), strict=False)
-    )
-    changes = np.diff(pieces, axis=0, prepend=0.0)  # of the coefficients, from piece to piece
-    found: dict[str, Any] = {}
-    for k, name in enumerate(names):
-        value: Any = 0.0
-        rate: Any = 0.0
-        second: Any = 0.0
-        for power in range(pieces.shape[1] - 1, -1, -1):
-            factor = sum(
-                on * float(change)
-                for on, change in zip(chosen, changes[:, power, k], strict=True)
-                if change != 0
-            )
-            second = second * h + 2 * rate
-            rate = rate * h + value
-            value = value * h + factor
-        found |= {
-            name: value,
-            f"{name}_rate": rate * inside,
-            f"{name}_acceleration": second * inside,
-        }
-    return found
 
 
 def _polynomials(curve: WaypointCurve, law: TimeLaw) -> tuple[Array, Array | None]:

@@ -24,7 +24,7 @@ from axode.motions.paths import Path, check_jumps
 from axode.motions.planned_motion import PlannedMotion, desired_motion
 from axode.motions.time_optimum import LimitRows, PathPassage, TimeOptimum, find_optima
 from axode.motions.waypoint_curves import SplineCurve, WaypointCurve, regular_spline
-from axode.motions.waypoints import Waypoints, raise_faults, read_waypoints
+from axode.motions.waypoints import Waypoints, raise_faults, read_limit, read_waypoints
 from axode.numerics.tolerances import NEGLIGIBLE
 from axode.problems.arguments import StateArgument, read_state, require_model
 from axode.problems.inverse.motion_rows import full_names, rows_by_name
@@ -199,7 +199,7 @@ class PathLimits:
     speed: Mapping[str, float]
     acceleration: Mapping[str, float]
     effort: Mapping[str, float]
-    bodies: Mapping[str, tuple[float, float]]
+    bodies: Mapping[str, tuple[float, ...]]
     path: float
 
 
@@ -222,12 +222,8 @@ def read_path_limits(
     pairs = {name: whole.pop(name) for name in bodies if name in whole}
     path = whole.pop("path", np.inf)
     speed = _by_name(model, "speed", whole, faults)
-    acceleration = _by_name(
-        model,
-        "acceleration",
-        _as_mapping("acceleration", given["acceleration"], driven_speeds(model), faults),
-        faults,
-    )
+    whole = _as_mapping("acceleration", given["acceleration"], driven_speeds(model), faults)
+    acceleration = _by_name(model, "acceleration", whole, faults)
     motors = model.inputs[: facts_of(model).motors]
     own = {n: x for n, x in zip(motors, facts_of(model).limits, strict=True) if x is not None}
     effort = _as_mapping("torque", given["torque"], motors, faults)
@@ -241,7 +237,7 @@ def read_path_limits(
         {n: _positive(f"speed, '{n}'", x, faults) for n, x in speed.items()},
         {n: _positive(f"acceleration, '{n}'", x, faults) for n, x in acceleration.items()},
         {n: _positive(f"torque, '{n}'", x, faults) for n, x in effort.items()},
-        {n: _pair(f"speed, '{n}'", x, faults) for n, x in pairs.items()},
+        {n: tuple(read_limit(f"speed, '{n}'", x, 2, faults)) for n, x in pairs.items()},
         _positive("speed, 'path'", path, faults),
     )
     speeds = found.speed or pairs or np.isfinite(found.path)
@@ -299,21 +295,7 @@ def _by_name(
 
 
 def _positive(label: str, given: Any, faults: list[str]) -> float:
-    try:
-        limit = float(given)
-    except (TypeError, ValueError, OverflowError):
-        limit = np.nan
-    if not limit > 0:
-        faults.append(f"{label}: expected a number > 0, got {shortened(given)}")
-        return np.inf
-    return limit
-
-
-def _pair(label: str, given: Any, faults: list[str]) -> tuple[float, float]:
-    if not isinstance(given, Sequence | np.ndarray) or len(given) != 2:
-        faults.append(f"{label}: expected two numbers > 0, for position and rotation")
-        return np.inf, np.inf
-    return _positive(label, given[0], faults), _positive(label, given[1], faults)
+    return float(read_limit(label, given, 1, faults)[0])
 
 
 Limits = float | Mapping[str, Any]

@@ -8,12 +8,7 @@ four dimensions, divided by its length,
 which is as smooth as the spline, passes the waypoints, has no singular orientation, and turns with
 the frames that it is described in.
 
-The unknowns of splines of fifth degree are speed and acceleration at every knot; the third and
-fourth derivatives are continuous there. Between two knots the spline is the polynomial
-
-.. math:: y = \sum_{k=0}^{5} c_k \tau^k, \qquad \tau = t / h \in [0, 1],
-
-with the values, speeds and accelerations of its ends.
+Splines in time are of fifth degree: four derivatives are continuous at the knots.
 
 `SegmentTimes` makes the times of waypoints as short as limits allow.
 """
@@ -22,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import factorial
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,19 +28,7 @@ from axode.motions.waypoints import Waypoints
 
 LONG_TURN = 1.6  # [rad] rotations farther apart get another between them; not a usual angle
 
-# c from y1 - y0, v0 h, v1 h, a0 h^2, a1 h^2
-_DIFFERENCE = np.array([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])
-_SPEEDS = np.array([[0.0, 1.0, 0.0, -6.0, 8.0, -3.0], [0.0, 0.0, 0.0, -4.0, 7.0, -3.0]])
-_ACCELERATIONS = np.array([[0.0, 0.0, 0.5, -1.5, 1.5, -0.5], [0.0, 0.0, 0.0, 0.5, -1.0, 0.5]])
-# third and fourth derivative by tau at both ends, from c
-_AT_ENDS = {
-    (3, 0): np.array([0.0, 0.0, 0.0, 6.0, 0.0, 0.0]),
-    (3, 1): np.array([0.0, 0.0, 0.0, 6.0, 24.0, 60.0]),
-    (4, 0): np.array([0.0, 0.0, 0.0, 0.0, 24.0, 0.0]),
-    (4, 1): np.array([0.0, 0.0, 0.0, 0.0, 24.0, 120.0]),
-}
 Array = npt.NDArray[np.float64]
-_POWERS = np.arange(6.0)[:, np.newaxis]
 PLACES = np.linspace(0.0, 1.0, 17)  # of an interval while its duration is searched for
 FINE_PLACES = np.linspace(0.0, 1.0, 65)
 REFINEMENTS = 3  # of the neighbourhood of the largest sample
@@ -72,51 +57,37 @@ class KnotGroup:
     stops: npt.NDArray[np.bool_]
 
     def durations(self, given: Array) -> Array:
-        """Durations between knots from those between waypoints, (..., intervals)."""
-        return np.asarray(given[..., self.interval] * self.part)
+        """Durations between knots from those between waypoints."""
+        return np.asarray(given[self.interval] * self.part)
 
-    def coefficients(self, given: Array) -> Array:
-        """Coefficients c of all intervals: (..., intervals, 6, columns), from (..., intervals)."""
-        h = self.durations(given)
-        y = self.values
-        v, a = _knot_rates(y, h, self.stops)
-        h = h[..., np.newaxis, np.newaxis]
-        c = _DIFFERENCE[:, np.newaxis] * (y[1:] - y[:-1])[:, np.newaxis, :]
-        c = c + np.zeros_like(h)
-        c[..., 0, :] += y[:-1]
-        for end, at in enumerate((slice(None, -1), slice(1, None))):
-            c += _SPEEDS[end][:, np.newaxis] * (h * v[..., at, np.newaxis, :])
-            c += _ACCELERATIONS[end][:, np.newaxis] * (h * h * a[..., at, np.newaxis, :])
-        return np.asarray(c)
+    def spline(self, given: Array, start: float = 0.0) -> Any:
+        """Polynomials of fifth degree between the knots, at rest at stops, by time.
+
+        Args:
+            given: Durations between waypoints, (intervals,).
+            start: Time of the first.
+        """
+        from scipy.interpolate import PPoly, make_interp_spline
+
+        times = start + np.concatenate([[0.0], np.cumsum(self.durations(given))])
+        none = np.zeros(self.values.shape[1])
+        rest = [(1, none), (2, none)]
+        pieces = []
+        for first, last in pairwise(np.flatnonzero(self.stops)):
+            own = slice(first, last + 1)
+            made = make_interp_spline(times[own], self.values[own], k=5, bc_type=(rest, rest))
+            pieces.append([made(times[first:last], k) / factorial(k) for k in range(5, -1, -1)])
+        return PPoly(np.concatenate(pieces, axis=1), times)
 
     def sample(self, given: Array, places: Array) -> Array:
         """Values and two derivatives at places between 0 and 1 of every interval of waypoints.
 
         Returns:
-            (3, ..., intervals, places, columns)
+            (3, intervals, places, columns)
         """
-        h, c = self.durations(given), self.coefficients(given)
-        knots, local = self._local(places)
-        powers = np.arange(6)
-        found = []
-        for order in range(3):
-            factor = np.prod([powers - k for k in range(order)], axis=0, initial=1.0)
-            basis = factor * local[..., np.newaxis] ** np.maximum(powers - order, 0)
-            scale = h[..., knots] ** -order
-            found.append(
-                np.einsum("...isk,...iskc->...isc", basis, c[..., knots, :, :])
-                * scale[..., np.newaxis]
-            )
-        return np.array(found)
-
-    def _local(self, places: Array) -> tuple[npt.NDArray[np.intp], Array]:
-        """Interval between knots, and place there, of places in all intervals of waypoints."""
-        count = int(self.interval[-1]) + 1
-        first = np.searchsorted(self.interval, np.arange(count))
-        halves = self.part[first] < 1.0
-        later = halves[:, np.newaxis] & (places > 0.5)
-        local = np.where(halves[:, np.newaxis], 2 * places - later, places)
-        return first[:, np.newaxis] + later, local
+        starts = np.concatenate([[0.0], np.cumsum(given)[:-1]])[:, np.newaxis]
+        spline, times = self.spline(given), starts + given[:, np.newaxis] * places
+        return np.array([spline(times, order) for order in range(3)])
 
 
 def knot_groups(waypoints: Waypoints, stops: Sequence[int]) -> list[KnotGroup]:
@@ -129,11 +100,7 @@ def knot_groups(waypoints: Waypoints, stops: Sequence[int]) -> list[KnotGroup]:
     count = len(values) - 1
     stopped = np.zeros(count + 1, dtype=bool)
     stopped[[0, -1, *stops]] = True
-    turns = [
-        np.arange(channel.first + 3, channel.first + 7)
-        for channel in waypoints.channels
-        if channel.is_pose
-    ]
+    turns = [np.arange(k.start, k.stop) for k in waypoints.turns]
     plain = np.setdiff1d(np.arange(values.shape[1]), np.concatenate([np.zeros(0, int), *turns]))
     every = np.arange(count), np.ones(count)
     groups = [KnotGroup(plain, values[:, plain], *every, stopped)] if plain.size else []
@@ -154,37 +121,6 @@ def knot_groups(waypoints: Waypoints, stops: Sequence[int]) -> list[KnotGroup]:
             )
         )
     return groups
-
-
-def _knot_rates(y: Array, h: Array, stops: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Solve for speeds and accelerations at the knots: (..., knots, columns) each."""
-    n, batch = len(y), h.shape[:-1]
-    unit = h.mean(axis=-1)[..., np.newaxis]
-    h = h / unit
-    A = np.zeros((*batch, n, 2, n, 2))  # knot and derivative; knot, speed or acceleration
-    b = np.zeros((*batch, n, 2, y.shape[1]))
-    inner = np.arange(1, n - 1)
-    for d, order in enumerate((3, 4)):
-        weight = np.minimum(h[..., :-1], h[..., 1:]) ** order  # rows of size one
-        for end in (1, 0):  # of the interval before the knot, and of the one after it
-            step = h[..., :-1] if end else h[..., 1:]
-            scale = (1.0 if end else -1.0) * weight / step**order
-            first = inner - end  # where the interval starts
-            at = _AT_ENDS[order, end]
-            for k in (0, 1):
-                A[..., inner, d, first + k, 0] += scale * step * (_SPEEDS[k] @ at)
-                A[..., inner, d, first + k, 1] += scale * step**2 * (_ACCELERATIONS[k] @ at)
-            rise = y[first + 1] - y[first]
-            b[..., inner, d, :] -= scale[..., np.newaxis] * (_DIFFERENCE @ at) * rise
-    still = np.flatnonzero(stops)
-    A[..., still, :, :, :] = 0.0
-    b[..., still, :, :] = 0.0
-    for k in (0, 1):
-        A[..., still, k, still, k] = 1.0
-    x = np.linalg.solve(A.reshape(*batch, 2 * n, 2 * n), b.reshape(*batch, 2 * n, y.shape[1]))
-    x = x.reshape(*batch, n, 2, y.shape[1])
-    unit = unit[..., np.newaxis]
-    return x[..., 0, :] / unit, x[..., 1, :] / unit**2
 
 
 class WaypointCurve(Protocol):
@@ -216,7 +152,7 @@ class StraightCurve:
     @property
     def has_poses(self) -> bool:
         """Return whether bodies turn, so that some columns are no polynomials."""
-        return any(channel.is_pose for channel in self._waypoints.channels)
+        return bool(self._waypoints.turns)
 
     @property
     def end(self) -> float:
@@ -235,10 +171,8 @@ class StraightCurve:
         found = np.array(
             [(1 - s) * first + s * last, (last - first) + 0 * s, np.zeros((len(s), first.size))]
         )
-        for channel in self._waypoints.channels:
-            if channel.is_pose:
-                k = slice(channel.first + 3, channel.first + 7)
-                found[..., k] = _great_circle(first[k], last[k], s)
+        for k in self._waypoints.turns:
+            found[..., k] = _great_circle(first[k], last[k], s)
         return found
 
 
@@ -285,25 +219,8 @@ class SplineCurve:
         for columns, polynomials in self.polynomials:
             for order in range(3):
                 found[order][:, columns] = polynomials(s, order)
-        for channel in self.waypoints.channels:
-            if channel.is_pose:
-                k = slice(channel.first + 3, channel.first + 7)
-                found[..., k] = normalized(found[..., k])
+        self.waypoints.normalize(found)
         return found
-
-
-def normalized(z: Array) -> Array:
-    """z / |z| with two derivatives, of (3, S, 4)."""
-
-    def dot(a: Array, b: Array) -> Array:
-        return (a * b).sum(axis=-1, keepdims=True)
-
-    size = np.sqrt(dot(z[0], z[0]))
-    y = z[0] / size
-    growth = dot(y, z[1])
-    rate = (z[1] - growth * y) / size
-    second = dot(rate, z[1]) + dot(y, z[2])
-    return np.array([y, rate, (z[2] - 2 * growth * rate - second * y) / size])
 
 
 def timed_spline(waypoints: Waypoints, times: Array, stops: Sequence[int]) -> SplineCurve:
@@ -311,14 +228,8 @@ def timed_spline(waypoints: Waypoints, times: Array, stops: Sequence[int]) -> Sp
 
     Four derivatives are continuous, at stops two: speed and acceleration vanish there.
     """
-    from scipy.interpolate import PPoly
-
-    made = []
-    for group in knot_groups(waypoints, stops):
-        h = group.durations(np.diff(times))
-        scaled = group.coefficients(np.diff(times)) / h[:, np.newaxis, np.newaxis] ** _POWERS
-        breaks = times[0] + np.concatenate([[0.0], np.cumsum(h)])
-        made.append((group.columns, PPoly(np.moveaxis(scaled, 1, 0)[::-1], breaks)))
+    groups = knot_groups(waypoints, stops)
+    made = [(group.columns, group.spline(np.diff(times), times[0])) for group in groups]
     return SplineCurve(waypoints, times, made)
 
 
@@ -357,9 +268,8 @@ class SegmentTimes:
         from scipy.optimize import minimize
 
         distances = self.waypoints.distances()
-        guess = np.maximum(distances / self.speed, 2 * np.sqrt(distances / self.acceleration)).max(
-            axis=1
-        )
+        accelerated = 2 * np.sqrt(distances / self.acceleration)
+        guess = np.maximum(distances / self.speed, accelerated).max(axis=1)
         guess = np.maximum(guess, SHORTEST * guess.mean())
         guess = guess * self.factors(guess, PLACES).max()
         if guess.size > 1:
@@ -378,31 +288,27 @@ class SegmentTimes:
         return np.concatenate([[0.0], np.cumsum(guess)]) * self._largest(guess)
 
     def factors(self, durations: Array, places: Array) -> Array:
-        """How many times slower the limits would have to be: (..., intervals, places, limits)."""
-        batch = durations.shape[:-1]
-        shape = (3, *durations.shape, places.size, self.waypoints.values.shape[1])
+        """How many times slower the limits would have to be: (intervals, places, limits)."""
+        shape = (3, durations.size, places.size, self.waypoints.values.shape[1])
         y = np.empty(shape)
         for group in self.groups:
             y[..., group.columns] = group.sample(durations, places)
-        for channel in self.waypoints.channels:
-            if channel.is_pose:
-                k = slice(channel.first + 3, channel.first + 7)
-                y[..., k] = normalized(y[..., k])
+        self.waypoints.normalize(y)
         v, a = self.waypoints.magnitudes(y.reshape(3, -1, shape[-1]))
         both = np.concatenate([v / self.speed, np.sqrt(a / self.acceleration)], axis=-1)
-        return both.reshape(*batch, durations.shape[-1], places.size, -1)
+        return both.reshape(*shape[1:3], -1)
 
     def _slack(self, x: Array) -> Array:
         """Minus the logarithm of a smooth largest factor, in every interval."""
-        factors = self.factors(np.exp(x), PLACES).clip(1e-12)
-        factors = factors.reshape(*factors.shape[:-2], -1)
-        most = factors.max(axis=-1, keepdims=True)
-        sums = ((factors / most) ** NORM).sum(axis=-1)
-        return np.asarray(-np.log(most[..., 0]) - np.log(sums) / NORM)
+        factors = self.factors(np.exp(x), PLACES).clip(1e-12).reshape(x.size, -1)
+        most = factors.max(axis=-1)
+        sums = ((factors / most[:, np.newaxis]) ** NORM).sum(axis=-1)
+        return np.asarray(-np.log(most) - np.log(sums) / NORM)
 
     def _slack_jacobian(self, x: Array) -> Array:
-        found = self._slack(np.concatenate([x + STEP * np.eye(x.size), x[np.newaxis]]))
-        return np.asarray((found[:-1] - found[-1]).T / STEP)
+        here = self._slack(x)
+        changed = [self._slack(x + off) - here for off in STEP * np.eye(x.size)]
+        return np.stack(changed, axis=1) / STEP
 
     def _largest(self, durations: Array) -> float:
         """Largest factor anywhere, to rounding: samples, then more around the largest of each."""

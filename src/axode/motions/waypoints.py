@@ -90,6 +90,23 @@ class Waypoints:
         """Names of what has a speed of its own."""
         return tuple(part for channel in self.channels for part in channel.parts)
 
+    @property
+    def turns(self) -> list[slice]:
+        """Columns of the quaternions of all bodies."""
+        return [slice(c.first + 3, c.first + 7) for c in self.channels if c.is_pose]
+
+    def normalize(self, derivatives: Array) -> None:
+        """Divide quaternions z in columns with two derivatives (3, ..., n) by |z|, in place."""
+        for k in self.turns:
+            z = derivatives[..., k]
+            size = np.sqrt((z[0] * z[0]).sum(axis=-1, keepdims=True))
+            y = z[0] / size
+            growth = (y * z[1]).sum(axis=-1, keepdims=True)
+            rate = (z[1] - growth * y) / size
+            second = (rate * z[1] + y * z[2]).sum(axis=-1, keepdims=True)
+            bend = (z[2] - 2 * growth * rate - second * y) / size
+            derivatives[..., k] = y, rate, bend
+
     def magnitudes(self, derivatives: Array) -> tuple[Array, Array]:
         """Speeds and accelerations of the parts, from columns with two derivatives (3, T, n).
 
@@ -310,9 +327,8 @@ def read_limits(name: str, given: Any, waypoints: Waypoints, faults: list[str]) 
     for channel in channels:
         size = len(channel.parts)
         if channel.name in by_name:
-            found[k : k + size] = _limit(
-                f"{name}, '{channel.name}'", by_name[channel.name], size, faults
-            )
+            label = f"{name}, '{channel.name}'"
+            found[k : k + size] = read_limit(label, by_name[channel.name], size, faults)
         else:
             faults.append(f"{name}: no limit for '{channel.name}'; float('inf') means none")
         k += size
@@ -333,7 +349,7 @@ def _full_names(
     return found
 
 
-def _limit(label: str, given: Any, size: int, faults: list[str]) -> Array:
+def read_limit(label: str, given: Any, size: int, faults: list[str]) -> Array:
     """One positive number per part."""
     expected = "a number > 0" if size == 1 else "two numbers > 0, for position and rotation,"
     try:

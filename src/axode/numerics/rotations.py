@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.numerics.rank import least_squares
 from axode.numerics.tolerances import FIVE_DIGITS
 
 Array = npt.NDArray[np.float64]
@@ -70,6 +71,36 @@ def to_angles(R: Array) -> Array:
     roll = np.arctan2(R[..., 2, 1], R[..., 2, 2])
     yaw = np.arctan2(R[..., 1, 0], R[..., 0, 0])
     return np.stack([roll, pitch, yaw], axis=-1)
+
+
+def about_axis(axis: Array, angle: npt.ArrayLike) -> Array:
+    """Rotation matrices about unit vectors (..., 3) by angles (...) [rad]."""
+    turn = np.asarray(angle, float)[..., np.newaxis, np.newaxis]
+    K = cross_matrix(axis)
+    return np.asarray(np.eye(3) + np.sin(turn) * K + (1 - np.cos(turn)) * (K @ K))
+
+
+def cross_matrix(a: Array) -> Array:
+    """Matrices of cross products a x of vectors (..., 3)."""
+    K = np.zeros((*a.shape, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        K[..., i, j], K[..., j, i] = -a[..., k], a[..., k]
+    return K
+
+
+def perpendiculars(axis: Array) -> tuple[Array, Array]:
+    """Two unit vectors that complete a unit vector to a right-handed frame."""
+    u = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+    u /= np.linalg.norm(u)
+    return u, np.cross(axis, u)
+
+
+def nearest_point(points: Array, axes: Array) -> tuple[Array, Array]:
+    """Point that is nearest to lines, given by points and unit vectors, and how far each is."""
+    across = np.eye(3) - axes[:, :, np.newaxis] * axes[:, np.newaxis]
+    centre = least_squares(across.sum(axis=0), np.einsum("kij,kj->i", across, points))
+    off = np.einsum("kij,kj->ki", across, points - centre)
+    return centre, np.asarray(np.linalg.norm(off, axis=1))
 
 
 def from_quaternions(q: npt.ArrayLike) -> Array:

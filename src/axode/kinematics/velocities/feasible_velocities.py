@@ -77,6 +77,7 @@ class LegRows:
     Attributes:
         driven: Names of all driven speeds.
         units: Their units.
+        row_units: Units of the rows: "m" or "rad".
         legs: What belongs together.
         length: Size of the robot [m]: root mean square distance of the other bodies' frames from
             the output body's, at home.
@@ -101,6 +102,7 @@ class LegRows:
         self._twin = [j for j, name in enumerate(names) if name in twin.speeds]
         self._own = [j for j in range(len(names)) if j not in self._twin]
         units = dict(zip(model.speed_names, facts_of(model).speed_units, strict=True))
+        self.row_units = tuple(row.unit for row in self._rows)
         self.speeds = tuple(names[j] for j in self._own)
         self.speed_units = tuple(units[name] for name in self.speeds)
         self.units = tuple(units[name] for name in self.driven)
@@ -137,21 +139,19 @@ class LegRows:
         held = tuple(r for r, speeds in enumerate(own) if not speeds)
         return [*parts, LegPart(held, (), ())] if held else parts
 
-    @cached_property
-    def row_units(self) -> tuple[str, ...]:
-        """Units of the rows: "m" or "rad"."""
-        return tuple(row.unit for row in self._rows)
-
     def evaluate(self, model: Model, q: Array, conditions: Conditions) -> tuple[Array, Array]:
         """Evaluate all rows, (..., rows, 6 + speeds), and the output's poses, (..., 4, 4).
 
         The first six columns belong to the output's angular velocity and the velocity of its
         frame's origin, in world axes.
         """
+        from axode.problems.other_models import interpret_few_states
+
         batch = q.shape[:-1]
         flat = np.ascontiguousarray(q.reshape(-1, q.shape[-1]))
         spread = conditions.spread(batch)
-        pose = self._poses(model, flat, spread)
+        few = interpret_few_states(model, len(flat))
+        pose = np.asarray(few.poses(flat, **spread.options)[:, model.bodies.index(self._output)])
         R = pose[:, :3, :3]
         size = len(self._opened.tree.coordinate_names)
         everything = np.empty((len(flat), size))
@@ -161,14 +161,6 @@ class LegRows:
         t = A[..., self._twin].reshape(*A.shape[:2], 2, 3) @ np.swapaxes(R, 1, 2)[:, np.newaxis]
         own = np.concatenate([t.reshape(*A.shape[:2], TWIST), A[..., self._own]], axis=-1)
         return own.reshape(*batch, *own.shape[1:]), pose.reshape(*batch, 4, 4)
-
-    def _poses(self, model: Model, q: Array, conditions: Conditions) -> Array:
-        """Pose of the output body at every state."""
-        from axode.problems.other_models import interpret_few_states
-
-        place = model.bodies.index(self._output)
-        model = interpret_few_states(model, len(q))
-        return np.asarray(model.poses(q, **conditions.options)[..., place, :, :])
 
     def _matrix(self, q: Array, conditions: Conditions, model: Model) -> Array:
         tree = self._opened.tree
@@ -303,6 +295,7 @@ class Velocities:
         freedoms: Dimension of the feasible velocities wherever the robot is not singular.
         origin: Where the output's reference point is in the world, (..., 3).
         known: Which states are states, and not NaN.
+        tolerance: Relative singular value below which rows depend on each other.
         usual: Feasible velocities at some configurations, in columns: what is possible usually.
     """
 
@@ -314,8 +307,10 @@ class Velocities:
         ranks: Sequence[LegRanks],
         freedoms: int,
         length: float,
+        tolerance: float = ROW_RANK,
     ) -> None:
         self.rows, self.length, self.freedoms = rows, length, freedoms
+        self.tolerance = tolerance
         self.origin = poses[..., :3, 3]
         self.known = np.asarray(np.isfinite(matrix).all(axis=(-2, -1)))
         scaled = scale(rows, np.where(self.known[..., np.newaxis, np.newaxis], matrix, 0.0), length)
@@ -340,7 +335,7 @@ class Velocities:
     @cached_property
     def stacked(self) -> Array:
         """Rows of all legs on the twist and all driven speeds, scaled."""
-        order = driven_columns(self.rows)
+        order = [self.rows.speeds.index(name) for name in self.rows.driven]
         parts = []
         for leg in self.legs:
             part = np.zeros((*self.batch, leg.rows.shape[-2], TWIST + len(order)))
@@ -352,17 +347,12 @@ class Velocities:
 
     @cached_property
     def _svd(self) -> tuple[Array, Array]:
-        G = self.stacked
-        if not G.shape[-2]:
-            eye = np.broadcast_to(np.eye(G.shape[-1]), (*self.batch, *(G.shape[-1],) * 2))
-            return np.zeros((*self.batch, 0)), eye
-        _, s, Vt = singular_vectors(G)
-        return s, Vt
+        return singular_vectors(self.stacked)[1:]
 
     def fill(self, values: Array) -> Array:
         """Put NaN where a state is none."""
-        shape = (*self.batch, *(1 for _ in range(values.ndim - len(self.batch))))
-        return np.where(np.reshape(self.known, shape), values, np.nan)
+        unknown = (slice(None),) * len(self.batch) + (np.newaxis,) * (values.ndim - len(self.batch))
+        return np.where(self.known[unknown], values, np.nan)
 
     @property
     def mobility_margin(self) -> Array:
@@ -383,11 +373,6 @@ class Velocities:
         Vt = self._svd[1]
         count = self.freedoms + more
         return np.swapaxes(Vt[..., Vt.shape[-2] - count :, :], -1, -2)
-
-
-def driven_columns(rows: LegRows) -> list[int]:
-    """Columns of the driven speeds among all speeds, in the order of their names."""
-    return [rows.speeds.index(name) for name in rows.driven]
 
 
 def scale(rows: LegRows, matrix: Array, length: float) -> Array:
@@ -462,8 +447,10 @@ class RobotVelocities:
         """
         length = self.rows.length if length is None else length
         found, usual = (
-            Velocities(self.rows, *refer(*rows, point), self.ranks, self.freedoms, length)
-            for rows in (self.rows.evaluate(model, q, conditions), self._samples)
+            Velocities(
+                self.rows, *refer(*made, point), self.ranks, self.freedoms, length, self.tolerance
+            )
+            for made in (self.rows.evaluate(model, q, conditions), self._samples)
         )
         found.usual = usual.basis()
         return found

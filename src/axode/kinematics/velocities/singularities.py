@@ -22,7 +22,7 @@ Mechanical Design 117, 1995, the others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -36,11 +36,9 @@ from axode.kinematics.velocities.velocity_jacobians import (
     UNITS,
     OutputChoice,
     check_length,
-    choose_output,
     forward_map,
     read_point,
     robot_velocities,
-    velocities_at,
 )
 from axode.model.conditions import Conditions
 from axode.model.model import Model
@@ -150,7 +148,7 @@ class Margins:
 
     def __getitem__(self, kind: str) -> Array:
         """Margin of a kind."""
-        found: Array = {name: getattr(self, name) for name in KINDS}[kind]
+        found: Array = vars(self)[kind]
         return found
 
     @property
@@ -246,31 +244,18 @@ class Singularities:
     def __getitem__(self, k: Any) -> Singularities:
         """Singularities of some states of a batch."""
         margins = Margins(*(np.asarray(self.margins[kind][k]) for kind in KINDS))
-        return Singularities(
-            margins,
-            self.length,
-            self.tolerance,
-            self._output,
-            self._choice,
-            self._velocities.select(k),
-        )
+        return replace(self, margins=margins, _velocities=self._velocities.select(k))
 
     def describe(self, kind: str) -> Singularity:
         """Describe the motion that belongs to a kind, at a state that may only be near it."""
+        describers = (self._serial, self._parallel, self._mobility, self._passive)
         if kind not in KINDS:
             raise InvalidArgument(f"kind: expected one of {', '.join(KINDS)}, got '{kind}'")
         margin = float(self.margins[kind])
-        describers = {
-            "serial": self._serial,
-            "parallel": self._parallel,
-            "mobility": self._mobility,
-            "passive": self._passive,
-        }
         if np.isinf(margin):
             text = f"'{self._output}' has no singularity of this kind"
             return Singularity(kind, margin, None, {}, text)
-        motion, driven, text = describers[kind]()
-        return Singularity(kind, margin, motion, driven, text)
+        return Singularity(kind, margin, *describers[KINDS.index(kind)]())
 
     def __str__(self) -> str:
         if self._velocities.batch:
@@ -345,29 +330,15 @@ class Singularities:
         return None, {}, f"passive joints can move alone: {name_largest(names, leg.passive_motion)}"
 
     def _moves(self, screw: InstantaneousScrew | None) -> str:
-        if screw is None:
-            return "passive joints move"
-        return screw.describe(self._output, self.length)
+        return screw.describe(self._output, self.length) if screw else "passive joints move"
 
 
-def find_singularities(
-    robot: Kinematics,
-    state: Any = None,
-    *,
-    components: Sequence[str] | None = None,
-    at: Any = None,
-    length: float | None = None,
-    tolerance: float = SINGULAR_MARGIN,
-    t: float | None = None,
-    parameters: Mapping[str, npt.ArrayLike] | None = None,
+def singularities_of(
+    velocities: Velocities, output: OutputChoice, body: str, tolerance: float = SINGULAR_MARGIN
 ) -> Singularities:
-    """Find what is singular at a state; see `Kinematics.singularities`."""
-    output = choose_output(components)
-    if not tolerance > 0.0:
-        raise InvalidArgument(f"tolerance: must be > 0, got {tolerance}")
-    velocities = velocities_at(robot, state, at=at, length=length, t=t, parameters=parameters)
+    """Find what is singular about feasible velocities, given the name of the output body."""
     margins = margins_of(velocities, output)
-    return Singularities(margins, velocities.length, tolerance, robot.output, output, velocities)
+    return Singularities(margins, velocities.length, tolerance, body, output, velocities)
 
 
 @dataclass(frozen=True)
@@ -431,42 +402,37 @@ class SingularityMap:
 
 def map_singularities(
     robot: Kinematics,
-    x: tuple[str, float, float],
-    y: tuple[str, float, float],
-    *,
-    points: int = 101,
-    state: Mapping[str, float] | None = None,
-    components: Sequence[str] | None = None,
-    at: Any = None,
-    length: float | None = None,
+    axes: Sequence[tuple[str, Any]],
+    points: int,
+    state: Mapping[str, float],
+    output: OutputChoice,
+    reference: tuple[Any, float | None],
 ) -> SingularityMap:
-    """Evaluate the margins on a grid; see `Kinematics.singularity_map`."""
-    output = choose_output(components)
+    """Evaluate the margins on a grid.
+
+    Args:
+        robot: The robot.
+        axes: For x and y, what messages call the argument, and what varies from where to where.
+        points: Number of values along each axis.
+        state: Other coordinates and measures by name.
+        output: What of the output's motion counts.
+        reference: Reference point of the output [m], and the length that lengths are measured in.
+    """
     if not 2 <= points <= MAX_POINTS:
         raise InvalidArgument(f"points: expected 2 to {MAX_POINTS} along an axis, got {points}")
-    (x_name, x_low, x_high), (y_name, y_low, y_high) = (
-        _read_axis(name, given) for name, given in (("x", x), ("y", y))
-    )
+    (x_name, x_range), (y_name, y_range) = (_read_axis(*axis) for axis in axes)
     signals = [robot.model.signals.resolve(n, "coordinate", "measure") for n in (x_name, y_name)]
-    xs, ys = np.linspace(x_low, x_high, points), np.linspace(y_low, y_high, points)
-    wanted = {signals[0].name: np.tile(xs, (points, 1))}
-    wanted[signals[1].name] = np.tile(ys[:, np.newaxis], (1, points))
-    q = GridStates(robot.model, wanted, state or {}).spread()
-    robots = robot_velocities(robot)
-    velocities = robots.at(robot.model, q, Conditions(), read_point(at), check_length(length))
-    J = forward_map(velocities, output.matrix)
-    side = np.zeros(velocities.batch)
+    names = signals[0].name, signals[1].name
+    xs, ys = np.linspace(*x_range, points), np.linspace(*y_range, points)
+    wanted = dict(zip(names, np.meshgrid(xs, ys), strict=True))
+    q = GridStates(robot.model, wanted, state).spread()
+    point, length = read_point(reference[0]), check_length(reference[1])
+    velocities = robot_velocities(robot).at(robot.model, q, Conditions(), point, length)
+    J, side = forward_map(velocities, output.matrix), np.zeros(velocities.batch)
     if J.shape[-1] == J.shape[-2]:
         side = np.sign(np.linalg.det(np.nan_to_num(J)))
-    return SingularityMap(
-        robot.mechanism.name,
-        (signals[0].name, signals[1].name),
-        (signals[0].unit, signals[1].unit),
-        xs,
-        ys,
-        margins_of(velocities, output),
-        side,
-    )
+    units, margins = (signals[0].unit, signals[1].unit), margins_of(velocities, output)
+    return SingularityMap(robot.mechanism.name, names, units, xs, ys, margins, side)
 
 
 class GridStates:
@@ -492,13 +458,14 @@ class GridStates:
         q = np.full((count, len(self.model.coordinates)), np.nan)
         tried = np.zeros(count, dtype=int)
         places = np.arange(count).reshape(self.shape)
-        seeds = self._seeds()
-        q[seeds] = self._close(seeds, np.tile(self.model.home, (len(seeds), 1)), MAX_JUMP_FROM_HOME)
+        seed = np.array([self._seed()])
+        q[seed] = self._close(seed, self.model.home[np.newaxis], MAX_JUMP_FROM_HOME)
         while True:
             known = np.isfinite(q[:, 0]).reshape(self.shape)
             near = np.full(self.shape, -1)
             for axis, step in ((0, 1), (0, -1), (1, 1), (1, -1)):
-                here, there = _shifted(axis, step)
+                beside = [slice(1, None), slice(None, -1)][::step]
+                here, there = ((slice(None),) * axis + (part,) for part in beside)
                 better = known[there] & (near[here] < 0)
                 near[here][better] = places[there][better]
             front = np.flatnonzero((near.reshape(-1) >= 0) & ~known.reshape(-1) & (tried < TRIES))
@@ -507,14 +474,11 @@ class GridStates:
             tried[front] += 1
             q[front] = self._close(front, q[near.reshape(-1)[front]], MAX_JUMP)
 
-    def _seeds(self) -> npt.NDArray[np.intp]:
+    def _seed(self) -> int:
         """Choose the place on the grid that is nearest to home."""
         home = state_values(self.model, self.model.home, np.zeros(len(self.model.independent)))
-        distance = np.zeros(len(self.wanted[self._axes[0]]))
-        for name in self._axes:
-            values = self.wanted[name]
-            distance += ((values - float(home[name])) / np.ptp(values)) ** 2
-        return np.array([int(np.argmin(distance))])
+        axes = [(self.wanted[name], float(home[name])) for name in self._axes]
+        return int(np.argmin(sum(((x - at) / np.ptp(x)) ** 2 for x, at in axes)))
 
     def _close(self, places: npt.NDArray[np.intp], guess: Array, most: float) -> Array:
         """Close states near guesses; NaN where that fails or leads far away."""
@@ -538,15 +502,7 @@ class GridStates:
         return np.where(((error <= CLOSED) & (moved <= most))[:, np.newaxis], q, np.nan)
 
 
-def _shifted(axis: int, step: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Parts of a grid that lie beside each other."""
-    first, last = slice(1, None), slice(None, -1)
-    here, there = (first, last) if step > 0 else (last, first)
-    whole = slice(None)
-    return ((here, whole), (there, whole)) if axis == 0 else ((whole, here), (whole, there))
-
-
-def _read_axis(argument: str, given: Any) -> tuple[str, float, float]:
+def _read_axis(argument: str, given: Any) -> tuple[str, tuple[float, float]]:
     """Read a name and two numbers.
 
     Raises:
@@ -560,7 +516,7 @@ def _read_axis(argument: str, given: Any) -> tuple[str, float, float]:
     low, high = (number(f"{argument} '{given[0]}'", value) for value in given[1:])
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidArgument(f"{argument} '{given[0]}': expected two numbers, the smaller first")
-    return given[0], low, high
+    return given[0], (low, high)
 
 
 REFINEMENTS = 4  # of the interval between samples in which a margin is smallest
@@ -601,21 +557,15 @@ class Clearance:
     closest: dict[str, ClosestApproach]
 
     def __str__(self) -> str:
-        lines = [
-            f"{one.kind}: {one.margin:.3g} at t = {one.time:.4g} s" for one in self.closest.values()
-        ]
+        found = self.closest.values()
+        lines = [f"{one.kind}: {one.margin:.3g} at t = {one.time:.4g} s" for one in found]
         return "\n  ".join(["Closest approach to singularities", *lines])
 
     __repr__ = __str__
 
 
-def clearance(
-    robot: Kinematics,
-    run: Trajectory,
-    *,
-    components: Sequence[str] | None = None,
-    at: Any = None,
-    length: float | None = None,
+def find_clearance(
+    robot: Kinematics, run: Trajectory, output: OutputChoice, point: Any, length: float | None
 ) -> Clearance:
     """Find the margins along a motion; see `Kinematics.clearance`."""
     from axode.results.trajectory import Trajectory
@@ -627,13 +577,9 @@ def clearance(
         )
     for name in robot.model.coordinates:
         if name not in run:
-            raise UnknownName(
-                f"the trajectory, which has to be one of '{robot.mechanism.name}',",
-                "column",
-                name,
-                run.columns("coordinate"),
-            )
-    measure = _MarginsOfRun(robot, run, choose_output(components), read_point(at), length)
+            who = f"the trajectory, which has to be one of '{robot.mechanism.name}',"
+            raise UnknownName(who, "column", name, run.columns("coordinate"))
+    measure = _MarginsOfRun(robot, run, output, read_point(point), check_length(length))
     margins = measure.margins(run)
     closest = {}
     for kind in KINDS:
@@ -656,7 +602,7 @@ class _MarginsOfRun:
         length: float | None,
     ) -> None:
         self.robot, self.run, self.output = robot, run, output
-        self.point, self.length = point, check_length(length)
+        self.point, self.length = point, length
 
     def _velocities(self, run: Trajectory) -> tuple[Velocities, npt.NDArray[np.bool_]]:
         """Feasible velocities at the samples that there are, and which these are."""
@@ -677,10 +623,10 @@ class _MarginsOfRun:
         """Margins at all samples of a run."""
         velocities, there = self._velocities(run)
         found = margins_of(velocities, self.output)
-        filled = [np.full(there.shape, np.nan) for _ in KINDS]
-        for values, kind in zip(filled, KINDS, strict=True):
+        filled = {kind: np.full(there.shape, np.nan) for kind in KINDS}
+        for kind, values in filled.items():
             values[there] = found[kind]
-        return Margins(*filled)
+        return Margins(**filled)
 
     def refine(self, kind: str, place: tuple[int, ...]) -> ClosestApproach:
         """Look between the samples around the smallest one."""
@@ -696,14 +642,7 @@ class _MarginsOfRun:
             k = int(np.nanargmin(values))
             best, time = float(values[k]), float(times[k])
             low, high = times[max(k - 1, 0)], times[min(k + 1, POINTS - 1)]
-        margin, text = self._describe(run, kind, time)
-        return ClosestApproach(kind, min(best, margin), time, place[:-1], text)
-
-    def _describe(self, run: Trajectory, kind: str, time: float) -> tuple[float, str]:
         velocities, _ = self._velocities(run.resample([time]) if len(run) > 1 else run)
-        velocities = velocities.select(0)
-        margins = margins_of(velocities, self.output)
-        found = Singularities(
-            margins, velocities.length, SINGULAR_MARGIN, self.robot.output, self.output, velocities
-        ).describe(kind)
-        return found.margin, found.text
+        there = singularities_of(velocities.select(0), self.output, self.robot.output)
+        found = there.describe(kind)
+        return ClosestApproach(kind, min(best, found.margin), time, place[:-1], found.text)

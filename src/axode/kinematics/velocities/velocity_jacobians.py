@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -216,32 +216,13 @@ def check_length(length: Any) -> float | None:
     return given
 
 
-def velocity_jacobians(
-    robot: Kinematics,
-    state: Any = None,
-    *,
-    components: Sequence[str] | None = None,
-    at: Any = None,
-    t: float | None = None,
-    parameters: Mapping[str, npt.ArrayLike] | None = None,
-) -> VelocityJacobians:
-    """Find the Jacobians of a robot; see `Kinematics.jacobians`."""
-    output = choose_output(components)
-    velocities = velocities_at(robot, state, at=at, t=t, parameters=parameters)
-    return jacobians_of(robot_velocities(robot), velocities, output)
-
-
-def jacobians_of(
-    robot: RobotVelocities, velocities: Velocities, output: OutputChoice
-) -> VelocityJacobians:
+def jacobians_of(velocities: Velocities, output: OutputChoice) -> VelocityJacobians:
     """Write the feasible velocities as Jacobians, in metres and radians."""
-    if output.is_whole:
-        A, B, C = _rows_of_legs(robot, velocities)
-    else:
-        A, B, C = _rows_of_components(robot, velocities, output)
+    made = _rows_of_legs(velocities) if output.is_whole else _rows_of_components(velocities, output)
     length = velocities.length
     x, theta = (speed_scales(units, length) for units in (output.units, velocities.rows.units))
-    A, B, C = _normalized(A / x, B / theta, C / x, output)
+    A, B, C = (part / unit for part, unit in zip(made, (x, theta, x), strict=True))
+    A, B, C = _normalized(A, B, C, output)
     if _is_serial(velocities) and A.shape[-2] == A.shape[-1]:
         sign = np.diagonal(A, axis1=-2, axis2=-1)[..., np.newaxis]  # of an identity
         A, B = sign * A, sign * B
@@ -262,51 +243,41 @@ def forward_map(velocities: Velocities, S: Array) -> Array:
     return np.asarray(J)
 
 
-def _rows_of_legs(robot: RobotVelocities, velocities: Velocities) -> tuple[Array, Array, Array]:
+def _rows_of_legs(velocities: Velocities) -> tuple[Array, Array, Array]:
     """Rows of the whole twist, leg by leg: A, B and C, scaled."""
-    batch, driven = velocities.batch, list(velocities.rows.driven)
-    direct, inverse, held = [], [], []
+    driven = list(velocities.rows.driven)
+    none = np.zeros((*velocities.batch, 0, TWIST + len(driven)))
+    direct, inverse, held = [none[..., :TWIST]], [none[..., TWIST:]], [none[..., :TWIST]]
     for leg in velocities.legs:
         A, B = leg.rows[..., :TWIST], -leg.rows[..., TWIST:]
         count = leg.ranks.drive
         if count:
             U = np.swapaxes(singular_vectors(B)[0], -1, -2)
             A, B = U @ A, U @ B
+            own = slice(count)
             if count == B.shape[-1] and leg.part.passive:
-                mix = _one_each(B[..., :count, :])
-                A[..., :count, :], B[..., :count, :] = (
-                    mix @ A[..., :count, :],
-                    mix @ B[..., :count, :],
-                )
+                mix = _one_each(B[..., own, :])
+                A[..., own, :], B[..., own, :] = mix @ A[..., own, :], mix @ B[..., own, :]
             elif _is_serial(velocities) and count == TWIST:
                 mix = np.asarray(np.linalg.inv(A))
                 A, B = mix @ A, mix @ B
-        full = np.zeros((*batch, count, len(driven)))
         places = [driven.index(velocities.rows.speeds[k]) for k in leg.part.driven]
+        full = np.zeros((*velocities.batch, count, len(driven)))
         full[..., places] = B[..., :count, :]
         direct.append(A[..., :count, :])
         inverse.append(full)
         held.append(A[..., count:, :])
-    C: Array = np.concatenate([*held, np.zeros((*batch, 0, TWIST))], axis=-2)
-    rows = sum(part.shape[-2] for part in direct)
-    count = TWIST + len(driven) - robot.freedoms - rows
-    Vt: Array = np.asarray(singular_vectors(C)[2]) if count else C
-    empty = np.zeros((*batch, 0, TWIST)), np.zeros((*batch, 0, len(driven)))
-    return (
-        np.concatenate([*direct, empty[0]], axis=-2),
-        np.concatenate([*inverse, empty[1]], axis=-2),
-        Vt[..., :count, :],
-    )
+    A, B, C = (np.concatenate(parts, axis=-2) for parts in (direct, inverse, held))
+    count = TWIST + len(driven) - velocities.freedoms - A.shape[-2]
+    return A, B, (singular_vectors(C)[2] if count else C)[..., :count, :]
 
 
-def _rows_of_components(
-    robot: RobotVelocities, velocities: Velocities, output: OutputChoice
-) -> tuple[Array, Array, Array]:
+def _rows_of_components(velocities: Velocities, output: OutputChoice) -> tuple[Array, Array, Array]:
     """Rows on chosen components of the twist, the others eliminated: A, B and C, scaled."""
-    S, n = output.matrix, robot.freedoms
+    S, n = output.matrix, velocities.freedoms
     Q = velocities.basis()
     both = np.concatenate([S @ Q[..., :TWIST, :], Q[..., TWIST:, :]], axis=-2)
-    moves = velocities.output_rank(S, robot.tolerance)
+    moves = velocities.output_rank(S, velocities.tolerance)
     left = np.swapaxes(singular_vectors(both)[0][..., n:], -1, -2)
     m = S.shape[0]
     A, B = left[..., :m], -left[..., m:]
@@ -367,10 +338,9 @@ def _normalized(A: Array, B: Array, C: Array, output: OutputChoice) -> tuple[Arr
     return A, B, C / sizes(C, C[..., :0])
 
 
-OPTIMAL = "optimal"
 SPREAD = 1e4  # times the ratio of linear to angular velocities, either way: where L is looked for
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-SECTIONS = 90  # of the golden ratio: to the last digit
+SECTIONS = 60  # of the golden ratio: a minimum is as flat as half of the digits
 
 
 @dataclass(frozen=True)
@@ -406,43 +376,24 @@ class Dexterity:
         )
 
 
-def dexterity(
-    robot: Kinematics,
-    state: Any = None,
-    *,
-    length: float | Literal["optimal"] | None = None,
-    components: Sequence[str] | None = None,
-    at: Any = None,
-    t: float | None = None,
-    parameters: Mapping[str, npt.ArrayLike] | None = None,
-) -> Dexterity:
-    """Measure the dexterity of a robot at a state; see `Kinematics.dexterity`."""
-    if isinstance(length, str) and length != OPTIMAL:
-        raise InvalidArgument(f"length: expected a number [m] or 'optimal', got '{length}'")
-    wanted = None if length == OPTIMAL else check_length(length)
-    found = velocity_jacobians(
-        robot, state, components=components, at=at, t=t, parameters=parameters
-    )
-    return dexterity_of(found, OPTIMAL if length == OPTIMAL else wanted)
-
-
 def dexterity_of(jacobians: VelocityJacobians, length: float | str | None = None) -> Dexterity:
-    """Measure the dexterity of given Jacobians.
+    """Measure how evenly motors move the output.
 
     Args:
         jacobians: Jacobians of a robot.
         length: Length L [m], "optimal", or the robot's size unless given.
     """
+    if isinstance(length, str) and length != "optimal":
+        raise InvalidArgument(f"length: expected a number [m] or 'optimal', got '{length}'")
     J = jacobians.forward
     turning = np.array([name.startswith("w") for name in jacobians.components])
-    if not (turning.any() and not turning.all()):
-        L = np.full(J.shape[:-2], np.nan)
-        scaled = J
+    if turning.all() or not turning.any():
+        L, scaled = np.full(J.shape[:-2], np.nan), J
     else:
-        if length == OPTIMAL:
+        if isinstance(length, str):
             L = characteristic_length(J, turning)
         else:
-            L = np.full(J.shape[:-2], jacobians.length if length is None else float(length))
+            L = np.full(J.shape[:-2], check_length(length) or jacobians.length)
         scaled = _scaled(J, turning, L)
     s = _singular_values(scaled)
     return Dexterity(_ratio(s), L, np.prod(s, axis=-1))
@@ -471,19 +422,12 @@ def characteristic_length(J: npt.ArrayLike, turning: npt.ArrayLike) -> Array:
     def value(x: Array) -> Array:
         return _ratio(_singular_values(_scaled(J, turning, np.exp(x))))
 
-    inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
-    values = [value(x) for x in inner]
     for _ in range(SECTIONS):
-        left = values[0] < values[1]
+        inner = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        left = value(inner[0]) < value(inner[1])
         low, high = np.where(left, low, inner[0]), np.where(left, inner[1], high)
-        new = np.where(left, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
-        at_new = value(new)
-        inner, values = (
-            [np.where(left, new, inner[1]), np.where(left, inner[0], new)],
-            [np.where(left, at_new, values[1]), np.where(left, values[0], at_new)],
-        )
-    length = np.exp((low + high) / 2)
-    return np.asarray(np.where(whole & np.isfinite(value((low + high) / 2)), length, np.nan))
+    middle = (low + high) / 2
+    return np.asarray(np.where(whole & np.isfinite(value(middle)), np.exp(middle), np.nan))
 
 
 def _scaled(J: Array, turning: Array, L: Array) -> Array:
@@ -522,23 +466,6 @@ class OutputStiffness:
     components: tuple[str, ...]
     compliance: Array
     stiffness: Array
-
-
-def output_stiffness(
-    robot: Kinematics,
-    state: Any = None,
-    springs: float | Mapping[str, float] = 1.0,
-    *,
-    components: Sequence[str] | None = None,
-    at: Any = None,
-    t: float | None = None,
-    parameters: Mapping[str, npt.ArrayLike] | None = None,
-) -> OutputStiffness:
-    """Find the stiffness of a robot's output; see `Kinematics.stiffness`."""
-    output = choose_output(components)
-    stiff = read_springs(robot, springs)
-    velocities = velocities_at(robot, state, at=at, t=t, parameters=parameters, joints=tuple(stiff))
-    return stiffness_of(velocities, stiff, output)
 
 
 def read_springs(robot: Kinematics, springs: Any) -> dict[str, float]:

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rank import least_squares, singular_values
+from axode.numerics.rotations import nearest_point, perpendiculars
 from axode.numerics.tolerances import NEGLIGIBLE, SMALL_PIVOT
 
 if TYPE_CHECKING:
@@ -63,26 +64,6 @@ class HomeScrew:
     joint: str
     coordinate: str = ""
 
-    @property
-    def reversed(self) -> HomeScrew:
-        """Return the same freedom, seen from its other body."""
-        return replace(self, axis=-self.axis)
-
-
-def turn_matrix(axis: Array, angle: float) -> Array:
-    """Rotation about a unit vector."""
-    x, y, z = axis
-    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    turned: Array = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
-    return turned
-
-
-def perpendiculars(axis: Array) -> tuple[Array, Array]:
-    """Two unit vectors that complete a unit vector to a right-handed frame."""
-    u = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
-    u /= np.linalg.norm(u)
-    return u, np.cross(axis, u)
-
 
 def serial_chains(robot: Kinematics) -> list[list[HomeScrew]]:
     """Chains of joints from the ground to the output that meet no body twice, at most MAX_CHAINS.
@@ -94,7 +75,7 @@ def serial_chains(robot: Kinematics) -> list[list[HomeScrew]]:
     for joint in robot.graph.joints:
         screws = _home_screws(robot, joint)
         if screws:
-            back = [screw.reversed for screw in reversed(screws)]
+            back = [replace(screw, axis=-screw.axis) for screw in reversed(screws)]
             beside.setdefault(joint.first, []).append((joint.second, screws))
             beside.setdefault(joint.second, []).append((joint.first, back))
     for rigid in robot.graph.rigid:
@@ -122,14 +103,12 @@ def _home_screws(robot: Kinematics, joint: ElementaryJoint) -> list[HomeScrew]:
     else:
         return []
     point, name = frame[:3, 3], joint.name
-    match joint.kind:
-        case "revolute":
-            return [HomeScrew("turn", point, frame[:3, 2], name, "".join(joint.coordinates))]
-        case "prismatic":
-            return [HomeScrew("slide", point, frame[:3, 2], name, "".join(joint.coordinates))]
-        case "spherical":
-            return [HomeScrew("turn", point, axis, name) for axis in np.eye(3)]
-    return []
+    if joint.kind == "spherical":
+        return [HomeScrew("turn", point, axis, name) for axis in np.eye(3)]
+    if joint.kind not in ("revolute", "prismatic"):
+        return []
+    kind: Literal["turn", "slide"] = "turn" if joint.kind == "revolute" else "slide"
+    return [HomeScrew(kind, point, frame[:3, 2], name, "".join(joint.coordinates))]
 
 
 def _numbers(robot: Kinematics, pose: Pose) -> Array:
@@ -179,21 +158,8 @@ def passive_end(screws: Sequence[HomeScrew], size: float) -> PassiveEnd | None:
     axes = np.array([screw.axis for screw in screws])
     if singular_values(axes)[1] < NEGLIGIBLE:
         return None
-    point = _common_point(screws, size)
-    return None if point is None else PassiveEnd(joints, point, ball=True)
-
-
-def _common_point(screws: Sequence[HomeScrew], size: float) -> Array | None:
-    """Where the axes of revolutes meet; None if they do not."""
-    normal: Array = np.zeros((3, 3))
-    right: Array = np.zeros(3)
-    for screw in screws:
-        across: Array = np.eye(3) - np.outer(screw.axis, screw.axis)
-        normal += across
-        right += across @ screw.point
-    point = np.asarray(np.linalg.solve(normal, right), dtype=np.float64)
-    gaps = [np.linalg.norm(np.cross(screw.axis, point - screw.point)) for screw in screws]
-    return point if max(gaps) <= NEGLIGIBLE * size else None
+    point, off = nearest_point(np.array([screw.point for screw in screws]), axes)
+    return PassiveEnd(joints, point, ball=True) if off.max() <= NEGLIGIBLE * size else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,11 +171,6 @@ class PoseSymbols:
     r_home: Array
     R_home: Array
     samples: Array
-
-    @classmethod
-    def at(cls, r_home: Array, R_home: Array, samples: Array) -> PoseSymbols:
-        """New symbols for the pose of a body with this home and these other poses."""
-        return cls(SX.sym("r", 3), SX.sym("R", 3, 3), r_home, R_home, samples)
 
     def point(self, x: Array) -> SX:
         """Where a point of the output is that is at x at home."""
@@ -327,16 +288,12 @@ def leg_equation(
     """
     near, far = _at_feet(near, far, size)
     motions = [driven if k == place else None for k in range(3)]
-    start = MovedPoint(*map(SX, _moved_point(motions[0], near.point)))
-    c, u, w = _moved_point(motions[2], far.point, -1.0)
+    start = MovedPoint(*map(SX, displaced(motions[0], near.point)))
+    c, u, w = displaced(motions[2], far.point, -1.0)
     end = MovedPoint(pose.point(c), pose.vector(u), pose.vector(w))
-    found = []
-    apart = float(np.linalg.norm(far.point - near.point))
-    if apart and not near.slides and not far.slides:
-        found.append(_distance(start, end, driven, near, far, place))
-    found += [
-        _written(driven, outside, inside) for outside, inside in _pairs(pose, near, far, motions)
-    ]
+    found = [_written(driven, *pair) for pair in _pairs(pose, near, far, motions)]
+    if (far.point != near.point).any() and not near.slides and not far.slides:
+        found.insert(0, _distance(start, end, driven, near, far, place))
     drive = _driving(pose, driven, found, min(size, size**2))
     rest = tuple(equation for equation in found if equation is not drive)
     return LegEquation(driven, near, far, place, drive, rest, start, end)
@@ -357,17 +314,18 @@ def _at_feet(near: PassiveEnd, far: PassiveEnd, size: float) -> tuple[PassiveEnd
     return replace(near, point=p), replace(far, point=q)
 
 
-def _moved_point(
-    driven: HomeScrew | None, point: Array, sign: float = 1.0
+def displaced(
+    driven: HomeScrew | None, v: Array, sign: float = 1.0, *, is_point: bool = True
 ) -> tuple[Array, Array, Array]:
-    """A point displaced by the driven joint, or back: numbers of `MovedPoint`."""
-    if driven is None:
-        return point, np.zeros(3), np.zeros(3)
+    """A point or a direction displaced by a joint, or back: numbers of `MovedPoint`."""
+    none = np.zeros(3)
+    if driven is None or (driven.kind == "slide" and not is_point):
+        return v, none, none
     if driven.kind == "slide":
-        return point, sign * driven.axis, np.zeros(3)
-    centre = driven.point + driven.axis * (driven.axis @ (point - driven.point))
-    arm = point - centre
-    return centre, arm, sign * np.cross(driven.axis, arm)
+        return v, sign * driven.axis, none
+    origin = driven.point if is_point else none
+    centre = origin + driven.axis * (driven.axis @ (v - origin))
+    return centre, v - centre, sign * np.cross(driven.axis, v - centre)
 
 
 def _distance(
@@ -380,15 +338,14 @@ def _distance(
 ) -> ScalarEquation:
     """Square of the distance of the two points, outside the leg less inside."""
     g = [a - b for a, b in zip(vars(end).values(), vars(start).values(), strict=True)]
-    c, u, w = _moved_point(driven if place == 1 else None, far.point)
+    c, u, w = displaced(driven if place == 1 else None, far.point)
     c = c - near.point
     radius = float(u @ u)  # of the circle, or one for a slide
     outer = [ca.dot(g[0], g[0]), 2 * ca.dot(g[0], g[1]), 2 * ca.dot(g[0], g[2])]
     inner = [float(c @ c), 2 * float(c @ u), 2 * float(c @ w)]
     square = -radius
     if driven is not None and place != 1:
-        moved = near.point if place == 0 else far.point
-        own = _moved_point(driven, moved)[1]
+        own = displaced(driven, near.point if place == 0 else far.point)[1]
         square = float(own @ own)
     constant, cosine, sine = (a - b for a, b in zip(outer, inner, strict=True))
     if driven is not None and driven.kind == "turn":
@@ -401,53 +358,39 @@ def _pairs(
 ) -> list[Invariant]:
     """Components and angles that are the same outside a leg and inside, as functions of x."""
 
-    def moved(k: int, x: float, v: Array, *, is_point: bool) -> Array:
-        return _displaced(motions[k], -x if k == 2 else x, v, is_point=is_point)
+    def moved(k: int, v: Array, x: float, *, is_point: bool = False) -> Array:
+        """A vector displaced by joint k, back by the last; quarter turns are exact."""
+        screw = motions[k]
+        c, u, w = displaced(screw, v, -1.0 if k == 2 else 1.0, is_point=is_point)
+        if screw is None or screw.kind == "slide":
+            return c + x * u
+        return c + round(np.cos(x)) * u + round(np.sin(x)) * w
 
     def gap(x: float) -> SX:
-        end = pose.point(moved(2, x, far.point, is_point=True))
-        return end - SX(moved(0, x, near.point, is_point=True))
+        end = pose.point(moved(2, far.point, x, is_point=True))
+        return end - SX(moved(0, near.point, x, is_point=True))
 
     def inner_gap(x: float) -> Array:
-        return moved(1, x, far.point, is_point=True) - near.point
-
-    def near_out(a: Array, x: float) -> SX:
-        return SX(moved(0, x, a, is_point=False))
-
-    def far_out(b: Array, x: float) -> SX:
-        return pose.vector(moved(2, x, b, is_point=False))
-
-    def far_in(b: Array, x: float) -> Array:
-        return moved(1, x, b, is_point=False)
+        return moved(1, far.point, x, is_point=True) - near.point
 
     def along_near(a: Array) -> Invariant:
-        return lambda x: ca.dot(near_out(a, x), gap(x)), lambda x: float(a @ inner_gap(x))
+        return lambda x: ca.dot(SX(moved(0, a, x)), gap(x)), lambda x: float(a @ inner_gap(x))
 
     def along_far(b: Array) -> Invariant:
         return (
-            lambda x: ca.dot(far_out(b, x), gap(x)),
-            lambda x: float(far_in(b, x) @ inner_gap(x)),
+            lambda x: ca.dot(pose.vector(moved(2, b, x)), gap(x)),
+            lambda x: float(moved(1, b, x) @ inner_gap(x)),
         )
 
     def angle(a: Array, b: Array) -> Invariant:
-        return (lambda x: ca.dot(near_out(a, x), far_out(b, x)), lambda x: float(a @ far_in(b, x)))
+        return (
+            lambda x: ca.dot(SX(moved(0, a, x)), pose.vector(moved(2, b, x))),
+            lambda x: float(a @ moved(1, b, x)),
+        )
 
     made = [] if far.slides else [along_near(a) for a in near.across]
     made += [] if near.slides else [along_far(b) for b in far.across]
     return made + [angle(a, b) for a, b in product(near.directions, far.directions)]
-
-
-def _displaced(screw: HomeScrew | None, x: float, v: Array, *, is_point: bool) -> Array:
-    """A point or a direction displaced by a joint; quarter turns are exact."""
-    if screw is None or (screw.kind == "slide" and not is_point):
-        return v
-    if screw.kind == "slide":
-        return v + x * screw.axis
-    c, s = round(np.cos(x)), round(np.sin(x))
-    arm = v - screw.point if is_point else v
-    along = screw.axis * (screw.axis @ arm)
-    turned: Array = along + c * (arm - along) + s * np.cross(screw.axis, arm)
-    return turned + screw.point if is_point else turned
 
 
 def _written(

@@ -11,12 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName, shortened
-from axode.kinematics.workspaces.leg_equations import perpendiculars, turn_matrix
 from axode.mechanism.values.expressions import numeric
 from axode.model.model import Model
-from axode.numerics.rank import least_squares, singular_values, singular_vectors
-from axode.numerics.rotations import from_angles, from_quaternions, to_angles
-from axode.numerics.tolerances import ROW_RANK, SEVEN_DIGITS
+from axode.numerics.rank import choose_columns, least_squares, rank, singular_vectors
+from axode.numerics.rotations import (
+    about_axis,
+    from_angles,
+    from_quaternions,
+    perpendiculars,
+    to_angles,
+)
+from axode.numerics.tolerances import ROUNDING, ROW_RANK, SEVEN_DIGITS
 
 NAMES = ("x", "y", "z", "roll", "pitch", "yaw")
 Kind = Literal["spatial", "planar", "spherical", "translational", "point", "restricted"]
@@ -55,11 +60,17 @@ class OutputMotion:
     @cached_property
     def in_plane(self) -> tuple[Array, Array]:
         """Two unit vectors in the plane of planar motions, along axes of the world if these are."""
+        k = self._axis
+        if k is None:
+            return perpendiculars(self.normal)
+        first, second = np.delete(np.eye(3), k, axis=0)
+        return first, second
+
+    @property
+    def _axis(self) -> int | None:
+        """Number of the world's axis that is the normal of planar motions, if one is."""
         k = int(np.argmax(np.abs(self.normal)))
-        if abs(self.normal[k]) > 1 - 1e-12:
-            first, second = (np.eye(3)[j] for j in range(3) if j != k)
-            return first, second
-        return perpendiculars(self.normal)
+        return k if abs(self.normal[k]) > 1 - ROUNDING else None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -72,27 +83,17 @@ class OutputMotion:
             case "spherical":
                 return NAMES[3:]
             case "planar":
-                k = int(np.argmax(np.abs(self.normal)))
-                if abs(self.normal[k]) > 1 - 1e-12:
-                    return (*(NAMES[j] for j in range(3) if j != k), NAMES[3 + k])
-                return ("u", "v", "turn")
-        return self._chosen
-
-    @cached_property
-    def _chosen(self) -> tuple[str, ...]:
-        """The coordinates that the motions at home change most, one after the other."""
-        left = self.twists / np.linalg.norm(self.twists, axis=1).max()
+                k = self._axis
+                if k is None:
+                    return ("u", "v", "turn")
+                return (*(NAMES[j] for j in range(3) if j != k), NAMES[3 + k])
+        # the coordinates that the motions at home change most, one after the other; heights and
+        # tilts first where others are as good
+        preferred = np.array([1.0, 1.0, *[1 + SEVEN_DIGITS] * 3, 1.0])[:, np.newaxis]
+        changes = self.twists * preferred
         if self.kind == "point":
-            left = left * np.repeat([1.0, 0.0], 3)[:, np.newaxis]
-        found = []
-        for _ in range(self.freedoms):
-            sizes = np.linalg.norm(left, axis=1)
-            sizes[[2, 3, 4]] *= 1 + 1e-6  # heights and tilts first where others are as good
-            k = int(np.argmax(sizes))
-            found.append(k)
-            row = left[k] / np.linalg.norm(left[k])
-            left = left - np.outer(left @ row, row)
-        return tuple(NAMES[k] for k in sorted(found))
+            changes[3:] = 0.0
+        return tuple(NAMES[k] for k in choose_columns(changes.T, self.freedoms))
 
     @cached_property
     def basis(self) -> Array:
@@ -122,13 +123,13 @@ def output_motion(model: Model, output: str) -> OutputMotion:
     twists = _twists_at(model, home, body)
     others = np.array(model.equations.system.samples)
     sampled = [_twists_at(model, q, body) for q in others]
-    freedoms = max([_rank(twists), *map(_rank, sampled)])
+    freedoms = int(rank(np.array([twists, *sampled]), ROW_RANK).max())
     poses = model.poses(others)[:, body]
     kind, normal, centre = _kind(poses, r, R)
     if freedoms == 6:
         kind = "spatial"
     elif freedoms != 3 or kind == "restricted":
-        kind = "point" if _rank(twists[:3]) == freedoms else "restricted"
+        kind = "point" if rank(twists[:3], ROW_RANK) == freedoms else "restricted"
     U, S, _ = singular_vectors(twists)
     strongest = U[:, :freedoms] * S[:freedoms]
     some = np.concatenate([pose[np.newaxis], poses])
@@ -145,11 +146,6 @@ def _twists_at(model: Model, q: Array, body: int) -> Array:
     w, u = twists[:, :3], twists[:, 3:]
     v = u - np.cross(w, pose[:3, :3] @ com)
     return np.concatenate([v, w], axis=1).T
-
-
-def _rank(twists: Array) -> int:
-    sizes = singular_values(twists)
-    return int((sizes > ROW_RANK * max(sizes.max(initial=0.0), 1e-300)).sum())
 
 
 def _kind(poses: Array, r: Array, R: Array) -> tuple[Kind, Array, Array]:
@@ -181,7 +177,7 @@ def _tidy(normal: Array) -> Array:
     """Point a normal along positive axes, exactly along one if it nearly is."""
     k = int(np.argmax(np.abs(normal)))
     normal = normal * np.sign(normal[k])
-    return np.eye(3)[k] if 1 - abs(normal[k]) < 1e-12 else normal
+    return np.eye(3)[k] if 1 - abs(normal[k]) < ROUNDING else normal
 
 
 def home_coordinates(motion: OutputMotion) -> dict[str, float]:
@@ -221,30 +217,22 @@ def poses_at(motion: OutputMotion, coordinates: Mapping[str, Any]) -> tuple[Arra
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"pose: {error}") from None
     if motion.kind == "planar":
-        u, v, _ = values.values()
-        return _planar_poses(motion, u, v, given[2] - home[motion.names[2]])
+        u, v, _ = (value[..., np.newaxis] for value in values.values())
+        first, second = motion.in_plane
+        height = motion.normal * (motion.normal @ motion.r_home)
+        r = height + u * first + v * second
+        R = about_axis(motion.normal, given[2] - home[motion.names[2]])
+        return r, np.broadcast_to(R @ motion.R_home, (*r.shape[:-1], 3, 3))
     r = np.stack([values[name] for name in NAMES[:3]], axis=-1)
     if motion.kind in ("translational", "point"):
         return r, np.broadcast_to(motion.R_home, (*r.shape[:-1], 3, 3))
     angles = np.stack(np.broadcast_arrays(*given[3:]), axis=-1)
-    R = np.broadcast_to(
-        from_angles(angles), (*r.shape[:-1], 3, 3)
-    )  # computed once where they are one
+    # computed once where they are one
+    R = np.broadcast_to(from_angles(angles), (*r.shape[:-1], 3, 3))
     if motion.kind == "spherical":
         arm = motion.R_home.T @ (motion.r_home - motion.centre)
         r = motion.centre + R @ arm
     return r, R
-
-
-def _planar_poses(motion: OutputMotion, u: Array, v: Array, turn: Array) -> tuple[Array, Array]:
-    """Poses in the plane; turns are counted from home."""
-    first, second = motion.in_plane
-    height = motion.normal * (motion.normal @ motion.r_home)
-    r = height + u[..., np.newaxis] * first + v[..., np.newaxis] * second
-    angle = np.asarray(turn)[..., np.newaxis, np.newaxis]
-    K = turn_matrix(motion.normal, np.pi / 2) - np.outer(motion.normal, motion.normal)
-    R = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
-    return r, np.broadcast_to(R @ motion.R_home, (*r.shape[:-1], 3, 3))
 
 
 def by_rows(R: Array) -> Array:
@@ -275,7 +263,11 @@ def as_poses(motion: OutputMotion, pose: Any) -> tuple[Array, Array]:
         r, R = matrix[..., :3, 3], matrix[..., :3, :3]
     batch = np.broadcast_shapes(r.shape[:-1], R.shape[:-2])
     r, R = np.broadcast_to(r, (*batch, 3)), np.broadcast_to(R, (*batch, 3, 3))
-    _check_rotation(R)
+    error = np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)).max(initial=0.0)
+    if not error < SEVEN_DIGITS or (np.linalg.det(R) < 0).any():
+        raise InvalidArgument(
+            f"pose: the rotation is no rotation matrix: R R' differs from one by {error:.2g}"
+        )
     _check_motion(motion, r, R)
     return r, R
 
@@ -284,9 +276,8 @@ def _numbers(value: Any) -> Array:
     try:
         return np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        raise InvalidArgument(
-            f"pose: not numbers: {shortened(value)}; expected {EXPECTED}"
-        ) from None
+        text = f"pose: not numbers: {shortened(value)}; expected {EXPECTED}"
+        raise InvalidArgument(text) from None
 
 
 def _rotation(value: Any) -> Array:
@@ -301,14 +292,6 @@ def _rotation(value: Any) -> Array:
         "pose: a rotation is a 3 x 3 matrix, a quaternion (w, x, y, z) or roll, pitch, yaw; "
         f"got {shortened(value)}"
     )
-
-
-def _check_rotation(R: Array) -> None:
-    error = np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)).max(initial=0.0)
-    if not error < SEVEN_DIGITS or (np.linalg.det(R) < 0).any():
-        raise InvalidArgument(
-            f"pose: the rotation is no rotation matrix: R R' differs from one by {error:.2g}"
-        )
 
 
 def _check_motion(motion: OutputMotion, r: Array, R: Array) -> None:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.kinematics.workspaces.closed_form import ClosedFormLegs, DrivenLeg
-from axode.kinematics.workspaces.leg_equations import HomeScrew, MovedPoint
+from axode.kinematics.workspaces.leg_equations import MovedPoint, displaced
 from axode.numerics.tolerances import NEGLIGIBLE
 
 SQUARINGS = 7  # the largest eigenvalue of six from traces of 128th and 129th powers: within 0.7 %
@@ -98,9 +98,8 @@ def _largest_eigenvalue(A: SX) -> SX:
 
 
 def _symmetric_square(A: SX) -> SX:
-    n = A.shape[0]
-    made = SX(n, n)
-    for i in range(n):
+    made = SX(*A.shape)
+    for i in range(A.shape[0]):
         for j in range(i + 1):
             made[i, j] = made[j, i] = ca.dot(A[i, :], A[j, :])
     return made
@@ -292,7 +291,7 @@ def pose_measures(legs: ClosedFormLegs, limits: PoseLimits) -> PoseMeasures:
             gap = segment_distance(a, b)
             margins[f"{first} and {second}"] = gap / symbols["diameter"] - 1
     if legs.motion.kind == "restricted":
-        rows += _restriction_rows(legs)
+        rows += [velocity_row(legs, value) for value in legs.restrictions]
         rates += [SX(1)] * (len(rows) - len(rates))
     J = _scaled(legs, rows, symbols["length"])
     count, n = J.shape
@@ -318,21 +317,15 @@ def _cone_angles(
     along = span / np.linalg.norm(span)
     seen = e.end.at(c, s) - e.start.at(c, s)
     seen = seen / ca.norm_2(seen)
-    base = MovedPoint(*map(SX, _turned(e.driven if e.place == 0 else None, along, 1.0)))
-    moved = _turned(e.driven if e.place == 2 else None, along, -1.0)
+    base = MovedPoint(
+        *map(SX, displaced(e.driven if e.place == 0 else None, along, is_point=False))
+    )
+    moved = displaced(e.driven if e.place == 2 else None, along, -1.0, is_point=False)
     top = MovedPoint(*(legs.pose.vector(part) for part in moved))
     return {
         joint: ca.acos(ca.fmax(-1, ca.fmin(1, ca.dot(seen, (base if near else top).at(c, s)))))
         for joint, near in wanted
     }
-
-
-def _turned(driven: HomeScrew | None, v: Array, sign: float) -> tuple[Array, Array, Array]:
-    """A direction turned by the driven joint, or back."""
-    if driven is None or driven.kind == "slide":
-        return v, np.zeros(3), np.zeros(3)
-    along = driven.axis * (driven.axis @ v)
-    return along, v - along, sign * np.cross(driven.axis, v)
 
 
 def _wrench(legs: ClosedFormLegs, leg: DrivenLeg, c: SX, s: SX) -> SX:
@@ -341,42 +334,24 @@ def _wrench(legs: ClosedFormLegs, leg: DrivenLeg, c: SX, s: SX) -> SX:
     Of a distance it is the unit force along the line of the two points.
     """
     e, pose = leg.equation, legs.pose
-    assert e.drive is not None
-    if e.drive.distance:
+    if leg.drive.distance:
         line = e.end.at(c, s) - e.start.at(c, s)
         line = line / ca.norm_2(line)
         return ca.horzcat(line.T, ca.cross(e.end.at(c, s) - pose.r, line).T)
-    cs, sn = SX.sym("c"), SX.sym("s")
-    return ca.substitute(
-        velocity_row(legs, e.drive.at(cs, sn)), ca.vertcat(cs, sn), ca.vertcat(c, s)
-    )
+    own = SX.sym("cs", 2)
+    row = velocity_row(legs, leg.drive.at(own[0], own[1]))
+    return ca.substitute(row, own, ca.vertcat(c, s))
 
 
 def _rate(legs: ClosedFormLegs, leg: DrivenLeg, c: SX, s: SX) -> SX:
     """Size of the driven speed's coefficient beside the row of `_wrench`; never quite zero."""
-    e = leg.equation
-    assert e.drive is not None
-    slope = e.drive.cosine + 2 * e.drive.square * c
-    if leg.turns:
-        slope = e.drive.sine * c - e.drive.cosine * s
+    e, drive = leg.equation, leg.drive
+    slope = drive.sine * c - drive.cosine * s if leg.turns else drive.cosine + 2 * drive.square * c
     least = NEGLIGIBLE
-    if e.drive.distance:
+    if drive.distance:
         slope = slope / (2 * ca.norm_2(e.end.at(c, s) - e.start.at(c, s)))
         least *= legs.size if leg.turns else 1.0
     return ca.fmax(ca.fabs(slope), least)
-
-
-def _restriction_rows(legs: ClosedFormLegs) -> list[SX]:
-    """Rows of the equations that restrict the pose."""
-    made = [
-        velocity_row(legs, e.at(c, s))
-        for leg in legs.legs
-        for _, c, s, _ in [leg.solve()]
-        for e in leg.equation.restrictions
-    ]
-    return made + [
-        velocity_row(legs, e.constant) for other in legs.others for e in other.restrictions
-    ]
 
 
 def velocity_row(legs: ClosedFormLegs, value: SX) -> SX:

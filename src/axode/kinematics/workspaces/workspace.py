@@ -7,25 +7,19 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.argument_types import check_arguments
 from axode.codegen.host import check_threads
 from axode.errors import Interrupted, InvalidArgument, UnknownName, shortened
-from axode.kinematics.workspaces.closed_form import (
-    ClosedFormLegs,
-    DrivenLeg,
-    closed_form_legs,
-    pose_tape,
-)
+from axode.kinematics.workspaces.closed_form import ClosedFormLegs, DrivenLeg, pose_tape
+from axode.kinematics.workspaces.leg_equations import displaced
 from axode.kinematics.workspaces.pose_arguments import by_rows, home_coordinates, poses_at
-from axode.kinematics.workspaces.pose_limits import PoseLimits, pose_measures, read_limits
-from axode.kinematics.workspaces.workspace_result import Workspace
+from axode.kinematics.workspaces.pose_limits import PoseLimits, pose_measures
+from axode.kinematics.workspaces.workspace_result import ARRAYS, Workspace
 from axode.model.function_source import tape_entry
 from axode.numerics.tolerances import LAST_STEP
 from axode.problems.interrupt import Interrupt
@@ -33,13 +27,11 @@ from axode.problems.progress import Progress
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
-    from axode.kinematics.robot_kinematics import Kinematics
 
 
 SAMPLES = 257  # of a driven coordinate
 MARGIN = 0.02  # of the box on every side
 Array = npt.NDArray[np.float64]
-Kind = Literal["constant-orientation", "orientation", "reachable", "dexterous", "pose"]
 KINDS = ("constant-orientation", "orientation", "reachable", "dexterous", "pose")
 POSITIONS = ("x", "y", "z", "u", "v")
 UNCOMPLETED = -1.0  # margin of a pose whose other coordinates cannot be found
@@ -47,7 +39,6 @@ CHUNK = 1 << 16  # poses that are evaluated at a time
 MAX_CELLS = 100_000  # along an axis
 BYTES_PER_POINT = 40  # of what is kept, and of finding the boundary
 ANGLES = {"roll": math.pi / 2, "pitch": math.pi / 2}  # bounds of angles, half a turn for others
-_FUNCTIONS: WeakKeyDictionary[ClosedFormLegs, dict[Any, PoseFunctions]] = WeakKeyDictionary()
 
 
 def position_box(legs: ClosedFormLegs, limits: PoseLimits, turns: Iterable[Array]) -> Array:
@@ -75,14 +66,13 @@ def position_box(legs: ClosedFormLegs, limits: PoseLimits, turns: Iterable[Array
 
 def _leg_box(legs: ClosedFormLegs, leg: DrivenLeg, limits: PoseLimits, R: Array) -> Array:
     e, anywhere = leg.equation, np.array([[-math.inf] * 3, [math.inf] * 3])
-    if e.drive is None or e.driven is None or not e.drive.distance:
+    if not leg.drive.distance:
         return anywhere
     low, high = limits.driven.get(leg.coordinate, (-math.inf, math.inf))
     if leg.turns:
-        full = not high - low < 2 * math.pi
-        x = np.linspace(
-            *((-math.pi, math.pi) if full else (low - leg.home, high - leg.home)), SAMPLES
-        )
+        some = high - low < 2 * math.pi
+        ends = (low - leg.home, high - leg.home) if some else (-math.pi, math.pi)
+        x = np.linspace(*ends, SAMPLES)
         c, s = np.cos(x), np.sin(x)
     elif math.isfinite(high - low):
         c = np.linspace(low - leg.home, high - leg.home, SAMPLES)
@@ -91,23 +81,12 @@ def _leg_box(legs: ClosedFormLegs, leg: DrivenLeg, limits: PoseLimits, R: Array)
         return anywhere
     # the points of both ends, and their distance, inside the leg at these coordinates
     D = R @ legs.motion.R_home.T
-    starts = _moved(leg, e.near.point, c, s, 1.0) if e.place == 0 else e.near.point
-    ends = _moved(leg, e.far.point, c, s, -1.0) if e.place == 2 else e.far.point
-    inner = _moved(leg, e.far.point, c, s, 1.0) if e.place == 1 else e.far.point
-    reach = np.linalg.norm(np.atleast_2d(inner - e.near.point), axis=-1)[:, np.newaxis]
-    centres = starts - np.atleast_2d(ends - legs.motion.r_home) @ D.T
+    ways = (e.near.point, 0, 1.0), (e.far.point, 2, -1.0), (e.far.point, 1, 1.0)
+    parts = (displaced(leg.joint if e.place == k else None, x, sign) for x, k, sign in ways)
+    starts, ends, inner = (m + np.outer(c, u) + np.outer(s, w) for m, u, w in parts)
+    reach = np.linalg.norm(inner - e.near.point, axis=-1)[:, np.newaxis]
+    centres = starts - (ends - legs.motion.r_home) @ D.T
     return np.array([(centres - reach).min(axis=0), (centres + reach).max(axis=0)])
-
-
-def _moved(leg: DrivenLeg, point: Array, c: Array, s: Array, sign: float) -> Array:
-    driven = leg.equation.driven
-    assert driven is not None
-    if not leg.turns:
-        return point + sign * np.outer(c, driven.axis)
-    arm = point - driven.point
-    along = driven.axis * (driven.axis @ arm)
-    across, turned = arm - along, sign * np.cross(driven.axis, arm)
-    return driven.point + along + np.outer(c, across) + np.outer(s, turned)
 
 
 class PoseFunctions:
@@ -142,14 +121,6 @@ class PoseFunctions:
         return self._calls[key]
 
 
-def pose_functions(legs: ClosedFormLegs, limits: PoseLimits) -> PoseFunctions:
-    """Return the functions of a robot with limits of some structure, made once."""
-    known = _FUNCTIONS.setdefault(legs, {})
-    if limits.structure not in known:
-        known[limits.structure] = PoseFunctions(legs, limits)
-    return known[limits.structure]
-
-
 class PoseEvaluator:
     """Margins and singularities of poses within given limits.
 
@@ -167,8 +138,14 @@ class PoseEvaluator:
         target: str = "cpu",
         threads: int | None = None,
     ) -> None:
-        self.legs, self.target, self.threads = legs, target, threads
-        self.functions = pose_functions(legs, limits)
+        if target not in ("cpu", "cuda"):
+            raise UnknownName("workspace", "target", target, ("cpu", "cuda"))
+        if threads is not None:
+            check_threads(threads)
+        self.legs, self.limits, self.target, self.threads = legs, limits, target, threads
+        if limits.structure not in legs.functions:
+            legs.functions[limits.structure] = PoseFunctions(legs, limits)
+        self.functions: PoseFunctions = legs.functions[limits.structure]
         self.numbers = np.array(list(limits.numbers.values()))
 
     def measure(self, r: Array, R: Array) -> Array:
@@ -189,54 +166,6 @@ class PoseEvaluator:
         if self.legs.motion.kind == "restricted":
             made[~(made[:, -1] < LAST_STEP), 0] = UNCOMPLETED
         return made[:, :-1]
-
-
-def workspace(
-    robot: Kinematics,
-    kind: Kind = "constant-orientation",
-    *,
-    at: Mapping[str, float] | None = None,
-    orientations: Mapping[str, npt.ArrayLike] | None = None,
-    limits: Mapping[str, Any] | None = None,
-    diameter: float | None = None,
-    condition: float | None = None,
-    length: float | None = None,
-    bounds: Mapping[str, Sequence[float]] | None = None,
-    grid: int | Mapping[str, int] = 100,
-    target: Literal["cpu", "cuda"] = "cpu",
-    threads: int | None = None,
-    progress: bool | None = None,
-) -> Workspace:
-    """Find the poses that a robot reaches within its limits; see `Kinematics.workspace`."""
-    check_arguments(workspace, locals())
-    if kind not in KINDS:
-        raise UnknownName("workspace", "kind", kind, KINDS)
-    if target not in ("cpu", "cuda"):
-        raise UnknownName("workspace", "target", target, ("cpu", "cuda"))
-    if threads is not None:
-        check_threads(threads)
-    started = time.perf_counter()
-    legs = closed_form_legs(robot)
-    pose_limits = read_limits(legs, limits or {}, diameter, condition, length)
-    plan = plan_grid(legs, pose_limits, kind, at, orientations, bounds, grid)
-    evaluator = PoseEvaluator(legs, pose_limits, target, threads)
-    values = _sample(plan, evaluator, progress)
-    info = {
-        "poses": math.prod(plan.shape) * len(plan.turns),
-        "seconds": time.perf_counter() - started,
-        "length": pose_limits.length,
-        "home": home_coordinates(legs.motion),
-    }
-    return Workspace(
-        name=robot.mechanism.name,
-        kind=kind,
-        axes=plan.axes,
-        held=plan.held,
-        limits=evaluator.functions.names,
-        info=info,
-        functions=GridFunctions(plan, evaluator),
-        **values,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,16 +237,20 @@ class GridFunctions:
         return self.plan.combine(self.evaluator.measure, points)
 
 
-def _sample(
-    plan: GridPlan, evaluator: PoseEvaluator, progress: bool | None
-) -> dict[str, npt.NDArray[Any]]:
-    """Values at all points of a grid, by the names of the fields of `Workspace`."""
+def sample_grid(
+    plan: GridPlan, evaluator: PoseEvaluator, progress: bool | None, started: float
+) -> Workspace:
+    """Evaluate all points of a grid.
+
+    Args:
+        plan: The grid.
+        evaluator: Margins and singularities of its poses.
+        progress: Show a bar; unless given, after a second on a terminal.
+        started: When the user's call began, by `time.perf_counter` [s].
+    """
     total = math.prod(plan.shape)
     made: dict[str, npt.NDArray[Any]] = {
-        "margin": np.empty(total),
-        "active": np.empty(total, dtype=np.int16),
-        "determinant": np.empty(total),
-        "dexterity": np.empty(total),
+        name: np.empty(total, dtype=np.int16 if name == "active" else float) for name in ARRAYS
     }
     with Progress("workspace", progress) as bar, Interrupt() as interrupt:
         for part, points in plan.chunks():
@@ -327,7 +260,22 @@ def _sample(
             bar.update(part.stop / total)
             if interrupt.pressed:
                 raise Interrupted(None)
-    return {name: array.reshape(plan.shape) for name, array in made.items()}
+    info = {
+        "poses": total * len(plan.turns),
+        "seconds": time.perf_counter() - started,
+        "length": evaluator.limits.length,
+        "home": home_coordinates(plan.legs.motion),
+    }
+    return Workspace(
+        name=plan.legs.robot_name,
+        kind=plan.kind,
+        axes=plan.axes,
+        held=plan.held,
+        limits=evaluator.functions.names,
+        info=info,
+        functions=GridFunctions(plan, evaluator),
+        **{name: array.reshape(plan.shape) for name, array in made.items()},
+    )
 
 
 def plan_grid(
@@ -339,7 +287,9 @@ def plan_grid(
     bounds: Mapping[str, Sequence[float]] | None,
     grid: int | Mapping[str, int],
 ) -> GridPlan:
-    """Find the axes of the grid and what is held; see `workspace`."""
+    """Find the axes of the grid and what is held; see `Kinematics.workspace`."""
+    if kind not in KINDS:
+        raise UnknownName("workspace", "kind", kind, KINDS)
     motion = legs.motion
     places = [name for name in motion.names if name in POSITIONS]
     angles = [name for name in motion.names if name not in POSITIONS]

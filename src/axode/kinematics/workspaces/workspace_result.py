@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import permutations
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from zipfile import BadZipFile
 
 import numpy as np
@@ -213,16 +213,6 @@ def _crossings(
     return a + x[:, np.newaxis] * (b - a)
 
 
-class PointFunctions(Protocol):
-    """Values at points (n, axes), in the coordinates of a grid."""
-
-    def margin(self, points: Array) -> Array:
-        """Margins."""
-
-    def measure(self, points: Array) -> Array:
-        """Margin, active limit, determinant and dexterity, (n, 4)."""
-
-
 @dataclass(frozen=True, eq=False)
 class Workspace:
     """Poses that a robot reaches, on a grid.
@@ -254,7 +244,7 @@ class Workspace:
     determinant: Array
     dexterity: Array
     info: Mapping[str, Any] = field(default_factory=dict)
-    functions: PointFunctions | None = field(default=None, repr=False)
+    functions: Any = field(default=None, repr=False)
 
     @property
     def inside(self) -> npt.NDArray[np.bool_]:
@@ -281,7 +271,7 @@ class Workspace:
         if self.functions is None:
             raise InvalidArgument("a workspace read from a file has the margins of its grid only")
         flat = given.reshape(-1, given.shape[-1])
-        return self.functions.margin(flat).reshape(given.shape[:-1])
+        return np.asarray(self.functions.margin(flat)).reshape(given.shape[:-1])
 
     @cached_property
     def boundary(self) -> BoundaryMesh:
@@ -492,9 +482,8 @@ class Workspace:
                 f"a workspace over {', '.join(self.axes)} has no surface to write to "
                 f"'{place.name}'; .npz holds its boundary"
             )
-        write_atomically(
-            place, _stl(self.boundary) if place.suffix == ".stl" else _obj(self.boundary)
-        )
+        written = _stl if place.suffix == ".stl" else _obj
+        write_atomically(place, written(self.boundary))
 
 
 def _npz(workspace: Workspace) -> bytes:
