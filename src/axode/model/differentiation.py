@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from axode.model.function_source import Entry
 from axode.model.model_parts import ModelParts
 
 if TYPE_CHECKING:
-    from axode.model.derivative_table import Derivatives
+    from axode.model.derivative_table import DerivativeCall, Derivatives
     from axode.model.model import Model, Values
 
 Array = npt.NDArray[np.float64]
@@ -95,8 +96,20 @@ class Differentiation(ModelParts, ABC):
             multipliers: Whether those of constraint forces follow, of forward dynamics.
             options: See `Options`.
         """
-        check_arguments(Differentiation.derivatives, locals())
-        from axode.model.derivative_table import evaluate_derivatives
-
         given = {"q": q, "nu": nu, "u": u, "nu_dot": nu_dot, "weights": weights}
-        return evaluate_derivatives(cast("Model", self), function, given, by, multipliers, options)
+        key: Any = function, tuple(by) if type(by) is list else by, multipliers
+        try:
+            call = self._derivative_calls.get(key)
+        except TypeError:  # for lists and the like, which are no names
+            call = None
+        if call is None:
+            check_arguments(Differentiation.derivatives, locals())
+            from axode.model.derivative_table import DerivativeCall
+
+            call = DerivativeCall(cast("Model", self), function, by, multipliers)
+            self._derivative_calls[key] = call
+        return call(cast("Model", self), given, options)
+
+    @cached_property
+    def _derivative_calls(self) -> dict[Any, DerivativeCall]:
+        return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -16,6 +16,7 @@ from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions, Options
 from axode.model.derivative_products import DerivativeProducts
+from axode.model.direct_functions import prepare_call, use_directly
 from axode.model.force_deficit import solve_inverse, warn_of_deficit
 from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
@@ -369,6 +370,32 @@ class Model(DerivativeProducts, ModelDisplay):
 
         return NewtonEuler(self)
 
+    def prepare(
+        self,
+        function: str,
+        batch: int | Sequence[int] = (),
+        out: Array | None = None,
+        *,
+        t: float = 0.0,
+        parameters: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> Callable[..., Array]:
+        """Prepare calls of a function in a loop: the result goes to one array, which is returned.
+
+        The function that is returned takes the arguments by position; arrays of float64 of the
+        batch are the fastest, anything else is converted.
+
+        Args:
+            function: Its name, such as "forward_dynamics", or of a table of derivatives.
+            batch: Number of states of every call, or the shape of their batch; one state unless
+                given.
+            out: Array for the result; a new one unless given.
+            t: Time of all calls [s].
+            parameters: Values by name instead of the defaults, for all calls.
+        """
+        check_arguments(Model.prepare, locals())
+        conditions = Conditions.of(self, t, parameters)
+        return prepare_call(self, function, batch, out, conditions)
+
     def stepper(
         self,
         step: float = 1e-3,
@@ -492,6 +519,7 @@ class Model(DerivativeProducts, ModelDisplay):
             return self._evaluate(name, {**values, **state}, options)
         if not options:
             result: Array = entry.call(*arrays)
+            use_directly(self, name)
             return result
         return self._with_options(entry, arrays, options)
 

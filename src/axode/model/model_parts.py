@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from axode.model.function_source import AbstractLibrary, Entry
     from axode.model.metadata import Facts
     from axode.model.model import Model
+    from axode.model.named_arguments import Array, NamedArguments
 
 
 class ModelParts:
@@ -19,6 +20,7 @@ class ModelParts:
     _facts: Facts
     _library: AbstractLibrary
     _entries: dict[Any, Entry]
+    _arguments: NamedArguments
     _cpu: Model | None = None
 
     if not TYPE_CHECKING:
@@ -41,6 +43,11 @@ def facts_of(model: ModelParts) -> Facts:
 def library_of(model: ModelParts) -> AbstractLibrary:
     """Return the source of a model's functions."""
     return model._library
+
+
+def defaults_of(model: ModelParts) -> dict[str, Array]:
+    """Return arrays of the arguments that are left out, by name; they must not change."""
+    return model._arguments.defaults
 
 
 def function_tape(model: ModelParts, function: str) -> Tape:

@@ -187,6 +187,11 @@ class CompiledFunction:
             self._kernel(self.lanes)
         return self
 
+    def machine_code(self, lanes: int | None) -> tuple[jit.LoadedCode, int, npt.NDArray[np.uint8]]:
+        """Return code for single samples or for batches (None), and a work array of its own."""
+        kernel = self._kernel(lanes or self.lanes)
+        return kernel.native, *kernel.new_work()
+
     def __call__(
         self,
         *arrays: npt.ArrayLike,

@@ -28,7 +28,7 @@ from axode.codegen.targets import jit
 TYPE, DATA, NDIM, DIMS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
-METH_FASTCALL = 0x80
+METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
 
 # Words of the context: fixed ones, some per port, the method definition, the work array.
 _KERNEL, _WORK, _BATCH_KERNEL, _BATCH_WORK, _BATCH_LIMIT = range(5)
@@ -36,8 +36,6 @@ _COUNT, _INPUTS, _ARRAY_TYPE, _FLOAT64, _FROM_LONG, _PORTS = range(5, 11)
 _LENGTHS = 4  # axes that a port may have
 _PORT_WORDS = 3 + _LENGTHS  # required flags, bytes, ndim, the lengths
 _MAX_PORTS = 64  # the table of addresses lies on the stack; more ports take the general path
-
-_NAME = ctypes.create_string_buffer(b"call")
 
 
 def word(name: str, index: int | str, kind: str = "i64", base: str = "%context") -> str:
@@ -301,18 +299,30 @@ class _Context(npt.NDArray[np.int64]):  # type: ignore[misc]
     kept: Any
 
 
-def c_function(address: int, words: Sequence[int], kept: Any = None) -> Callable[..., Any]:
+def c_function(
+    address: int,
+    words: Sequence[int],
+    kept: Any = None,
+    *,
+    name: str = "call",
+    text: str | None = None,
+    keywords: bool = False,
+) -> Callable[..., Any]:
     """Make a function of CPython (METH_FASTCALL) from machine code.
 
     Args:
         address: Where the code is.
         words: What the code finds in the array that is its `self`, `function.__self__`.
         kept: What lives as long as the function.
+        name, text: Its name and docstring.
+        keywords: Whether the code takes keywords.
     """
-    name = ctypes.cast(_NAME, ctypes.c_void_p).value or 0
-    method = [name, address, METH_FASTCALL, 0]  # a PyMethodDef
+    texts = [None if t is None else ctypes.create_string_buffer(t.encode()) for t in (name, text)]
+    places = [0 if t is None else ctypes.addressof(t) for t in texts]
+    flags = METH_FASTCALL | (METH_KEYWORDS if keywords else 0)
+    method = [places[0], address, flags, places[1]]  # a PyMethodDef
     context = np.array([*words, *method], dtype=np.int64).view(_Context)
-    context.kept = kept
+    context.kept = kept, texts
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
