@@ -64,8 +64,8 @@ def test_clusters_solve_what_projection_solves(name):
     system = build_system(BUILDS[name](), None)
     tree, c = system.tree, system.complement
     force = ca.SX.sym("f", tree.v.shape[0])
-    projected = RecursiveFormulation(system)._projected_forward(force)
-    clusters = find_clusters(tree, system.kept)
+    projected = RecursiveFormulation(system)._by_composites(force)
+    clusters = find_clusters(tree, [row.entries for row in system.kept])
     solve = ClusterSolve(
         system.still_tree, system.regrouped, system.forces.armature, c.Theta_0, force
     )
@@ -98,12 +98,15 @@ def test_held_joints_in_clusters_transmit_what_projection_says(name, monkeypatch
 def test_clusters_are_what_rows_tie_together_and_all_between():
     system = build_system(gripper_arm(), None)
     names = [body.name for body in system.mechanism.bodies]
-    assert find_clusters(system.tree, system.kept) == [*((i,) for i in range(7)), (7, 8)]
+    assert find_clusters(system.tree, [row.entries for row in system.kept]) == [
+        *((i,) for i in range(7)),
+        (7, 8),
+    ]
     bot = gripper_arm()
     bot.add_gear("elbow", "joint1", "joint4", 2.0)
     bot.add_belt("wrist", "joint4", "joint5", 2.0)
     system = build_system(bot, None)
-    clusters = find_clusters(system.tree, system.kept)
+    clusters = find_clusters(system.tree, [row.entries for row in system.kept])
     assert clusters == [(0,), (1, 2, 3, 4, 5), (6,), (7, 8)]
     assert names[7:] == ["left", "right"]
 

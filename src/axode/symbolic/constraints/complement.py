@@ -15,8 +15,9 @@ the former, :math:`\nu_0`; the latter follow from the square matrix :math:`B = \
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -24,8 +25,12 @@ import numpy as np
 from axode.numerics.rank import smallest_singular_value
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
+from axode.symbolic.constraints.anchored_rows import Anchor, Wrenches, anchors_of
 from axode.symbolic.constraints.loops import PointLoop
 from axode.symbolic.constraints.redundant_rows import RankReport, Units
+from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.rows import Row, Side
+from axode.symbolic.tree.twists import Twists
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
 DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken
@@ -155,6 +160,9 @@ class Complement:
     matrices: tuple[np.ndarray, ...]  # A of the kept rows, at samples
     units: Units | None = None  # in which pivots are measured; metres if none
     legs: tuple[PointLoop, ...] = ()
+    tree: Tree | None = None
+    sides: tuple[Side | None, ...] = ()  # wrenches of the rows along paths of the tree
+    anchors: dict[int, Anchor] = field(default_factory=dict)  # rows read at inner links
 
     @classmethod
     def of(
@@ -166,6 +174,8 @@ class Complement:
         independent: list[int],
         legs: tuple[PointLoop, ...] = (),
         speeds_of_blocks: Sequence[int] | None = None,
+        tree: Tree | None = None,
+        rows: Sequence[Row] = (),
     ) -> Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
@@ -181,9 +191,27 @@ class Complement:
             base = partition(report, list(speeds_of_blocks))
         units = report.units and report.units.of_rows(report.kept)
         measured = [units.measure(M) for M in report.matrices] if units else report.matrices
+        sides = tuple(row.side for row in rows)
+        anchors = {} if tree is None else anchors_of(tree, sides, base.blocks, base.independent)
         lengths = [np.linalg.norm(M, axis=1) for M in measured]
+        for r, anchor in anchors.items():  # as it is read: a unit force at the anchor
+            near = [j for j in range(A.shape[1]) if j not in anchor.speeds]
+            for M, length in zip(measured, lengths, strict=True):
+                length[r] = np.hypot(1.0, np.linalg.norm(M[r, near]))
         scales = tuple(_rounded(np.max(lengths, axis=0)))
-        whole = cls(A, b, bias, tuple(independent), base, scales, report.matrices, units)
+        whole = cls(
+            A,
+            b,
+            bias,
+            tuple(independent),
+            base,
+            scales,
+            report.matrices,
+            units,
+            tree=tree,
+            sides=sides,
+            anchors=anchors,
+        )
         return replace(whole, legs=tuple(leg for leg in legs if whole._stands_alone(leg)))
 
     def _stands_alone(self, leg: PointLoop) -> bool:
@@ -219,9 +247,7 @@ class Complement:
         rest = SX(self.size, len(self.base.independent))
         for k, j in enumerate(self.base.independent):
             rest[j, k] = 1
-        for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
-            if not set(rows) & self.leg_rows:
-                self._place(rest, block, rows, columns)
+        self._solve(rest, None, self.leg_rows)
         return rest
 
     @cached_property
@@ -268,6 +294,8 @@ class Complement:
 
     def project(self, force: SX) -> SX:
         """Project a force on the base's speeds: Theta_0^T force."""
+        if self.anchors and force.shape[1] == 1:
+            return ca.densify(self._transposed(force)[1])
         L, P, Y = self.stages
         return ca.densify(Y.T @ (P.T @ (L.T @ force)))
 
@@ -282,6 +310,11 @@ class Complement:
         """Expand the base's speeds to all: Theta_0 nu_0."""
         if not self.base.independent:
             return SX.zeros(self.size)
+        if self.anchors:
+            x = SX(self.size, 1)
+            x[list(self.base.independent)] = nu_0
+            self._solve(x, None)
+            return ca.densify(x)
         L, P, Y = self.stages
         return ca.densify(L @ (P @ (Y @ nu_0)))
 
@@ -326,14 +359,46 @@ class Complement:
         L, P, Y = self.stages
         return L @ (P @ Y)
 
-    def _place(self, x: SX, block: Block, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
-        """Fill in the rows of x that one block determines, so that A x = 0 there."""
-        others = [j for j in self._mentioned(rows) if j not in columns]
-        known = _part(self.A, rows, others) @ _rows(x, others)
-        _place_rows(x, columns, -block.solve(known))
+    @cached_property
+    def near(self) -> SX:
+        """A without what anchors read."""
+        if not self.anchors:
+            return self.A
+        near = SX(self.A)
+        for r, anchor in self.anchors.items():
+            near[r, list(anchor.speeds)] = 0
+        return ca.sparsify(near)
+
+    @cached_property
+    def _read(self) -> list[list[int]]:
+        """Speeds that each row of `near` mentions."""
+        return _speeds_of_rows(self.near)
+
+    @cached_property
+    def mentions(self) -> list[list[int]]:
+        """Speeds that each row of A mentions."""
+        return _speeds_of_rows(self.A)
 
     def _mentioned(self, rows: tuple[int, ...]) -> list[int]:
-        return [j for j in range(self.size) if any(self.A.has_nz(r, j) for r in rows)]
+        return sorted({j for r in rows for j in self.mentions[r]})
+
+    def _solve(self, x: SX, right: SX | None, skip: frozenset[int] = frozenset()) -> None:
+        """Fill in the rows of x that blocks determine, so that A x = right there, or zero."""
+        every = list(range(x.shape[1]))
+        twists = Twists(self.tree, x) if self.tree is not None else None
+        for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
+            if skip & set(rows):
+                continue
+            others = sorted({j for r in rows for j in self._read[r]} - set(columns))
+            known = _part(self.near, rows, others) @ _rows(x, others)
+            for i, r in enumerate(rows):
+                if twists is not None and r in self.anchors:
+                    known[i, :] += self.anchors[r].read(twists)
+            if right is None:
+                solved = -block.solve(known)
+            else:
+                solved = block.solve(_part(right, rows, every) - known)
+            _place_rows(x, columns, solved)
 
     def particular(self, right: SX, skip: frozenset[int] = frozenset()) -> SX:
         """Solve A x = right, column by column, with zero independent speeds of the base.
@@ -343,27 +408,37 @@ class Complement:
             skip: Rows that are not solved: what they determine stays zero.
         """
         x = SX(self.size, right.shape[1])
-        every = list(range(right.shape[1]))
-        for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
-            if skip & set(rows):
-                continue
-            others = [j for j in self._mentioned(rows) if j not in columns]
-            rest = _part(right, rows, every) - _part(self.A, rows, others) @ _rows(x, others)
-            x = _place_rows(x, columns, block.solve(rest))
+        self._solve(x, right, skip)
         return x
 
     def solve_transposed(self, right: SX) -> SX:
         """Solve (A^T lambda)_d = right_d on the base's dependent speeds, column by column."""
+        return self._transposed(right)[0]
+
+    def _transposed(self, right: SX) -> tuple[SX, SX]:
+        """Return these forces of rows, and what remains of `right` on the base's speeds."""
         lam = SX(self.A.shape[0], right.shape[1])
+        wrenches = None
+        if self.tree is not None and self.anchors:
+            wrenches = Wrenches(self.tree, self.anchors, self.size)
+        by_speed = self.near.sparsity()
+        starts, holders = by_speed.colind(), by_speed.row()
+
+        def left(columns: Sequence[int], rows: Sequence[int] = ()) -> SX:
+            others = sorted({r for j in columns for r in holders[starts[j] : starts[j + 1]]})
+            others = [r for r in others if r not in rows]
+            known = _part(self.near, others, list(columns)).T @ _rows(lam, others)
+            rest = _rows(right, list(columns)) - known
+            for i, j in enumerate(columns):
+                if wrenches is not None:
+                    rest[i, :] = rest[i, :] - wrenches.felt(j, lam)
+            return rest
+
         for block, (rows, columns) in reversed(
             list(zip(self.blocks, self.base.blocks, strict=True))
         ):
-            others = [r for r in range(self.A.shape[0]) if r not in rows]
-            rest = _rows(right, list(columns)) - _part(self.A, others, columns).T @ _rows(
-                lam, others
-            )
-            _place_rows(lam, rows, block.solve_transposed(rest))
-        return lam
+            _place_rows(lam, rows, block.solve_transposed(left(columns, rows)))
+        return lam, left(self.base.independent)
 
     @cached_property
     def s_0(self) -> SX:
@@ -490,6 +565,12 @@ def _usual_columns(matrices: list[np.ndarray]) -> list[float]:
 def _rounded(lengths: np.ndarray) -> list[float]:
     """Lengths to twelve digits: what is one but for rounding costs no operation."""
     return [float(f"{length:.12g}") for length in lengths.clip(1e-300)]
+
+
+def _speeds_of_rows(A: SX) -> list[list[int]]:
+    by_rows = A.sparsity().T
+    speeds = by_rows.row()
+    return [list(speeds[i:j]) for i, j in pairwise(by_rows.colind())]
 
 
 def _part(x: SX, rows: tuple[int, ...] | list[int], columns: tuple[int, ...] | list[int]) -> SX:

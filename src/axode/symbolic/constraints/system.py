@@ -140,7 +140,17 @@ class System:
         """Theta and the solves behind it."""
         bias = column_of([row.bias for row in self.kept])
         independent, legs = list(self.independent), point_loops(self.tree, self.kept)
-        return Complement.of(self.A, self.b, bias, self.report, independent, legs, self.base)
+        return Complement.of(
+            self.A,
+            self.b,
+            bias,
+            self.report,
+            independent,
+            legs,
+            self.base,
+            tree=self.tree,
+            rows=self.kept,
+        )
 
     @cached_property
     def tangents(self) -> Complement:
@@ -475,7 +485,8 @@ def find_tangents(system: System) -> Complement:
     preferred = [*own, *preference(system.mechanism, system.tree)]
     chosen = choose_speeds(report, list(dict.fromkeys(preferred)))
     A, b = matrix_of(kept, system.tree.v.shape[0]), column_of([row.rate for row in kept])
-    return Complement.of(A, b, column_of([row.bias for row in kept]), report, chosen)
+    bias = column_of([row.bias for row in kept])
+    return Complement.of(A, b, bias, report, chosen, tree=system.tree, rows=kept)
 
 
 def position_rows(system: System) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import casadi as ca
 from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.constraints.carried_clusters import CarriedClusters, carried_clusters
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.recursions import (
@@ -20,10 +22,12 @@ from axode.symbolic.tree.recursions import (
     find_clusters,
     newton_euler,
 )
+from axode.symbolic.tree.twists import inertia_of_twists
 
 ALWAYS_COMPOSITE = 7  # speeds; up to here it is the cheaper one without counting
 # speeds from the ground outwards: the composite way grows with their cube, and loses from ten on
 ALWAYS_ARTICULATED = 15
+GAIN = 0.98  # of the operations of the usual way: more is no gain, as numbers fold differently
 
 
 class RecursiveFormulation(AbstractFormulation):
@@ -105,26 +109,50 @@ class RecursiveFormulation(AbstractFormulation):
         """Solve Theta_0^T (I~ a - force) = 0 for accelerations a = Theta_0 nu_0_dot."""
         if self.system.is_tree:
             return self._tree_forward(force)
-        if all(row.on_joints for row in self.system.kept) and not self.system.definitions:
-            return self._coupled_forward(force)
-        return self._projected_forward(force)
+        first, *others = [way(force) for way in self._ways]
+        if not others:
+            return first
+        counts = [self._operations(ca.cse(x)) for x in (first, *others)]
+        least = min(counts)
+        return first if counts[0] * GAIN <= least else others[counts.index(least) - 1]
 
-    def _projected_forward(self, force: SX) -> SX:
+    @cached_property
+    def _ways(self) -> list[Callable[[SX], SX]]:
+        """Ways to solve where rows constrain a tree, those that may take fewest operations."""
+        system, c = self.system, self.system.complement
+        if c.size <= ALWAYS_COMPOSITE or system.definitions:
+            return [self._by_composites]
+        ways: list[Callable[[SX], SX]] = []
+        clusters, longest = self._clusters.clusters, _longest_path(system.tree)
+        if longest <= ALWAYS_ARTICULATED or max(map(len, clusters)) >= longest / 2:
+            ways.append(self._by_composites)
+        if len(c.base.independent) ** 2 <= c.size and not c.legs:
+            ways.append(self._by_twists)
+        if len(clusters) > 1:
+            ways.append(self._by_clusters)
+        return ways
+
+    @cached_property
+    def _clusters(self) -> CarriedClusters:
+        return carried_clusters(self.system.complement)
+
+    def _by_composites(self, force: SX) -> SX:
         """Theta_0 nu_0_dot by the projected composite inertia, (F4)."""
         c = self.system.complement
         return c.expand(Factor.of(self.required_inertia()).solve(c.project(force)))
 
-    def _coupled_forward(self, force: SX) -> SX:
-        """Return the same for rows on joints alone, by articulated bodies if these cost less."""
-        system = self.system
-        if system.tree.v.shape[0] <= ALWAYS_COMPOSITE:
-            return self._projected_forward(force)
-        clusters = find_clusters(system.tree, system.kept)
-        articulated = self._articulated(system.complement.Theta_0, force).accelerations(clusters)
-        longest = _longest_path(system.tree)
-        if longest > ALWAYS_ARTICULATED and max(map(len, clusters)) < longest / 2:
-            return articulated
-        return min((self._projected_forward(force), articulated), key=self._operations)
+    def _by_twists(self, force: SX) -> SX:
+        """Return the same by an inertia that is projected link by link, (D22)."""
+        system, c = self.system, self.system.complement
+        Theta_0 = ca.sparsify(c.Theta_0)
+        armature = system.forces.armature
+        inertia = inertia_of_twists(system.still_tree, system.regrouped, armature, Theta_0)
+        return c.expand(Factor.of(inertia).solve(ca.densify(Theta_0.T @ force)))
+
+    def _by_clusters(self, force: SX) -> SX:
+        """Return the same by articulated bodies, cluster by cluster, (D18) and (D23)."""
+        found = self._clusters
+        return self._articulated(found.Theta, force, found.Gamma).accelerations(found.clusters)
 
     def _tree_forward(self, force: SX) -> SX:
         """Whichever of composite inertia and articulated bodies takes fewer operations."""
@@ -138,11 +166,11 @@ class RecursiveFormulation(AbstractFormulation):
         composite = Factor.of(self.tree_inertia).solve(force)
         return min((composite, articulated), key=self._operations)
 
-    def _articulated(self, Theta_0: SX, force: SX) -> ClusterSolve:
+    def _articulated(self, Theta_0: SX, force: SX, Gamma: SX | None = None) -> ClusterSolve:
         """The recursion of articulated bodies, for speeds that some independent ones allow."""
         system = self.system
         armature = system.forces.armature
-        return ClusterSolve(system.still_tree, system.regrouped, armature, Theta_0, force)
+        return ClusterSolve(system.still_tree, system.regrouped, armature, Theta_0, force, Gamma)
 
     def _operations(self, expression: SX) -> int:
         system = self.system
@@ -184,7 +212,7 @@ class RecursiveFormulation(AbstractFormulation):
         free = [k for k in range(force.shape[0]) if k not in set(held)]
         whole = SX.zeros(system.tree.v.shape[0])
         whole[list(c.base.independent)] = force  # Theta_0^T whole = force
-        clusters = find_clusters(system.tree, system.kept)
+        clusters = find_clusters(system.tree, [row.entries for row in system.kept])
         v_dot = self._articulated(c.Theta_0[:, free], whole).accelerations(clusters)
         at_rest = system.still_tree.motion(SX.zeros(whole.shape[0]), v_dot, gravity=False)
         need = newton_euler(system.still_tree, system.regrouped, at_rest)

@@ -24,7 +24,6 @@ from axode.symbolic.algebra.spatial import (
     symmetric,
 )
 from axode.symbolic.tree.kinematics import Link, Motion, Tree
-from axode.symbolic.tree.rows import Row
 
 
 def newton_euler(tree: Tree, inertias: list[RigidInertia], motion: Motion) -> SX:
@@ -233,12 +232,12 @@ _Felt = tuple[SX, SX, SX, SX, SX]  # angular, mixed and linear inertia, moment a
 Cluster = tuple[int, ...]  # links, parents first; all joints to links outside lead to one
 
 
-def find_clusters(tree: Tree, rows: Iterable[Row]) -> list[Cluster]:
-    """Links that rows on joints tie together, with those between them; every link is in one."""
+def find_clusters(tree: Tree, ties: Iterable[Iterable[int]]) -> list[Cluster]:
+    """Links whose speeds are tied together, with those between them; every link is in one."""
     owner = {j: i for i, link in enumerate(tree.links) for j in link.speeds}
     merged = [{i} for i in range(len(tree.links))]
-    for row in rows:
-        tied = _with_paths(tree, {owner[j] for j in row.entries})
+    for speeds in ties:
+        tied = _with_paths(tree, {owner[j] for j in speeds})
         apart = [cluster for cluster in merged if not cluster & tied]
         merged = [*apart, tied.union(*(cluster for cluster in merged if cluster & tied))]
     return sorted(tuple(sorted(cluster)) for cluster in merged)
@@ -303,15 +302,37 @@ class ClusterSolve:
 
     A body without mass may be part of a cluster: only D has to be regular. A joint that does not
     give way, because a motor holds it, carries what lies beyond it rigidly.
+
+    Where rows, as those of wheels, make a cluster follow the link that carries it,
+    :math:`v_c = \Theta_c y + \Gamma a`, that link feels more, J being :math:`H + J_a`:
+
+    .. math:: U = (P + \Gamma^T J) \Theta_c, \quad
+              I^A \mathrel{+}= P \Gamma + \Gamma^T P^T + \Gamma^T J \Gamma, \quad
+              p^A \mathrel{+}= -\Gamma^T f.                                          \tag{D23}
+
+    Args:
+        tree: The tree.
+        inertias: Inertia of its links.
+        armature: Rotor inertia that each speed feels.
+        Theta_0: Speeds for unit independent ones; of clusters that follow, these at rest.
+        forces: Forces on the joints.
+        Gamma: Speeds for unit twists of the links before their clusters: speeds x 6.
     """
 
     def __init__(
-        self, tree: Tree, inertias: Sequence[RigidInertia], armature: SX, Theta_0: SX, forces: SX
+        self,
+        tree: Tree,
+        inertias: Sequence[RigidInertia],
+        armature: SX,
+        Theta_0: SX,
+        forces: SX,
+        Gamma: SX | None = None,
     ) -> None:
         self.tree = tree
         self.armature = armature
         self.Theta_0 = ca.sparsify(Theta_0)
         self.forces = forces
+        self.Gamma = SX(Theta_0.shape[0], 6) if Gamma is None else Gamma
         self.rigid = list(inertias)  # with all that moves rigidly along
         self.extra: list[_Felt | None] = [None for _ in inertias]  # of what gives way beyond
 
@@ -338,9 +359,10 @@ class ClusterSolve:
         speeds = [j for i in cluster for j in links[i].speeds]
         Theta = self._own_part(speeds)
         free = _chosen_rows(Theta)
-        if len(cluster) == 1 and free is not None:
+        Gamma = self.Gamma[speeds, :]
+        if len(cluster) == 1 and free is not None and not Gamma.nnz():
             return self._inward_alone(cluster, free)
-        if Theta.shape[1] == 0:
+        if Theta.shape[1] == 0 and not Gamma.nnz():
             return self._inward_held(cluster, speeds, Theta)
         place = {j: k for k, j in enumerate(speeds)}
         carrier = links[cluster[0]].parent
@@ -356,6 +378,8 @@ class ClusterSolve:
             self._carry_rigidly(i)
         H_c += ca.diag(self.armature[speeds])
         factor = Factor.of(symmetric(ca.densify(Theta.T @ (H_c @ Theta))))  # (D18)
+        if Gamma.nnz():
+            P = self._lead(carrier, Gamma, P, H_c, u)
         U, u = ca.densify(P @ Theta), ca.densify(Theta.T @ u)
         N_U, F_U = U[:3, :], U[3:, :]
         if carrier != ROOT:
@@ -363,6 +387,15 @@ class ClusterSolve:
             lost = (-symmetric(N_U @ G_N), -(N_U @ G_F), -symmetric(F_U @ G_F), N_U @ y, F_U @ y)
             self._add(carrier, lost)
         return _Solved(cluster, speeds, Theta, N_U, F_U, factor, u)
+
+    def _lead(self, carrier: int, Gamma: SX, P: SX, J: SX, u: SX) -> SX:
+        """Give the carrier what it feels of a cluster that follows it; return U's P.  (D23)"""
+        J_led = ca.sparsify(J @ Gamma)
+        whole = ca.densify((P + J_led.T / 2) @ Gamma)
+        whole = symmetric(whole + whole.T)
+        wrench = -ca.densify(Gamma.T @ u)
+        self._add(carrier, (whole[:3, :3], whole[:3, 3:], whole[3:, 3:], wrench[:3], wrench[3:]))
+        return P + J_led.T
 
     def _own_part(self, speeds: list[int]) -> SX:
         """Theta_c: the rows of a cluster's speeds, and the columns that they mention."""
@@ -459,7 +492,10 @@ class ClusterSolve:
             if joint:
                 w, at = first.rotation.inward(w), first.rotation.inward(at + cross(w, first.p))
             nu_dot = cluster.factor.solve(cluster.u - cluster.N_U.T @ w - cluster.F_U.T @ at)
-            v_dot[cluster.speeds] = ca.densify(cluster.Theta @ nu_dot)  # (D18)
+            own = cluster.Theta @ nu_dot  # (D18)
+            if not joint:
+                own += self.Gamma[cluster.speeds, :] @ ca.vertcat(w, at)
+            v_dot[cluster.speeds] = ca.densify(own)
             for i in cluster.links:
                 link = self.tree.links[i]
                 own = v_dot[list(link.speeds)]

@@ -77,6 +77,7 @@ class Row:
     own: LinkPoint | None = None  # the near side's point, which is the same
     sides: tuple[LinkPoint, ...] = ()  # points of a loop whose velocities its entries are sums of
     direction: SX | None = None  # in which it is held there, in the near link's axes
+    side: Side | None = None  # its wrench along the near side's path
 
     @property
     def holonomic(self) -> bool:
@@ -111,23 +112,42 @@ class UnitWrench:
     f: SX
 
 
+@dataclass(frozen=True)
+class Side:
+    """A row's unit wrench as the links of one path feel it, each in its own frame.
+
+    Attributes:
+        meet: Ancestor against which they move; it feels the last wrench.
+        felt: Links from the outermost inwards, with the wrench on each.
+    """
+
+    meet: int
+    felt: tuple[tuple[int, UnitWrench], ...]
+
+
 def side_entries(tree: Tree, link: int, meet: int, wrench: UnitWrench) -> dict[int, SX]:
     """Entries of a row for a unit wrench on a link, for the speeds after an ancestor.  (C1)"""
-    return _inward(tree, link, meet, wrench)[0]
+    return _entries_of(tree, _inward(tree, link, meet, wrench))
 
 
-def _inward(
-    tree: Tree, link: int, meet: int, wrench: UnitWrench
-) -> tuple[dict[int, SX], UnitWrench]:
-    entries: dict[int, SX] = {}
+def _inward(tree: Tree, link: int, meet: int, wrench: UnitWrench) -> Side:
+    felt = [(link, wrench)]
     n, f = wrench.n, wrench.f
     while link != meet:
         own = tree.links[link]
-        _record(entries, own.speeds, own.S_w.T @ n + own.S_v.T @ f, 1)
         f = own.rotation.outward(f)
         n = own.rotation.outward(n) + cross(own.p, f)
         link = own.parent
-    return entries, UnitWrench(n, f)
+        felt.append((link, UnitWrench(n, f)))
+    return Side(meet, tuple(felt))
+
+
+def _entries_of(tree: Tree, side: Side) -> dict[int, SX]:
+    entries: dict[int, SX] = {}
+    for link, felt in side.felt[:-1]:
+        own = tree.links[link]
+        _record(entries, own.speeds, own.S_w.T @ felt.n + own.S_v.T @ felt.f, 1)
+    return entries
 
 
 def port_at(tree: Tree, link: int, meet: int, point: SX) -> LinkPoint:
@@ -163,17 +183,23 @@ def point_row_entries(own: dict[int, SX], port: LinkPoint, direction: SX) -> dic
     return entries
 
 
-def row_entries(tree: Tree, first: int, second: int, wrench: UnitWrench) -> dict[int, SX]:
-    """A row of A for a unit wrench on `first` and its opposite on `second`.  (C1)"""
+def row_entries(
+    tree: Tree, first: int, second: int, wrench: UnitWrench
+) -> tuple[dict[int, SX], Side]:
+    """A row of A for a unit wrench on `first` and its opposite on `second`, and its first side.
+
+    (C1)
+    """
     meet = tree.common_ancestor(first, second)
-    entries, met = _inward(tree, first, meet, wrench)
+    side = _inward(tree, first, meet, wrench)
+    entries, (_, met) = _entries_of(tree, side), side.felt[-1]
     n, f = met.n, met.f
     for link in tree.path_between(meet, second):
         own = tree.links[link]
         n = own.rotation.inward(n - cross(own.p, f))
         f = own.rotation.inward(f)
         _record(entries, own.speeds, own.S_w.T @ n + own.S_v.T @ f, -1)
-    return entries
+    return entries, side
 
 
 def _record(entries: dict[int, SX], speeds: range, values: SX, sign: int) -> None:

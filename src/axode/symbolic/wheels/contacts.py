@@ -150,7 +150,7 @@ def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> I
     sticks = set(names) >= {"touch", "longitudinal", "lateral"}
     for name in names:
         t = directions[name]
-        entries = row_entries(tree, g.carrier, g.ground, UnitWrench(cross(Q, t), t))
+        entries, side = row_entries(tree, g.carrier, g.ground, UnitWrench(cross(Q, t), t))
         for link, way in g.spins:
             spin = tree.links[link]
             S_w = spin.rotation.outward(spin.S_w) if g.axis is None else way * g.axis
@@ -167,6 +167,7 @@ def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> I
             entries,
             bias,
             residual=residual if name == "touch" else None,
+            side=side,
         )
 
 
