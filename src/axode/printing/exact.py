@@ -74,6 +74,11 @@ class Ratio:
         return not self.above
 
 
+def as_fraction(x: Any) -> Fraction:
+    """Return a coefficient of a polynomial, with or without gmpy2, as a fraction."""
+    return Fraction(int(x.numerator), int(x.denominator))
+
+
 @cache
 def exact_number(x: float) -> tuple[Fraction, int, int] | None:
     """Read a rounded number as fraction * sqrt(k) * pi^e; None if it is none of these."""
@@ -119,6 +124,7 @@ class ExactTape:
         self.ring = ring([f"g{k}" for k in range(_count_atoms(tape))], QQ)[0]
         self.atoms: list[Generator] = []
         self._numbers: dict[Any, int] = {}
+        self._small_rings: dict[tuple[int, ...], Any] = {}
         self._rules: dict[Rule, Poly] = {}
         self.verticals: list[tuple[int, ...]] = []
         self.quaternions: list[tuple[int, int, int, int]] = []
@@ -259,7 +265,7 @@ class ExactTape:
 
     def _integer(self, a: Ratio) -> int | None:
         if a.below == self.one and (not a.above or a.above.is_ground):
-            number = Fraction(str(a.above.LC)) if a.above else Fraction(0)
+            number = as_fraction(a.above.LC) if a.above else Fraction(0)
             return int(number) if number.denominator == 1 else None
         return None
 
@@ -318,10 +324,10 @@ class ExactTape:
         """Factors of a polynomial and their powers; sought among the generators that it has."""
         small, used = self._small_ring(poly)
         if not used:
-            return Fraction(str(poly.LC)), []
+            return as_fraction(poly.LC), []
         number, found = _factor(self._into(small, used, poly))
         back = [(self._back(factor, used), power) for factor, power in found]
-        return Fraction(str(number)), back
+        return as_fraction(number), back
 
     def cofactors(self, a: Poly, b: Poly) -> tuple[Poly, Poly, Poly]:
         """Greatest common divisor and what is left of both, sought as `factors` are."""
@@ -338,7 +344,9 @@ class ExactTape:
 
         columns = zip(*(m for poly in polys for m in poly.itermonoms()), strict=True)
         used = [k for k, column in enumerate(columns) if any(column)]
-        return ring([f"g{k}" for k in used], self.ring.domain)[0] if used else None, used
+        if (key := tuple(used)) not in self._small_rings:
+            self._small_rings[key] = ring([f"g{k}" for k in used] or ["g"], self.ring.domain)[0]
+        return self._small_rings[key], used
 
     def _into(self, small: Any, used: Sequence[int], poly: Poly) -> Poly:
         return small.from_dict({tuple(m[k] for k in used): x for m, x in poly.terms()})
@@ -369,7 +377,7 @@ class ExactTape:
         turn = Fraction(0)  # of pi
         for monomial, number in a.above.terms() if a.below == self.one else ():
             factors = [(k, e) for k, e in enumerate(monomial) if e]
-            value = Fraction(str(number))
+            value = as_fraction(number)
             match [(self.atoms[k].label, k, e) for k, e in factors]:
                 case [("input", k, 1)]:
                     angle[k] = value
@@ -638,17 +646,18 @@ def _factor(poly: Poly) -> tuple[Any, list[tuple[Poly, int]]]:
     For that the greatest common divisor is enough, and most polynomials here are.
     """
     ring = poly.ring
-    for k, column in enumerate(zip(*poly.itermonoms(), strict=True)):
-        if max(column) != 1 or min(column) == 1:
-            continue
-        x = ring.gens[k]
+    if len(poly) == 1:
+        ((monomial, number),) = poly.terms()
+        return number, [(ring.gens[k], e) for k, e in enumerate(monomial) if e]
+    columns = list(zip(*poly.itermonoms(), strict=True))
+    linear = [k for k, own in enumerate(columns) if max(own) == 1 and not min(own)]
+    if linear:
+        k = min(linear, key=lambda k: sum(columns[k]))
         with_it = ring.from_dict({m: n for m, n in poly.terms() if m[k]})
-        shared = with_it.quo(x).gcd(poly - with_it)
+        shared = with_it.quo(ring.gens[k]).gcd(poly - with_it)
         number, whole = poly.quo(shared).primitive()
         if whole.LC < 0:
             number, whole = -number, -whole
-        if shared.is_ground:
-            return number * shared.LC, [(whole, 1)]
         more, found = _factor(shared)
         return number * more, [*found, (whole, 1)]
     number, found = poly.factor_list()

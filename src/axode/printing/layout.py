@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
-from axode.printing.exact import ExactTape, Generator, Poly, Ratio
+from axode.printing.exact import ExactTape, Generator, Poly, Ratio, as_fraction
 
 PARAMETERS = 4  # number of the argument that they are
 EFFORT = 6_000  # terms of sums that are tried; then they are written as they are
@@ -32,6 +34,11 @@ class Sum:
 
     terms: tuple[Product, ...]
 
+    @cached_property
+    def cost(self) -> int:
+        """Symbols that it takes to write it: letters, numbers, brackets."""
+        return sum(term.cost for term in self.terms) + len(self.terms) - 1
+
 
 @dataclass(frozen=True)
 class Product:
@@ -40,19 +47,38 @@ class Product:
     number: Fraction
     factors: tuple[tuple[int | Sum, int], ...]
 
+    @cached_property
+    def cost(self) -> int:
+        """Symbols that it takes to write it."""
+        total = int(abs(self.number) != 1 or not self.factors)
+        for factor, power in self.factors:
+            total += 1 if isinstance(factor, int) else factor.cost + 1
+            total += abs(power) != 1
+        return total
+
 
 ZERO = Product(Fraction(0), ())
+cost = attrgetter("cost")
 
 
-def cost(node: Product | Sum) -> int:
-    """Count the symbols that it takes to write something: letters, numbers, brackets."""
-    if isinstance(node, Sum):
-        return sum(map(cost, node.terms)) + len(node.terms) - 1
-    total = int(abs(node.number) != 1 or not node.factors)
-    for factor, power in node.factors:
-        total += 1 if isinstance(factor, int) else cost(factor) + 1
-        total += abs(power) != 1
-    return total
+Written = TypeVar("Written", Product, Sum)
+
+
+def _once(
+    way: Callable[[FractionLayout, Poly], Written],
+) -> Callable[[FractionLayout, Poly], Written]:
+    """Write every polynomial in this way once, unless effort ran out meanwhile."""
+
+    def again(self: FractionLayout, poly: Poly) -> Written:
+        key = way.__name__, poly
+        if key in self._written:
+            return cast("Written", self._written[key])
+        found = way(self, poly)
+        if self._left >= 0:
+            self._written[key] = found
+        return found
+
+    return again
 
 
 class FractionLayout:
@@ -60,7 +86,8 @@ class FractionLayout:
 
     def __init__(self, exact: ExactTape) -> None:
         self.exact, self.ring = exact, exact.ring
-        self._sums: dict[Any, Product] = {}
+        self._written: dict[tuple[str, Poly], Any] = {}
+        self._products: dict[Poly, Product] = {}
         self._left = self._total = EFFORT
 
     def ratio(self, value: Ratio) -> Product:
@@ -73,7 +100,9 @@ class FractionLayout:
         self._total -= given - self._left
         return written
 
+    @_once
     def _shortest(self, poly: Poly) -> Product:
+        """A polynomial in the powers of sines and cosines in which it is shortest."""
         return min(map(self._factored, self._forms(poly)), key=cost)
 
     def _roots_below(self, above: Poly, below: Poly) -> tuple[Poly, Poly]:
@@ -98,9 +127,7 @@ class FractionLayout:
         for value in some[1:]:
             above = self.exact.cofactors(above, value.above)[0]
             below = below * self.exact.cofactors(below, value.below)[2]
-        content = [
-            Fraction(str(v.above.content())) / Fraction(str(v.below.content())) for v in some
-        ]
+        content = [as_fraction(v.above.content()) / as_fraction(v.below.content()) for v in some]
         above, below = above.monic(), below.monic()
         shared = self.ratio(Ratio(above, below))
         number = content[0] if len({*content}) == 1 else Fraction(1)
@@ -174,38 +201,30 @@ class FractionLayout:
 
     def _factored(self, poly: Poly) -> Product:
         """A polynomial as a product of its factors."""
-        key = frozenset(poly.items())
-        if key not in self._sums:
-            self._left -= len(poly)
-            if len(poly) == 1:
-                self._sums[key] = self._term(*poly.terms()[0])
-            elif len(poly) > FACTORED or _size(poly) > LARGEST or self._left < 0:
-                monomial = tuple(min(column) for column in zip(*poly.itermonoms(), strict=True))
-                rest = poly.quo(self.ring.from_dict({monomial: self.ring.domain.one}))
-                shared = self._term(monomial, self.ring.domain.one)
-                inner = self._with_sign(Fraction(1), self._sum(rest), 1)
-                self._sums[key] = self._in_order(_times(shared, inner))
-            else:
-                number, factors = self.exact.factors(poly)
-                if _is_decimal(number):  # rather in front of the terms of a sum
-                    place = next(
-                        (
-                            k
-                            for k, (f, e) in enumerate(factors)
-                            if len(f) > 1 == e and any(abs(x) != 1 for x in f.coeffs())
-                        ),
-                        None,
-                    )
-                    if place is not None:
-                        scaled = factors[place][0] * self.ring.domain(
-                            number.numerator, number.denominator
-                        )
-                        factors[place], number = (scaled, 1), Fraction(1)
-                made = Product(number, ())
-                for factor, power in factors:
-                    made = _times(made, self._power(factor, power))
-                self._sums[key] = self._in_order(made)
-        return self._sums[key]
+        if poly not in self._products:
+            self._products[poly] = self._factors(poly)
+        return self._products[poly]
+
+    def _factors(self, poly: Poly) -> Product:
+        self._left -= len(poly)
+        if len(poly) == 1:
+            return self._term(*poly.terms()[0])
+        if len(poly) > FACTORED or _size(poly) > LARGEST or self._left < 0:
+            monomial = tuple(min(column) for column in zip(*poly.itermonoms(), strict=True))
+            rest = poly.quo(self.ring.from_dict({monomial: self.ring.domain.one}))
+            shared = self._term(monomial, self.ring.domain.one)
+            return self._in_order(_times(shared, self._power(rest, 1)))
+        number, factors = self.exact.factors(poly)
+        if number.denominator % 5 == 0:  # a decimal rather stands in front of the terms of a sum
+            for k, (factor, power) in enumerate(factors):
+                if len(factor) > 1 == power and any(abs(x) != 1 for x in factor.coeffs()):
+                    scale = self.ring.domain(number.numerator, number.denominator)
+                    factors[k], number = (factor * scale, 1), Fraction(1)
+                    break
+        made = Product(number, ())
+        for factor, power in factors:
+            made = _times(made, self._power(factor, power))
+        return self._in_order(made)
 
     def _in_order(self, node: Product) -> Product:
         """Parameters first, sums last."""
@@ -216,22 +235,21 @@ class FractionLayout:
         return _without_sign(Product(node.number, tuple(sorted(node.factors, key=rank))))
 
     def _power(self, poly: Poly, power: int) -> Product:
+        """A power of a polynomial, the first term of a sum positive."""
         if len(poly) == 1:
             term = self._term(*poly.terms()[0])
             return Product(term.number**power, tuple((f, e * power) for f, e in term.factors))
-        return self._with_sign(Fraction(1), self._sum(poly), power)
-
-    def _with_sign(self, number: Fraction, inner: Sum, power: int) -> Product:
-        """A product with a sum whose first term is positive."""
+        inner, sign = self._sum(poly), 1
         if sum(term.number < 0 for term in inner.terms) * 2 > len(inner.terms):
             terms = [Product(-t.number, t.factors) for t in inner.terms]
-            inner, number = Sum(positive_first(terms)), number * (-1) ** power
-        return Product(number, ((inner, power),))
+            inner, sign = Sum(positive_first(terms)), (-1) ** power
+        return Product(Fraction(sign), ((inner, power),))
 
     def _term(self, monomial: tuple[int, ...], number: Any) -> Product:
         used = sorted((k for k, e in enumerate(monomial) if e), key=self._rank)
-        return Product(Fraction(str(number)), tuple((k, monomial[k]) for k in used))
+        return Product(as_fraction(number), tuple((k, monomial[k]) for k in used))
 
+    @_once
     def _sum(self, poly: Poly) -> Sum:
         """Terms of a polynomial, written out or collected, whichever is shorter."""
         terms = sorted((self._term(*term) for term in poly.terms()), key=self._order)
@@ -350,8 +368,3 @@ def _quotient(above: Product, below: Product) -> Product:
             over[factor] = over.get(factor, 0) + sign * power
     factors = tuple((factor, power) for factor, power in over.items() if power)
     return _without_sign(Product(above.number / below.number, factors))
-
-
-def _is_decimal(number: Fraction) -> bool:
-    """True for numbers that are written with a decimal point rather than as a fraction."""
-    return number.denominator % 5 == 0
