@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 import axode as ax
 from axode.gallery import build
-from axode.literature.acceptance.answers import Answers
+from axode.literature.acceptance.case_runs import Answers
 from axode.literature.acceptance.cases import Case, Quantity, load_cases
 from axode.mechanism.values.expressions import numeric
 from gallery.known import Known, each_check

@@ -17,8 +17,7 @@ import pytest
 import axode
 from axode import gallery
 from axode.cli import VERBS
-from axode.literature.reproduce import catalogue
-from axode.literature.reproduce.sources import SOURCES
+from axode.literature.reproduce import SOURCES, catalogue
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "sources" / "concordance.md").read_text(encoding="utf-8")

@@ -16,12 +16,10 @@ from axode.literature.reproduce import (
     arms_operations,
     arms_with_load,
     catalogue,
-    disk_motions,
-    legs_recursion,
+    legs,
     manipulator_coupling,
     more_wheels,
     printed,
-    quasimoro_locked,
     saha_angeles,
     staicu,
     valencia,
@@ -29,7 +27,7 @@ from axode.literature.reproduce import (
 )
 from axode.literature.reproduce.figures import _covers
 from axode.literature.reproduce.item import FigureCurve, ItemResult
-from axode.literature.reproduce.legs_by_lagrange import forces, hinged_leg
+from axode.literature.reproduce.legs import forces, hinged_leg
 from axode.literature.reproduce.making import comma_separated
 from tests.literature.test_concordance import ALL, NUMBERS, covered
 from variants import slow, some
@@ -37,12 +35,10 @@ from variants import slow, some
 # The same computations over less time or with fewer samples.
 SHORTER = {
     staicu: {"END": 6.0, "SPACING": 0.02},
-    saha_angeles: {"SPACING": 0.02},
-    disk_motions: {"DURATION": 1.0},
+    saha_angeles: {"SPACING": 0.02, "DISK_DURATION": 1.0},
     angeles: {"PERIOD": 0.002},
     more_wheels: {"SPACING": 0.04, "CASTERS_END": 2.0, "MECANUM_END": 2.0},
     printed: {"RTOL": 1e-9},
-    quasimoro_locked: {"SPACING": 0.05},
     valencia: {"PERIODS": 3, "SPACING": 0.05},
     manipulator_coupling: {"CONTROL": 0.005},
     arms_operations: {"DURATION": 0.6},
@@ -202,7 +198,7 @@ def test_both_readings_of_the_third_manoeuvre(outcomes):
 def test_counted_accelerations_are_those_of_the_source():
     """Columns of theta_1 hold theta_1, not the joint's phi_1 = theta_1 + theta_3."""
     phi = np.array([[0.7, 0.2, 0.5]])
-    assert quasimoro_locked._of_the_source(phi) == pytest.approx(np.array([[0.2, -0.3, 0.5]]))
+    assert staicu._of_the_source(phi) == pytest.approx(np.array([[0.2, -0.3, 0.5]]))
 
 
 def test_a_path_that_hides_another_is_dashed():
@@ -284,12 +280,10 @@ def test_legs_side_by_side_give_the_forces_of_lagrange():
     data = dict(zip(SIX_LEGS, np.linspace(0.7, 1.3, len(SIX_LEGS)), strict=True))
     data |= {"zp": -0.05, "Rb": 1.0, "Rp": 0.5, "L1": 0.7, "L2": 0.8, "g": 9.81}
     times = np.array([0.13, 0.4, 0.77])
-    pose = legs_recursion._pose()
-    by_leg = legs_recursion.recursion(data)
+    pose = legs._pose()
+    by_leg = legs.recursion(data)
     found = np.array([by_leg.forces(*pose(t)) for t in times]).T
-    wanted = forces(
-        hinged_leg, data, (legs_recursion.BETA, legs_recursion.PI), angeles._poses(times)
-    )
+    wanted = forces(hinged_leg, data, (legs.BETA, legs.PI), angeles._poses(times))
     assert found == pytest.approx(wanted, rel=1e-10)
     own, shared = by_leg.operations
     assert own < 1000 and shared < 600
@@ -297,11 +291,11 @@ def test_legs_side_by_side_give_the_forces_of_lagrange():
 
 def test_equation_36_holds_at_any_speed():
     """The locked body: torques of inverse dynamics are those of (36), and none other."""
-    model = quasimoro_locked.build("wheeled_pendulum", **quasimoro_locked.DATA)
+    model = staicu.build("wheeled_pendulum", **staicu.DATA)
     model.prescribe("theta3", 0.0)
     model = model.derive(independent=("phi1_dot", "phi2_dot")).compile("interpreter")
     torques = model.inverse_dynamics(model.home, [2.0, -3.0], [1.0, 0.5])
-    p = quasimoro_locked.DATA
+    p = staicu.DATA
     body, wheel, yaw = p["M"] * p["r"] ** 2, p["m"] * p["r"] ** 2, p["rho"] ** 2
     expected = [
         body / 4 * 1.5 + wheel / 2 * (3 * 1.0 + yaw * 0.5) + p["J1"] * yaw * 0.5,

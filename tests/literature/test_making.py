@@ -12,8 +12,7 @@ import axode as ax
 from axode.cli import run
 from axode.literature.reproduce import SOURCES, Check, Verdict, catalogue, reproduce
 from axode.literature.reproduce.index_page import symbols
-from axode.literature.reproduce.item import FigureCurve, FigurePanel, Item, ItemResult
-from axode.literature.reproduce.sources import chosen
+from axode.literature.reproduce.item import FigureCurve, FigurePanel, Item, ItemResult, chosen
 
 FAILING = Check("speed", 2.0, 1.0, 0.1, "m/s")
 PASSING = Check("speed", 1.0, 1.0, 0.1, "m/s", "printed")
@@ -42,7 +41,7 @@ def shelf(monkeypatch) -> dict[str, Item]:
         name: made_up(name, check)
         for name, check in (("good", PASSING), ("known", KNOWN), ("bad", FAILING))
     }
-    monkeypatch.setattr("axode.literature.reproduce.sources.catalogue", lambda: items)
+    monkeypatch.setattr("axode.literature.reproduce.item.catalogue", lambda: items)
     return items
 
 

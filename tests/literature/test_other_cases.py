@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from axode.literature.acceptance import checks_of, verify
-from axode.literature.acceptance.answers import Answers
+from axode.literature.acceptance.case_runs import Answers
 from axode.literature.acceptance.cases import Case, Quantity, load_cases
 
 ROBOT = {

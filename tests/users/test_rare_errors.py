@@ -16,8 +16,7 @@ from axode.cli import run as run_cli
 from axode.cli.trajectories import load_columns
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.literature.acceptance.adapters import adapter_of
-from axode.literature.acceptance.answers import Answers
-from axode.literature.acceptance.case_runs import Run
+from axode.literature.acceptance.case_runs import Answers, Run
 from axode.literature.acceptance.cases import Case, Quantity
 from axode.literature.acceptance.locked_coordinates import Holding, read_holds
 from axode.model.model_file import MAGIC

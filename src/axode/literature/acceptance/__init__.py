@@ -56,7 +56,7 @@ def _equation(case: Case, key: str) -> str:
 
 
 def _checks(case: Case) -> list[CaseCheck]:
-    from axode.literature.acceptance.answers import Answers
+    from axode.literature.acceptance.case_runs import Answers
 
     answers: Answers | None = None
     trouble = "" if case.expected else "the case expects nothing"

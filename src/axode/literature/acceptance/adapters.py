@@ -16,14 +16,17 @@ put a class into a module `<source>_cases.py` of this package, all of which are 
         def signals(self) -> Mapping[str, Any]:            # input of the model: signal
             return {name: self.case.input[name] for name in ("M1", "M2")}
 
-        @quantity
-        def inertia(self, now: Instant) -> Any:             # its key under `expected`
-            return now.model.mass_matrix(now.q)
+        theta = column("theta1", "theta2", "theta3")        # its key under `expected`
+        inertia = quantity(lambda _, now: now.inertia)
 
-`quantity("name")` gives it a key that is no Python name. An `Instant` is a state with its time and
-inputs; `now["theta1"]` is any coordinate, joint speed, input or measure, `now.accelerations` has
-all joint accelerations by the speed's name. A key that no method answers is looked up that way, so
-that a gallery mechanism with the source's names needs few methods. Everything about runs (`t_end`,
+        @quantity
+        def swing(self, now: Instant) -> float:             # whatever takes more than a line
+            ...
+
+An `Instant` is a state with its time and inputs; `now["theta1"]` is any coordinate, joint speed,
+input or measure, `now.accelerations` has all joint accelerations by the speed's name. A key that no
+method answers is looked up that way, so that a gallery mechanism with the source's names needs few
+methods. Everything about runs (`t_end`,
 `hold`, `name@t`, `max(...)`) is done for all systems in `case_runs.py`: a method is called with the
 instant that is meant. Quantities that need no state may ignore their argument; `self.model` and
 `self.equations` are always there.
@@ -95,17 +98,69 @@ class Instant:
         found = self.model.accelerations(self.q, self.nu, self.nu_dot, t=self.t)
         return dict(zip(self.model.speed_names, map(float, found), strict=True))
 
+    def rates(self, *coordinates: str) -> list[float]:
+        """Rates of coordinates."""
+        found = self.model.rates(self.q, self.nu)
+        return [float(found[self.model.coordinates.index(name)]) for name in coordinates]
 
-def quantity(name: str | Callable[..., Any]) -> Any:
-    """Mark a method of an adapter as the quantity of its name, or of the name given."""
+    def second_rates(self, *coordinates: str) -> list[float]:
+        """Second derivatives of coordinates."""
+        model = self.model
+        by_q, by_nu = (model.jacobian("rates", by, self.q, self.nu) for by in ("q", "nu"))
+        found = by_q @ model.rates(self.q, self.nu) + by_nu @ self.nu_dot
+        return [float(found[model.coordinates.index(name)]) for name in coordinates]
 
-    def mark(method: Callable[..., Any], key: str) -> Callable[..., Any]:
-        method.quantity_name = key  # type: ignore[attr-defined]
-        return method
+    @property
+    def inertia(self) -> Array:
+        """Inertia matrix of the independent speeds."""
+        return self.model.mass_matrix(self.q)
 
-    if callable(name):
-        return mark(name, name.__name__)
-    return lambda method: mark(method, name)
+    @property
+    def bias(self) -> Array:
+        """C nu."""
+        return self.model.bias(self.q, self.nu)
+
+    @property
+    def gravity(self) -> Array:
+        """Generalized force of gravity and springs."""
+        return self.model.potential_force(self.q)
+
+    @property
+    def energy(self) -> Array:
+        """Kinetic and potential energy."""
+        return self.model.energy(self.q, self.nu)
+
+    @cached_property
+    def forces(self) -> dict[str, float]:
+        """Constraint forces by the name of their row."""
+        found = self.model.multipliers(self.q, self.nu, self.u)
+        return dict(zip(self.model.rows, map(float, found), strict=True))
+
+    @property
+    def lateral_force(self) -> float:
+        """Sum of the forces across all wheels."""
+        return sum(force for row, force in self.forces.items() if row.endswith(".lateral"))
+
+
+Answer = Callable[[Any, Instant], Any]
+
+
+def quantity(answer: Answer) -> Answer:
+    """Mark a method of an adapter as the quantity of its name."""
+    answer.is_quantity = True  # type: ignore[attr-defined]
+    return answer
+
+
+def column(*names: str) -> Answer:
+    """Return the quantity that is one number of the instant, or several in order."""
+    if len(names) == 1:
+        return quantity(lambda _, now: now[names[0]])
+    return quantity(lambda _, now: now.several(*names))
+
+
+def acceleration(speed: str) -> Answer:
+    """Return the quantity that is the acceleration of a joint speed."""
+    return quantity(lambda _, now: now.accelerations[speed])
 
 
 class Adapter:
@@ -165,6 +220,10 @@ class Adapter:
         u = np.array([signal(0.0) for signal in self.inputs.values()])
         return Instant(self.model, 0.0, state.q, state.nu, u)
 
+    kinetic_energy = quantity(lambda _, now: float(now.energy[0]))
+    potential_energy = quantity(lambda _, now: float(now.energy[1]))
+    energy = quantity(lambda _, now: float(now.energy.sum()))
+
     def of(self, name: str, now: Instant) -> Any:
         """A quantity at a moment.
 
@@ -183,12 +242,12 @@ class Adapter:
     @classmethod
     def quantities(cls) -> dict[str, Callable[..., Any]]:
         """Methods that answer for quantities, by their key."""
-        found = {}
-        for parent in reversed(cls.__mro__):
-            for method in vars(parent).values():
-                if hasattr(method, "quantity_name"):
-                    found[method.quantity_name] = method
-        return found
+        return {
+            name: method
+            for parent in reversed(cls.__mro__)
+            for name, method in vars(parent).items()
+            if hasattr(method, "is_quantity")
+        }
 
 
 def adapter(*systems: str) -> Callable[[T], T]:

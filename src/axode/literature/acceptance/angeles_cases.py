@@ -14,7 +14,7 @@ from axode.errors import InvalidArgument
 from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, roman
 from axode.kinematics.velocities.velocity_jacobians import characteristic_length
-from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
+from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, column, quantity
 from axode.mechanism.mechanism import Mechanism
 from axode.model.state import State
 from axode.problems.assemble.assemble import assemble
@@ -61,21 +61,10 @@ class FourBar(Adapter):
         near = {"theta1": self.crank, "theta1_dot": rate}
         return assemble(self.model, near, fix=("theta1",))
 
-    @quantity
-    def Theta(self, now: Instant) -> Any:
-        return now.model.speed_map(now.q)[:, 0]
-
-    @quantity
-    def I(self, now: Instant) -> float:  # noqa: E743
-        return float(now.model.mass_matrix(now.q)[0, 0])
-
-    @quantity
-    def C_thetadot(self, now: Instant) -> float:
-        return float(now.model.bias(now.q, now.nu)[0])
-
-    @quantity
-    def gamma(self, now: Instant) -> float:
-        return float(now.model.potential_force(now.q)[0])
+    Theta = quantity(lambda _, now: now.model.speed_map(now.q)[:, 0])
+    I = quantity(lambda _, now: float(now.inertia[0, 0]))
+    C_thetadot = quantity(lambda _, now: float(now.bias[0]))
+    gamma = quantity(lambda _, now: float(now.gravity[0]))
 
     @quantity
     def tau(self, now: Instant) -> float:
@@ -84,9 +73,7 @@ class FourBar(Adapter):
         wanted = [self.case.input["theta1_ddot"]]
         return float(now.model.inverse_dynamics(now.q, now.nu, wanted)[0])
 
-    @quantity
-    def theta1_ddot(self, now: Instant) -> float:
-        return float(now.nu_dot[0])
+    theta1_ddot = quantity(lambda _, now: float(now.nu_dot[0]))
 
 
 @adapter("A2_platform_6R_legs")
@@ -98,6 +85,11 @@ class LeggedPlatform(Adapter):
         """Names of the legs."""
         return [roman(k + 1) for k in range(len(self.case.parameters.get("beta", BETA)))]
 
+    @property
+    def elbows(self) -> list[str]:
+        """Names of the elbows' speeds."""
+        return [f"theta_{leg}4_dot" for leg in self.legs]
+
     def mechanism(self) -> Mechanism:
         state = {key: self.case.state[key] for key in ("c_M", "rpy_zyx") if key in self.case.state}
         return build("six_legged_platform", **self.case.parameters, **state)
@@ -106,7 +98,7 @@ class LeggedPlatform(Adapter):
         given = self.case.input.get("q_dot", self.case.state.get("q_dot"))
         rates = np.zeros(len(self.legs)) if given is None else np.array(given, float)
         Theta = self.model.speed_map(self.model.home)
-        rows = [self.model.speed_names.index(f"theta_{leg}4_dot") for leg in self.legs]
+        rows = [self.model.speed_names.index(name) for name in self.elbows]
         nu = np.linalg.solve(Theta[rows], rates)
         return State(self.model.home, nu, 0.0, self.model)
 
@@ -119,7 +111,7 @@ class LeggedPlatform(Adapter):
 
     def _elbows(self, now: Instant) -> Array:
         """Independent speeds for unit rates of the elbows: a permutation, in general."""
-        rows = [now.model.speed_names.index(f"theta_{leg}4_dot") for leg in self.legs]
+        rows = [now.model.speed_names.index(name) for name in self.elbows]
         return np.asarray(np.linalg.inv(now.model.speed_map(now.q)[rows]), dtype=float)
 
     def _twists(self, now: Instant) -> Array:
@@ -129,9 +121,8 @@ class LeggedPlatform(Adapter):
     def _forces(self, now: Instant, q_ddot: Any) -> Array:
         E = self._elbows(now)
         # differentiating rates = E^-1 nu: the elbows' accelerations are speeds' own
-        names = [f"theta_{leg}4_dot" for leg in self.legs]
         still = now.model.accelerations(now.q, now.nu, np.zeros(len(now.nu)))
-        own = np.array([still[now.model.speed_names.index(name)] for name in names])
+        own = np.array([still[now.model.speed_names.index(name)] for name in self.elbows])
         nu_dot = E @ (np.array(q_ddot, float) - own)
         u = now.model.inverse_dynamics(now.q, now.nu, nu_dot, u=now.u)
         return np.array([u[now.model.inputs.index(f"f_{leg}")] for leg in self.legs])
@@ -140,14 +131,12 @@ class LeggedPlatform(Adapter):
     def t_M(self, now: Instant) -> Any:
         return now.model.twists(now.q, now.nu)[now.model.bodies.index("platform")]
 
-    @quantity
-    def T(self, now: Instant) -> Any:
-        return self._twists(now)[:, now.model.bodies.index("platform")].T
+    T = quantity(lambda self, now: self._twists(now)[:, now.model.bodies.index("platform")].T)
 
     @quantity
     def M_q(self, now: Instant) -> Any:
         E = self._elbows(now)
-        return E.T @ now.model.mass_matrix(now.q) @ E
+        return E.T @ now.inertia @ E
 
     @quantity
     def phi(self, now: Instant) -> Any:
@@ -157,13 +146,8 @@ class LeggedPlatform(Adapter):
     def bias_Nqd_minus_gravity_minus_TtwW(self, now: Instant) -> Any:
         return self._forces(now, np.zeros(len(self.legs)))
 
-    @quantity
-    def q_ddot(self, now: Instant) -> Any:
-        return [now.accelerations[f"theta_{leg}4_dot"] for leg in self.legs]
-
-    @quantity
-    def q_dot(self, now: Instant) -> Any:
-        return now.several(*(f"theta_{leg}4_dot" for leg in self.legs))
+    q_ddot = quantity(lambda self, now: [now.accelerations[name] for name in self.elbows])
+    q_dot = quantity(lambda self, now: now.several(*self.elbows))
 
     def _geometry(self, now: Instant, leg: str) -> tuple[Array, Array]:
         """Axes 1 to 6 of a leg and the points they pass through, in the world."""
@@ -218,21 +202,9 @@ class LeggedPlatform(Adapter):
 class RollingRobot(Adapter):
     """What robots on wheels share: inertia and bias on the speeds of the driven wheels."""
 
-    @quantity
-    def I(self, now: Instant) -> Any:  # noqa: E743
-        return now.model.mass_matrix(now.q)
-
-    @quantity
-    def C(self, now: Instant) -> Any:
-        return now.model.coriolis(now.q, now.nu)
-
-    @quantity
-    def C_thetadot(self, now: Instant) -> Any:
-        return now.model.bias(now.q, now.nu)
-
-    @quantity
-    def kinetic_energy(self, now: Instant) -> float:
-        return float(now.model.energy(now.q, now.nu)[0])
+    I = quantity(lambda _, now: now.inertia)
+    C = quantity(lambda _, now: now.model.coriolis(now.q, now.nu))
+    C_thetadot = quantity(lambda _, now: now.bias)
 
 
 @adapter("A3_caster_robot", "A4_two_caster_robot")
@@ -290,17 +262,9 @@ class CasterRobot(RollingRobot):
     def I_dot(self, now: Instant) -> Any:
         return now.model.jacobian("mass_matrix", "q", now.q) @ now.model.rates(now.q, now.nu)
 
-    @quantity
-    def D(self, now: Instant) -> Any:
-        return damping_of(now)
-
-    @quantity
-    def theta_dot(self, now: Instant) -> Any:
-        return now.several("theta1_dot", "theta2_dot")
-
-    @quantity
-    def theta_ddot(self, now: Instant) -> Any:
-        return now.nu_dot
+    D = quantity(lambda _, now: damping_of(now))
+    theta_dot = column("theta1_dot", "theta2_dot")
+    theta_ddot = quantity(lambda _, now: now.nu_dot)
 
     @quantity
     def tau(self, now: Instant) -> Any:
@@ -308,21 +272,10 @@ class CasterRobot(RollingRobot):
             return now.several("tau1", "tau2")
         return now.model.inverse_dynamics(now.q, now.nu, self.case.input["theta_ddot"])
 
-    @quantity
-    def theta3_dot_psi_dot(self, now: Instant) -> Any:
-        return [now.several(*pair) for pair in self._spins()]
-
-    @quantity
-    def psi(self, now: Instant) -> Any:
-        return now.several(*(f"psi{mark}" for mark in self.marks))
-
-    @quantity
-    def x_C(self, now: Instant) -> float:
-        return now["C.x"]
-
-    @quantity
-    def y_C(self, now: Instant) -> float:
-        return now["C.y"]
+    theta3_dot_psi_dot = quantity(lambda self, now: [now.several(*pair) for pair in self._spins()])
+    psi = quantity(lambda self, now: now.several(*(f"psi{mark}" for mark in self.marks)))
+    x_C = column("C.x")
+    y_C = column("C.y")
 
     # exercises 12.3 to 12.5 -----------------------------------------------------------------------
 
@@ -381,3 +334,115 @@ class CasterRobot(RollingRobot):
     def Ip_for_isotropic_platform_term(self, now: Instant) -> float:
         """Where the platform's part of I has no entry off its diagonal."""
         return float(now.model.parameters["mp"]) * self._characteristic_length(now, at_C=True) ** 2
+
+
+# wheels with rollers ------------------------------------------------------------------------------
+
+
+class RollerWheels(RollingRobot):
+    """What the two arrays share: wheels theta1, theta2, ..., platform x, y, sigma."""
+
+    @property
+    def count(self) -> int:
+        """How many wheels there are."""
+        return 3
+
+    def start(self) -> State:
+        state = self.case.state
+        x, y = first_of(state, "c", "c0", default=[0.0, 0.0])
+        near = {"x": x, "y": y, "sigma": first_of(state, "sigma", "sigma0", default=0.0)}
+        rates = first_of(state, "theta_dot", "theta_dot0")
+        body = first_of(state, "u_body", "u_body0")
+        speeds: dict[str, float] = {}
+        if body is not None:
+            speeds = {name: body[name] for name in ("omega", "vx", "vy")}
+        elif rates is not None:
+            speeds = {f"theta{k}_dot": rate for k, rate in enumerate(rates, start=1)}
+        return assemble(self.model, {**near, **speeds}, fix=("x", "y", "sigma"))
+
+    def signals(self) -> Mapping[str, Any]:
+        return numbered(self.case.input, "tau", self.count)
+
+    def _wheels(self, ending: str) -> list[str]:
+        return [f"theta{k}{ending}" for k in range(1, self.count + 1)]
+
+    theta_dot = quantity(lambda self, now: now.several(*self._wheels("_dot")))
+
+    @quantity
+    def theta_ddot(self, now: Instant) -> Any:
+        return [now.accelerations[name] for name in self._wheels("_dot")]
+
+    theta = quantity(lambda self, now: now.several(*self._wheels("")))
+    c = column("x", "y")
+    twist_body = quantity(lambda _, now: {name: now[name] for name in ("omega", "vx", "vy")})
+    u_body = quantity(lambda self, now: self.twist_body(now))
+
+    def _tractions(self, now: Instant, row: str) -> Any:
+        return np.array([now.forces[f"wheel{k}.{row}"] for k in range(1, self.count + 1)])
+
+
+@adapter("A5_mekanum_delta")
+class DeltaArray(RollerWheels):
+    """A5: the independent speeds are those of the wheels."""
+
+    independent = ("theta1_dot", "theta2_dot", "theta3_dot")
+
+    def mechanism(self) -> Mechanism:
+        return build("delta_array", **self.case.parameters)
+
+    alpha = quantity(lambda _, now: float(now.inertia[0, 0]))
+    beta = quantity(lambda _, now: float(now.inertia[0, 1]))
+
+    # the source's f is k x e, ours is e x k
+    multipliers = quantity(lambda self, now: -self._tractions(now, "longitudinal"))
+    eigenvalues = quantity(lambda _, now: np.linalg.eigvalsh(now.inertia))
+    alpha_minus_beta = quantity(lambda self, now: self.alpha(now) - self.beta(now))
+    alpha_plus_2beta = quantity(lambda self, now: self.alpha(now) + 2 * self.beta(now))
+
+    @quantity
+    def k_ex12_7(self, now: Instant) -> float:
+        """Decay of the yaw rate: friction over inertia of equal wheel rates."""
+        return float(damping_of(now).sum() / now.inertia.sum())
+
+    @quantity
+    def f_ex12_7(self, now: Instant) -> float:
+        """Part of the yaw acceleration due to the torques."""
+        row = now.model.speed_map(now.q)[now.model.speed_names.index("omega")]
+        force = now.model.input_force(now.q, now.u)
+        return float(row @ np.linalg.solve(now.inertia, force))
+
+    @quantity
+    def H_for_isotropy(self, now: Instant) -> float:
+        """The platform's yaw inertia, which enters linearly, at which beta vanishes."""
+        H = now.model.parameters["H"]
+        at, at_double = (
+            float(now.model.mass_matrix(now.q, parameters={"H": value})[0, 1])
+            for value in (H, 2 * H)
+        )
+        return H - at * H / (at_double - at)
+
+    @quantity
+    def alpha_at_isotropy(self, now: Instant) -> float:
+        isotropic = {"H": self.H_for_isotropy(now)}
+        return float(now.model.mass_matrix(now.q, parameters=isotropic)[0, 0])
+
+
+@adapter("A6_mekanum_n")
+class MecanumPlatform(RollerWheels):
+    """A6: the independent speeds are the platform's, in its own axes."""
+
+    independent = ("omega", "vx", "vy")
+
+    @property
+    def count(self) -> int:
+        return len(self.case.parameters["wheels_px_py_axisAngle_rollerAngle"])
+
+    def mechanism(self) -> Mechanism:
+        given = dict(self.case.parameters)
+        wheels = given.pop("wheels_px_py_axisAngle_rollerAngle")
+        return build("mecanum_platform", wheels=wheels, **given)
+
+    u_dot_body = quantity(lambda _, now: now.nu_dot)
+    M_u = quantity(lambda _, now: now.inertia)
+    c_u = quantity(lambda _, now: now.bias)
+    multipliers = quantity(lambda self, now: self._tractions(now, "roller"))

@@ -1,9 +1,10 @@
-"""Runs of a case: intervals of time without jumps, states at any time, extremes between samples."""
+"""Answers to a case, and its run: intervals without jumps, states at any time, extremes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -11,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
-from axode.errors import InvalidArgument
-from axode.literature.acceptance.adapters import Adapter, Instant
-from axode.literature.acceptance.cases import Quantity
+from axode.errors import AxodeError, InvalidArgument
+from axode.literature.acceptance.adapters import Adapter, Instant, adapter_of
+from axode.literature.acceptance.cases import Case, Quantity
 from axode.literature.acceptance.locked_coordinates import Holding, read_holds
 from axode.model.model import Model
 from axode.problems.simulate.simulate import simulate
@@ -79,10 +80,7 @@ def integrate(
         save_every=(t1 - t0) / samples,
         progress=False,
     )
-    q = np.stack([run[name] for name in model.coordinates], axis=-1)
-    speeds = [run[name] for name in model.independent]
-    nu = np.stack(speeds, axis=-1) if speeds else np.zeros((len(run.time), 0))
-    return run.time, q, nu
+    return run.time, run[model.coordinates].values, run[model.independent].values
 
 
 class Run:
@@ -224,3 +222,38 @@ def _refine(value: Any, low: float, high: float) -> tuple[float, float]:
             if float(shape(t)) >= values.max() - 1e-12 * np.abs(values).max()
         ]
     return found[-1] if len(found) == 2 else max(found, key=lambda pair: pair[1])
+
+
+class Answers:
+    """Answers to the quantities of one case.
+
+    Raises:
+        UnknownName: if no adapter knows the case's system.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.adapter: Adapter = adapter_of(case.system)(case)
+
+    @cached_property
+    def run(self) -> Run:
+        """The motion, its intervals ending at every time that the case asks about."""
+        stops = []
+        for key in self.case.expected:
+            try:
+                asked = Quantity.of(key)
+            except AxodeError:
+                continue  # reported where it is asked for
+            stops += [asked.at] if asked.at is not None else []
+        return Run(self.adapter, stops)
+
+    def of(self, quantity: Quantity) -> Any:
+        """A quantity at the state, at the end of the run, at a time, or its extreme."""
+        if self.case.t_end is None:
+            if quantity.at is not None or quantity.extreme:
+                raise InvalidArgument(f"'{quantity.name}': the case has no t_end, hence no run")
+            return self.adapter.of(quantity.name, self.adapter.initial)
+        if quantity.extreme:
+            return self.run.extreme(quantity)
+        time = self.run.end if quantity.at is None else quantity.at
+        return self.adapter.of(quantity.name, self.run.at(time))

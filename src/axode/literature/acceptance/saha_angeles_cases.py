@@ -12,7 +12,7 @@ from scipy.optimize import brentq, newton
 
 from axode.errors import InvalidArgument
 from axode.gallery import build
-from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
+from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, column, quantity
 from axode.literature.acceptance.angeles_cases import CasterRobot, first_of
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.wheels import Rolling
@@ -110,30 +110,17 @@ class TwistMatrix(Adapter):
     def _matrices(self) -> tuple[Array, Array]:
         return TwistConstraints(self.equations).at(self.initial.q)
 
-    @quantity
-    def rows(self, now: Instant) -> int:
-        return self._matrices[0].shape[0]
-
-    @quantity
-    def cols(self, now: Instant) -> int:
-        return self._matrices[0].shape[1]
-
-    @quantity
-    def rank(self, now: Instant) -> int:
-        return rank_of(self._matrices[0])
-
-    @quantity
-    def nullity(self, now: Instant) -> int:
-        return self._matrices[0].shape[1] - rank_of(self._matrices[0])
+    rows = quantity(lambda self, now: self._matrices[0].shape[0])
+    cols = quantity(lambda self, now: self._matrices[0].shape[1])
+    rank = quantity(lambda self, now: rank_of(self._matrices[0]))
+    nullity = quantity(lambda self, now: self._matrices[0].shape[1] - rank_of(self._matrices[0]))
 
     @quantity
     def max_abs_AT(self, now: Instant) -> float:
         A, T = self._matrices
         return float(np.abs(A @ T).max())
 
-    @quantity
-    def mobility(self, now: Instant) -> int:
-        return len(self.model.independent)
+    mobility = quantity(lambda self, now: len(self.model.independent))
 
     @quantity
     def T_caster_block(self, now: Instant) -> Any:
@@ -197,37 +184,14 @@ class RollingDisk(Adapter):
         centre = now.model.poses(now.q)[0, :3, 3]
         return np.array(self.contact_point(now)) - centre
 
-    @quantity
-    def n(self, now: Instant) -> Any:
-        return self._R(now)[:, 1]
-
-    @quantity
-    def omega(self, now: Instant) -> Any:
-        return self._R(now) @ now.nu
-
-    @quantity
-    def omega_dot(self, now: Instant) -> Any:
-        return self._R(now) @ now.nu_dot
-
-    @quantity
-    def contact_point(self, now: Instant) -> Any:
-        return now.several("rim.contact.x", "rim.contact.y", "rim.contact.z")
-
-    @quantity
-    def q(self, now: Instant) -> Any:
-        return self.contact_point(now)
-
-    @quantity
-    def c_dot(self, now: Instant) -> Any:
-        return np.array(now.several("c.vx", "c.vy", "c.vz"))
-
-    @quantity
-    def q_dot(self, now: Instant) -> Any:
-        return self._rates(now, "rim.contact")
-
-    @quantity
-    def c_ddot(self, now: Instant) -> Any:
-        return self._rates(now, "c")
+    n = quantity(lambda self, now: self._R(now)[:, 1])
+    omega = quantity(lambda self, now: self._R(now) @ now.nu)
+    omega_dot = quantity(lambda self, now: self._R(now) @ now.nu_dot)
+    contact_point = column("rim.contact.x", "rim.contact.y", "rim.contact.z")
+    q = quantity(lambda self, now: self.contact_point(now))
+    c_dot = quantity(lambda _, now: np.array(now.several("c.vx", "c.vy", "c.vz")))
+    q_dot = quantity(lambda self, now: self._rates(now, "rim.contact"))
+    c_ddot = quantity(lambda self, now: self._rates(now, "c"))
 
     @quantity
     def contact_force(self, now: Instant) -> Any:
@@ -239,7 +203,7 @@ class RollingDisk(Adapter):
     @quantity
     def I_Q(self, now: Instant) -> Any:
         R = self._R(now)
-        return R @ now.model.mass_matrix(now.q) @ R.T
+        return R @ now.inertia @ R.T
 
     @quantity
     def missing_term_m_s_dot_omega_qdot(self, now: Instant) -> Any:
@@ -251,14 +215,6 @@ class RollingDisk(Adapter):
         """Rate of omega without the contact's own motion, as printed."""
         missing = np.linalg.solve(self.I_Q(now), self.missing_term_m_s_dot_omega_qdot(now))
         return self.omega_dot(now) - missing
-
-    @quantity
-    def kinetic_energy(self, now: Instant) -> float:
-        return float(now.model.energy(now.q, now.nu)[0])
-
-    @quantity
-    def energy(self, now: Instant) -> float:
-        return float(now.model.energy(now.q, now.nu).sum())
 
     @quantity
     def spin_rate(self, now: Instant) -> float:
@@ -350,13 +306,8 @@ class PathRobot(CasterRobot):
             return super().of(name, now)
         return [super(PathRobot, self).of(name, moment) for moment in self._along()]
 
-    @quantity
-    def psi(self, now: Instant) -> Any:
-        return now["psi"]
-
-    @quantity
-    def theta3_dot(self, now: Instant) -> float:
-        return now["theta3_dot"]
+    psi = column("psi")
+    theta3_dot = column("theta3_dot")
 
     @quantity
     def tau(self, now: Instant) -> Any:

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.linalg import eigh
 
 from axode.gallery import build
-from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
+from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, column, quantity
 from axode.mechanism.mechanism import Mechanism
 
 ANGLES = ("theta1", "theta2", "theta3")
@@ -29,11 +29,8 @@ class WheeledPendulum(Adapter):
 
     def start(self) -> Mapping[str, float]:
         state = self.case.state
-        held = {
-            name: value
-            for name, value in self.case.input.get("hold", {}).items()
-            if name != "until"
-        }
+        hold = self.case.input.get("hold", {})
+        held = {name: value for name, value in hold.items() if name != "until"}
         places = {name: state[name] for name in ("psi", *ANGLES, "x", "y") if name in state}
         rates = state.get("rates", [state.get(rate, 0.0) for rate in RATES])
         return {**held, **places, **dict(zip(RATES, rates, strict=True))}
@@ -45,27 +42,20 @@ class WheeledPendulum(Adapter):
         rows = [found[now.model.measure_names.index(rate)] for rate in RATES[:2]]
         return np.linalg.inv(np.array([*rows, body]))
 
-    @quantity
-    def rates(self, now: Instant) -> Any:
-        return now.several(*RATES)
-
-    @quantity
-    def theta(self, now: Instant) -> Any:
-        return now.several(*ANGLES)
+    rates = column(*RATES)
+    theta = column(*ANGLES)
 
     @quantity
     def inertia(self, now: Instant) -> Any:
         S = self._speeds(now)
-        return S.T @ now.model.mass_matrix(now.q) @ S
+        return S.T @ now.inertia @ S
 
     @quantity
     def bias_incl_gravity(self, now: Instant) -> Any:
-        force = now.model.bias(now.q, now.nu) - now.model.potential_force(now.q)
+        force = now.bias - now.gravity
         return self._speeds(now).T @ force
 
-    @quantity
-    def accelerations(self, now: Instant) -> Any:
-        return np.linalg.solve(self._speeds(now), now.nu_dot)
+    accelerations = quantity(lambda self, now: np.linalg.solve(self._speeds(now), now.nu_dot))
 
     @quantity
     def multipliers_forward_lateral_yaw(self, now: Instant) -> Any:
@@ -73,14 +63,8 @@ class WheeledPendulum(Adapter):
 
         They are half the sum of our rolling rows, sideways, and their difference.
         """
-        force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
-        first, second = (force[f"wheel{k}.longitudinal"] for k in (1, 2))
-        sideways = sum(value for row, value in force.items() if row.endswith(".lateral"))
-        return [first + second, sideways, (second - first) / 2]
-
-    @quantity
-    def energy(self, now: Instant) -> Any:
-        return now.model.energy(now.q, now.nu).sum()
+        first, second = (now.forces[f"wheel{k}.longitudinal"] for k in (1, 2))
+        return [first + second, now.lateral_force, (second - first) / 2]
 
     # small motions about the body hanging at rest -------------------------------------------------
 

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from axode.gallery import build
-from axode.literature.acceptance.adapters import Adapter, Instant, adapter, quantity
-from axode.literature.acceptance.yesiloglu_cases import coordinate_accelerations
+from axode.literature.acceptance.adapters import (
+    Adapter,
+    Instant,
+    acceleration,
+    adapter,
+    column,
+    quantity,
+)
 from axode.mechanism.mechanism import Mechanism
 
 AXES = (1, 2, 3, 4)
@@ -34,33 +40,13 @@ class ArmCase(Adapter):
         torques = self.case.input.get("tau", [0.0] * len(AXES))
         return {f"tau{k}": torque for k, torque in zip(AXES, torques, strict=True)}
 
-    @quantity
-    def theta(self, now: Instant) -> Any:
-        return now.several(*(f"theta{k}" for k in AXES))
-
-    @quantity
-    def theta_dot(self, now: Instant) -> Any:
-        return now.several(*self.independent[:4])
-
-    @quantity
-    def theta_ddot(self, now: Instant) -> Any:
-        return now.nu_dot[:4]
-
-    @quantity
-    def M(self, now: Instant) -> Any:
-        return now.model.mass_matrix(now.q)[:4, :4]
-
-    @quantity
-    def V_coriolis(self, now: Instant) -> Any:
-        return now.model.bias(now.q, now.nu)[:4]
-
-    @quantity
-    def G(self, now: Instant) -> Any:
-        return -now.model.potential_force(now.q)[:4]
-
-    @quantity
-    def friction(self, now: Instant) -> Any:
-        return -now.model.dissipative_force(now.q, now.nu)[:4]
+    theta = column(*(f"theta{k}" for k in AXES))
+    theta_dot = quantity(lambda self, now: now.several(*self.independent[:4]))
+    theta_ddot = quantity(lambda _, now: now.nu_dot[:4])
+    M = quantity(lambda _, now: now.inertia[:4, :4])
+    V_coriolis = quantity(lambda _, now: now.bias[:4])
+    G = quantity(lambda _, now: -now.gravity[:4])
+    friction = quantity(lambda _, now: -now.model.dissipative_force(now.q, now.nu)[:4])
 
     @quantity
     def tau(self, now: Instant) -> Any:
@@ -69,18 +55,6 @@ class ArmCase(Adapter):
             return now.several(*(f"tau{k}" for k in AXES))
         wanted = [*self.case.input["theta_ddot"], 0.0]
         return now.model.inverse_dynamics(now.q, now.nu, wanted)[:4]
-
-    @quantity
-    def energy(self, now: Instant) -> Any:
-        return now.model.energy(now.q, now.nu).sum()
-
-    @quantity
-    def kinetic_energy(self, now: Instant) -> Any:
-        return now.model.energy(now.q, now.nu)[0]
-
-    @quantity
-    def potential_energy(self, now: Instant) -> Any:
-        return now.model.energy(now.q, now.nu)[1]
 
 
 @adapter("E2_valencia_platform")
@@ -94,53 +68,20 @@ class PlatformCase(Adapter):
 
     def start(self) -> Mapping[str, float]:
         state = self.case.state
-        start = {
-            own: state[name]
-            for own, name in (
-                ("x_c", "x"),
-                ("y_c", "y"),
-                ("theta", "theta"),
-                ("phi_R", "phi_R"),
-                ("phi_L", "phi_L"),
-                ("v", "v"),
-                ("w", "w"),
-            )
-            if name in state
-        }
+        names = {"x": "x_c", "y": "y_c"} | {n: n for n in ("theta", "phi_R", "phi_L", "v", "w")}
+        start = {own: state[name] for name, own in names.items() if name in state}
         rates = state.get("wheel_rates_R_L", ())
         return start | {f"phi_{side}_dot": rate for side, rate in zip(SIDES, rates, strict=False)}
 
-    @quantity
-    def x(self, now: Instant) -> Any:
-        return now["x_c"]
+    x = column("x_c")
+    y = column("y_c")
+    wheel_rates_R_L = quantity(lambda self, now: now.several(*self.independent))
+    wheel_acc_R_L = quantity(lambda _, now: now.nu_dot)
 
-    @quantity
-    def y(self, now: Instant) -> Any:
-        return now["y_c"]
-
-    @quantity
-    def wheel_rates_R_L(self, now: Instant) -> Any:
-        return now.several(*self.independent)
-
-    @quantity
-    def wheel_acc_R_L(self, now: Instant) -> Any:
-        return now.nu_dot
-
-    @quantity
-    def q_ddot_x_y_theta(self, now: Instant) -> Any:
-        return coordinate_accelerations(now, ("x_c", "y_c", "theta"))
-
-    @quantity
-    def v_dot(self, now: Instant) -> Any:
-        return now.accelerations["v"]
-
-    @quantity
-    def w_dot(self, now: Instant) -> Any:
-        return now.accelerations["w"]
-
-    @quantity
-    def reduced_inertia(self, now: Instant) -> Any:
-        return now.model.mass_matrix(now.q)
+    q_ddot_x_y_theta = quantity(lambda _, now: now.second_rates("x_c", "y_c", "theta"))
+    v_dot = acceleration("v")
+    w_dot = acceleration("w")
+    reduced_inertia = quantity(lambda _, now: now.inertia)
 
     @quantity
     def multipliers_lat_R_L(self, now: Instant) -> Any:
@@ -148,10 +89,4 @@ class PlatformCase(Adapter):
 
         They are sideways as ours, along the wheels against ours, all subtracted.
         """
-        force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
-        sideways = sum(value for row, value in force.items() if row.endswith(".lateral"))
-        return [-sideways, *(force[f"wheel_{side}.longitudinal"] for side in SIDES)]
-
-    @quantity
-    def energy(self, now: Instant) -> Any:
-        return now.model.energy(now.q, now.nu).sum()
+        return [-now.lateral_force, *(now.forces[f"wheel_{s}.longitudinal"] for s in SIDES)]

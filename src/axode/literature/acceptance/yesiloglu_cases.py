@@ -10,7 +10,15 @@ import casadi as ca
 import numpy as np
 
 from axode.gallery import build
-from axode.literature.acceptance.adapters import Adapter, Array, Instant, adapter, quantity
+from axode.literature.acceptance.adapters import (
+    Adapter,
+    Array,
+    Instant,
+    acceleration,
+    adapter,
+    column,
+    quantity,
+)
 from axode.mechanism.mechanism import Mechanism
 from axode.model.model import Model
 from axode.model.state import State
@@ -31,8 +39,9 @@ class CooperatingArms(Adapter):
     def _joints(self) -> int:
         return sum(name[0] == "L" and name[1:].isdigit() for name in self.case.parameters)
 
-    def _names(self, arms: tuple[int, ...] = ARMS) -> list[str]:
-        return [f"{arm}{k}" for arm in arms for k in range(1, self._joints + 1)]
+    def _named(self, pattern: str) -> list[str]:
+        """Names of the joints of both arms: `theta{}` gives theta11, theta12, ..."""
+        return [pattern.format(f"{arm}{k}") for arm in ARMS for k in range(1, self._joints + 1)]
 
     def _options(self) -> dict[str, Any]:
         state = self.case.state
@@ -54,44 +63,25 @@ class CooperatingArms(Adapter):
         return assemble(self.model, near, fix=("X", "Y", "F"))
 
     def signals(self) -> Mapping[str, Any]:
-        torques = self.case.input.get("tau", [0.0] * len(self._names()))
-        return {f"tau{name}": torque for name, torque in zip(self._names(), torques, strict=True)}
+        names = self._named("tau{}")
+        return dict(zip(names, self.case.input.get("tau", [0.0] * len(names)), strict=True))
 
-    @quantity
-    def theta(self, now: Instant) -> Any:
-        return now.several(*(f"theta{name}" for name in self._names()))
-
-    @quantity
-    def theta_dot(self, now: Instant) -> Any:
-        return now.several(*(f"theta{name}_dot" for name in self._names()))
+    theta = quantity(lambda self, now: now.several(*self._named("theta{}")))
+    theta_dot = quantity(lambda self, now: now.several(*self._named("theta{}_dot")))
 
     @quantity
     def theta_ddot(self, now: Instant) -> Any:
-        return [now.accelerations[f"theta{name}_dot"] for name in self._names()]
-
-    @quantity
-    def energy(self, now: Instant) -> Any:
-        return now.model.energy(now.q, now.nu).sum()
+        return [now.accelerations[name] for name in self._named("theta{}_dot")]
 
     # the load -------------------------------------------------------------------------------------
 
-    @quantity
-    def load_X_Y_F(self, now: Instant) -> Any:
-        return now.several("X", "Y", "F")
-
-    @quantity
-    def load_rate(self, now: Instant) -> Any:
-        return _coordinate_rates(now, ("X", "Y", "F"))
-
-    @quantity
-    def load_acc_alpha_ax_ay(self, now: Instant) -> Any:
-        x, y, F = coordinate_accelerations(now, ("X", "Y", "F"))
-        return [F, x, y]
+    load_X_Y_F = column("X", "Y", "F")
+    load_rate = quantity(lambda _, now: now.rates("X", "Y", "F"))
+    load_acc_alpha_ax_ay = quantity(lambda _, now: now.second_rates("F", "X", "Y"))
 
     def _tip(self, now: Instant, arm: int) -> Array:
         """What an arm exerts on the load, at its tip; the grip's multipliers act on the arm."""
-        force = dict(zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True))
-        moment, along, across = (-force[f"grip{arm}.{row}"] for row in ("rz", "x", "y"))
+        moment, along, across = (-now.forces[f"grip{arm}.{row}"] for row in ("rz", "x", "y"))
         c, s = np.cos(now["F"]), np.sin(now["F"])
         return np.array([moment, c * along - s * across, s * along + c * across])
 
@@ -110,30 +100,26 @@ class CooperatingArms(Adapter):
 
     @cached_property
     def _free(self) -> Model:
-        names = tuple(f"theta{name}_dot" for name in self._names())
         arms = build("cooperating_arms", load=False, **self._options(), **self.case.parameters)
-        return arms.derive(independent=names).compile("interpreter")
+        return arms.derive(independent=self._named("theta{}_dot")).compile("interpreter")
 
     def _arms(self, now: Instant) -> tuple[Array, Array, Array]:
-        torques = now.several(*(f"tau{name}" for name in self._names()))
+        torques = now.several(*self._named("tau{}"))
         return np.array(self.theta(now)), np.array(self.theta_dot(now)), np.array(torques)
 
-    @quantity
-    def mass_matrix_arm1(self, now: Instant) -> Any:
-        return self._free.mass_matrix(self._arms(now)[0])[: self._joints, : self._joints]
+    def _inertia_of(self, now: Instant, arm: int) -> Array:
+        own = slice((arm - 1) * self._joints, arm * self._joints)
+        return self._free.mass_matrix(self._arms(now)[0])[own, own]
 
-    @quantity
-    def mass_matrix_arm2(self, now: Instant) -> Any:
-        return self._free.mass_matrix(self._arms(now)[0])[self._joints :, self._joints :]
+    mass_matrix_arm1 = quantity(lambda self, now: self._inertia_of(now, 1))
+    mass_matrix_arm2 = quantity(lambda self, now: self._inertia_of(now, 2))
 
     @quantity
     def bias_C(self, now: Instant) -> Any:
         q, nu, _ = self._arms(now)
         return self._free.bias(q, nu) - self._free.potential_force(q)
 
-    @quantity
-    def free_theta_ddot(self, now: Instant) -> Any:
-        return self._free.forward_dynamics(*self._arms(now))
+    free_theta_ddot = quantity(lambda self, now: self._free.forward_dynamics(*self._arms(now)))
 
 
 @adapter("D5_two_wheeled_cart")
@@ -158,45 +144,16 @@ class TwoWheeledCart(Adapter):
             "wheel2_rate": wheels[1],
         }
 
-    @quantity
-    def load_pitch(self, now: Instant) -> Any:
-        return now["pitch"]
-
-    @quantity
-    def load_pitch_rate(self, now: Instant) -> Any:
-        return now["pitch_rate"]
-
-    @quantity
-    def wheel_rates(self, now: Instant) -> Any:
-        return now.several("wheel1_rate", "wheel2_rate")
-
-    @quantity
-    def load_pitch_acc(self, now: Instant) -> Any:
-        return now.accelerations["pitch_rate"]
-
-    @quantity
-    def yaw_acc(self, now: Instant) -> Any:
-        return now.accelerations["psi_dot"]
-
-    @quantity
-    def arm1_q_ddot(self, now: Instant) -> Any:
-        return now.accelerations["q1_dot"]
-
-    @quantity
-    def arm2_q_ddot(self, now: Instant) -> Any:
-        return now.accelerations["q2_dot"]
-
-    @quantity
-    def wheel_spin_acc(self, now: Instant) -> Any:
-        return [self._wheel_turning(now, arm)[1] for arm in ARMS]
-
-    @quantity
-    def arm1_omega_dot_platform_axes(self, now: Instant) -> Any:
-        return self._wheel_turning(now, 1)
-
-    @quantity
-    def arm2_omega_dot_platform_axes(self, now: Instant) -> Any:
-        return self._wheel_turning(now, 2)
+    load_pitch = column("pitch")
+    load_pitch_rate = column("pitch_rate")
+    wheel_rates = column("wheel1_rate", "wheel2_rate")
+    load_pitch_acc = acceleration("pitch_rate")
+    yaw_acc = acceleration("psi_dot")
+    arm1_q_ddot = acceleration("q1_dot")
+    arm2_q_ddot = acceleration("q2_dot")
+    wheel_spin_acc = quantity(lambda self, now: [self._wheel_turning(now, arm)[1] for arm in ARMS])
+    arm1_omega_dot_platform_axes = quantity(lambda self, now: self._wheel_turning(now, 1))
+    arm2_omega_dot_platform_axes = quantity(lambda self, now: self._wheel_turning(now, 2))
 
     def _wheel_turning(self, now: Instant, arm: int) -> Array:
         """Angular acceleration of a wheel, in the platform's axes."""
@@ -209,15 +166,8 @@ class TwoWheeledCart(Adapter):
         found: Array = axes.T @ turning[wheel : wheel + 3]
         return found
 
-    @quantity
-    def total_lateral_ground_force(self, now: Instant) -> Any:
-        """Along +e; the wheels turn about -e, and so do their sideways rows point."""
-        rows = zip(now.model.rows, now.model.multipliers(now.q, now.nu, now.u), strict=True)
-        return -sum(value for row, value in rows if row.endswith(".lateral"))
-
-    @quantity
-    def energy(self, now: Instant) -> Any:
-        return now.model.energy(now.q, now.nu).sum()
+    # along +e; the wheels turn about -e, and so do their sideways rows point
+    total_lateral_ground_force = quantity(lambda _, now: -now.lateral_force)
 
     # closure of the two arms ----------------------------------------------------------------------
 
@@ -245,17 +195,3 @@ class TwoWheeledCart(Adapter):
         D = np.array(function(system.home, 0.0, system.defaults))
         real = len(system.tree.speed_names)
         return rank_of(D[real:, real:])
-
-
-def _coordinate_rates(now: Instant, names: tuple[str, ...]) -> list[float]:
-    rates = now.model.rates(now.q, now.nu)
-    return [float(rates[now.model.coordinates.index(name)]) for name in names]
-
-
-def coordinate_accelerations(now: Instant, names: tuple[str, ...]) -> list[float]:
-    """Second derivatives of coordinates."""
-    model = now.model
-    by_q = model.jacobian("rates", "q", now.q, now.nu)
-    by_nu = model.jacobian("rates", "nu", now.q, now.nu)
-    found = by_q @ model.rates(now.q, now.nu) + by_nu @ now.nu_dot
-    return [float(found[model.coordinates.index(name)]) for name in names]

@@ -4,8 +4,7 @@
 `axode reproduce --all` does so for everything, with a page over it.
 """
 
+from axode.literature.reproduce.item import SOURCES, Check, Verdict, catalogue
 from axode.literature.reproduce.making import Reproduction, Reproductions, reproduce
-from axode.literature.reproduce.sources import SOURCES, catalogue
-from axode.literature.reproduce.verdict import Check, Verdict
 
 __all__ = ["SOURCES", "Check", "Reproduction", "Reproductions", "Verdict", "catalogue", "reproduce"]

@@ -11,12 +11,27 @@ import numpy as np
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, PI
-from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
-from axode.literature.reproduce.legs_by_lagrange import Legs, forces, hinged_leg, sliding_leg
-from axode.literature.reproduce.legs_recursion import legs_recursion
-from axode.literature.reproduce.measuring import apart, largest
+from axode.literature.reproduce.item import (
+    Array,
+    FigureCurve,
+    FigurePanel,
+    Item,
+    ItemResult,
+    columns_of,
+    from_start,
+    misprinted,
+    our_curves,
+    over_time,
+    plan_view,
+    printed_curves,
+    rows_beside,
+    three_ways,
+    torques_panel,
+    vanishing,
+)
+from axode.literature.reproduce.legs import Legs, forces, hinged_leg, legs_recursion, sliding_leg
+from axode.literature.reproduce.measuring import apart, farthest, largest, states_of
 from axode.literature.reproduce.more_wheels import mecanum, two_casters
-from axode.literature.reproduce.verdict import Check
 from axode.model.model import Model
 from axode.problems.inputs.inputs import Sampled
 from axode.problems.inverse.inverse import inverse_dynamics
@@ -24,11 +39,6 @@ from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 
 EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12, "progress": False}
-TIME = "t [s]"
-
-
-def _table(run: Trajectory, names: tuple[str, ...]) -> dict[str, Array]:
-    return {TIME: run.time} | {f"{name} [{run.unit(name)}]": run[name] for name in names}
 
 
 # platforms on legs, section 12.4 ------------------------------------------------------------------
@@ -36,9 +46,9 @@ def _table(run: Trajectory, names: tuple[str, ...]) -> dict[str, Array]:
 LEGS = ("I", "II", "III", "IV", "V", "VI")
 DURATION, PERIOD = 1.0, 0.001  # [s], between samples of the torques
 ONCE = "(1 - cos(2 * pi * t)) / 2"  # there and back, from rest to rest
-PLACES, TURNS = ("c_M.x", "c_M.y", "c_M.z"), ("roll", "pitch", "yaw")
+PLACES = {f"c_M.{axis}": f"$c_{axis}$" for axis in "xyz"}
+TURNS = {name: name for name in ("roll", "pitch", "yaw")}
 REACHED = dict(zip((*PLACES, *TURNS), (0.08, -0.06, 0.07, 0.10, -0.08, 0.15), strict=True))
-SYMBOLS = {name: f"$c_{name[-1]}$" for name in PLACES} | {name: name for name in TURNS}
 MIDDLE = {"c_M.z": 1.0}  # [m] at the start
 MOTION = {name: f"{MIDDLE.get(name, 0.0)} + {size} * {ONCE}" for name, size in REACHED.items()}
 RETURN = 5e-4  # [m, rad] that an unstable platform may stray in 1 s under torques joined by lines
@@ -62,7 +72,7 @@ def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
     asked = inverse_dynamics(model, MOTION, times=DURATION, save_every=PERIOD)
     motors = tuple(f"f_{number}" for number in LEGS)
     given = Sampled({motor: asked[motor] for motor in motors}, PERIOD, between="linear")
-    start = (_rows(asked, model.coordinates)[0], _rows(asked, model.independent)[0])
+    start = tuple(values[0] for values in states_of(model, asked)[:2])
     found = simulate(model, DURATION, start=start, input=given, save_every=PERIOD, **EXACT)
     by_legs = build(name).derive("legs", model.independent).compile("interpreter")
     few = slice(None, None, 50)  # other ways, at some of the samples
@@ -74,62 +84,51 @@ def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
     strayed = {name: found[name] - asked[name] for name in MOTION}
     near = 1e-9 * largest(ours)
     checks = [
-        Check(
+        vanishing(
             "our forces and those of (12.31) as printed apart by",
             apart(ours[:, few], weightless),
-            0.0,
             near,
             unit,
             why="by erratum A-6 the weight of platform and legs is missing",
             explained=WEIGHT,
         ),
-        Check(
+        vanishing(
             "our forces and those of Lagrange's equations of the pose apart by",
             apart(ours[:, few], lagrange),
-            0.0,
             near,
             unit,
         ),
-        Check(
+        vanishing(
             "our forces and those of (12.27) and (12.30), leg by leg, corrected, apart by",
             apart(ours[:, few], _by_legs(by_legs, model, asked, few)),
-            0.0,
             near,
             unit,
         ),
-        Check(
+        vanishing(
             "direct dynamics under the forces of inverse dynamics strays by",
             largest(list(strayed.values())),
-            0.0,
             RETURN,
             "m or rad",
         ),
-        Check("work there and back", float(asked["supplied"][-1]), 0.0, 1e-6, "J"),
+        vanishing("work there and back", float(asked["supplied"][-1]), 1e-6, "J"),
     ]
     t = asked.time
-    grey = [
-        FigureCurve(t[few], row, "Lagrange" * (k == 0), "printed") for k, row in enumerate(lagrange)
-    ]
-    dashed = [
-        FigureCurve(t[few], row, "as printed" * (k == 0), "misprint", like=k)
-        for k, row in enumerate(weightless)
-    ]
-    legs = [FigureCurve(t, row, f"leg {leg}") for row, leg in zip(ours, LEGS, strict=True)]
+    grey = printed_curves(t[few], lagrange, "Lagrange")
+    dashed = misprinted(t[few], weightless, "as printed")
+    legs = our_curves(t, ours, (f"leg {leg}" for leg in LEGS))
+    off = (1e6 * value for value in strayed.values())
     panels = [
-        FigurePanel(
-            "place of the platform", TIME, "from the start [m]", _motion(found, asked, PLACES)
-        ),
-        FigurePanel("turning of the platform", TIME, "angle [rad]", _motion(found, asked, TURNS)),
-        FigurePanel(words, TIME, f"[{unit}]", (*legs, *grey, *dashed)),
-        FigurePanel(
+        over_time("place of the platform", "from the start [m]", from_start(found, asked, PLACES)),
+        over_time("turning of the platform", "angle [rad]", from_start(found, asked, TURNS)),
+        over_time(words, f"[{unit}]", (*legs, *grey, *dashed)),
+        over_time(
             "direct dynamics minus given motion",
-            TIME,
             "[µm, µrad]",
-            tuple(FigureCurve(t, 1e6 * value, SYMBOLS[name]) for name, value in strayed.items()),
+            our_curves(t, off, (PLACES | TURNS).values()),
         ),
     ]
-    table = _table(asked, (*MOTION, *motors))
-    table |= {f"{name} by direct dynamics [{found.unit(name)}]": found[name] for name in MOTION}
+    table = columns_of(asked, (*MOTION, *motors))
+    table |= rows_beside(found, MOTION, "by direct dynamics", (found[name] for name in MOTION))
     return ItemResult(table, panels, PLATFORM_CAPTION, checks)
 
 
@@ -154,30 +153,11 @@ def _poses(times: Array) -> tuple[Array, Array, Array]:
     return start + first, second, np.outer(rate**2 * np.cos(rate * times) / 2, sizes)
 
 
-def _rows(run: Trajectory, names: tuple[str, ...]) -> Array:
-    return np.stack([run[name] for name in names], axis=-1)
-
-
 def _by_legs(by_legs: Model, model: Model, run: Trajectory, few: slice) -> Array:
     """Forces by the formulation that goes leg by leg, (forces, samples)."""
-    q, nu, u = (
-        _rows(run, names)[few] for names in (model.coordinates, model.independent, model.inputs)
-    )
+    q, nu, u = (values[few] for values in states_of(model, run))
     found = by_legs.inverse_dynamics(q, nu, model.forward_dynamics(q, nu, u))
     return np.asarray(found)[:, : len(LEGS)].T
-
-
-def _motion(
-    found: Trajectory, asked: Trajectory, names: tuple[str, ...]
-) -> tuple[FigureCurve, ...]:
-    ours = [FigureCurve(found.time, found[name] - asked[name][0], SYMBOLS[name]) for name in names]
-    grey = [
-        FigureCurve(
-            asked.time, asked[name] - asked[name][0], "asked for" * (name == names[0]), "printed"
-        )
-        for name in names
-    ]
-    return (*ours, *grey)
 
 
 # robot with a caster, section 12.5.1 --------------------------------------------------------------
@@ -189,6 +169,7 @@ PRINT_STRAYS = 1.0  # [rad/s, rad, m] that three errata may lead astray in 4 s
 
 
 CASTER_NAMES = ("theta1_dot", "theta2_dot", "psi", "phi", "C.x", "C.y")
+WHEEL_RATES = {f"theta{k}_dot": rf"$\dot\theta_{k}$" for k in (1, 2)}
 CASTER_CAPTION = (
     "tau_1 = 0.3 cos 2t and tau_2 = 0.2 sin 3t N m from rest, the caster at psi = 1; the pose "
     "follows by quadrature. The book has no numbers; the data are the gallery's. Grey: the "
@@ -212,82 +193,50 @@ def caster_robot() -> ItemResult:
 
     errata = printed.CASTER_ERRATA
     right, wrong = book(()), book(errata)
-    alone = {row: _farthest(run, CASTER_NAMES, book({row})) for row in errata}
+    alone = {row: farthest(run, CASTER_NAMES, book({row})) for row in errata}
     shares = ", ".join(f"{size:.2g} by {row} alone" for row, size in alone.items())
     checks = [
-        Check(
+        vanishing(
             "our motion and that of C as printed apart by",
-            _farthest(run, CASTER_NAMES, wrong),
-            0.0,
+            farthest(run, CASTER_NAMES, wrong),
             SAME,
             "rad/s, rad or m",
             why="by erratum A-7 its platform has no Coriolis forces, by A-8 its bracket no bars, "
             f"by A-9 an index is swapped ({shares})",
             explained=PRINT_STRAYS,
         ),
-        Check(
+        vanishing(
             "with these three errata corrected apart by",
-            _farthest(run, CASTER_NAMES, right),
-            0.0,
+            farthest(run, CASTER_NAMES, right),
             SAME,
             "rad/s, rad or m",
         ),
-        Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-8),
+        vanishing("energy lost by the integration, relative", float(run.energy_error), 1e-8),
     ]
-    table = _table(run, (*CASTER_NAMES, "theta3_dot", "psi_dot", "omega", "tau1", "tau2"))
-    table |= _labelled(run, CASTER_NAMES, "corrected", right)
-    table |= _labelled(run, CASTER_NAMES, "as printed", wrong)
+    table = columns_of(run, (*CASTER_NAMES, "theta3_dot", "psi_dot", "omega", "tau1", "tau2"))
+    table |= rows_beside(run, CASTER_NAMES, "corrected", right)
+    table |= rows_beside(run, CASTER_NAMES, "as printed", wrong)
     return ItemResult(table, _caster_panels(run, right, wrong), CASTER_CAPTION, checks)
 
 
 def _caster_panels(run: Trajectory, right: Array, wrong: Array) -> list[FigurePanel]:
-    t = run.time
-
-    def curves(pairs: Mapping[str, int]) -> tuple[FigureCurve, ...]:
-        ours = [FigureCurve(t, run[CASTER_NAMES[k]], label) for label, k in pairs.items()]
-        grey = [FigureCurve(t, right[k], role="printed") for k in pairs.values()]
-        dashed = [FigureCurve(t, wrong[k], role="misprint") for k in pairs.values()]
-        return (*ours, *grey, *dashed)
+    def curves(labels: Mapping[str, str]) -> list[FigureCurve]:
+        rows = [CASTER_NAMES.index(name) for name in labels]
+        return three_ways(run, labels, right[rows], wrong[rows])
 
     return [
-        _torques(run, ("tau1", "tau2")),
-        FigurePanel(
-            "rates of the driven wheels",
-            TIME,
-            "rate [rad/s]",
-            curves({r"$\dot\theta_1$": 0, r"$\dot\theta_2$": 1}),
+        torques_panel(run, 2),
+        over_time("rates of the driven wheels", "rate [rad/s]", curves(WHEEL_RATES)),
+        over_time(
+            "caster and heading", "angle [rad]", curves({"psi": r"$\psi$", "phi": r"$\phi$"})
         ),
-        FigurePanel(
-            "caster and heading", TIME, "angle [rad]", curves({r"$\psi$": 2, r"$\phi$": 3})
-        ),
-        FigurePanel(
+        plan_view(
             "path of the mass centre",
-            "x [m]",
-            "y [m]",
-            (
-                FigureCurve(run["C.x"], run["C.y"], "Axode"),
-                FigureCurve(right[4], right[5], "book, corrected", "printed"),
-                FigureCurve(wrong[4], wrong[5], "book, as printed", "misprint"),
-            ),
-            equal=True,
+            FigureCurve(run["C.x"], run["C.y"], "Axode"),
+            FigureCurve(right[4], right[5], "book, corrected", "printed"),
+            FigureCurve(wrong[4], wrong[5], "book, as printed", "misprint"),
         ),
     ]
-
-
-def _farthest(run: Trajectory, names: tuple[str, ...], rows: Array) -> float:
-    """Largest distance between columns of a run and the rows of a closed form."""
-    return max(apart(run[name], row) for name, row in zip(names, rows, strict=True))
-
-
-def _labelled(run: Trajectory, names: tuple[str, ...], label: str, rows: Array) -> dict[str, Array]:
-    """Rows of a closed form as columns of a table."""
-    pairs = zip(names, rows, strict=True)
-    return {f"{name} {label} [{run.unit(name)}]": row for name, row in pairs}
-
-
-def _torques(run: Trajectory, names: tuple[str, ...]) -> FigurePanel:
-    ours = (FigureCurve(run.time, run[name], rf"$\tau_{name[-1]}$") for name in names)
-    return FigurePanel("torques", TIME, "torque [N m]", tuple(ours))
 
 
 # Delta array, section 12.5.2 ----------------------------------------------------------------------
@@ -319,60 +268,38 @@ def delta_array() -> ItemResult:
     rolled = DELTA["a"] * sum(run[f"theta{k}"] for k in (1, 2, 3))
     kept = 3 * DELTA["r"] * run["sigma"] + rolled
     checks = [
-        Check(
+        vanishing(
             "our motion and that of (12.78), (12.61), (12.62) apart by",
-            _farthest(run, DELTA_NAMES, theirs),
-            0.0,
+            farthest(run, DELTA_NAMES, theirs),
             SAME,
             "rad/s, rad or m",
         ),
-        Check("omega and Exercise 12.7 apart by", apart(run["omega"], omega), 0.0, 1e-6, "rad/s"),
-        Check(
+        vanishing("omega and Exercise 12.7 apart by", apart(run["omega"], omega), 1e-6, "rad/s"),
+        vanishing(
             "3 r sigma + a (theta_1 + theta_2 + theta_3) changes by",
             apart(kept, kept[0]),
-            0.0,
             SAME,
             "m",
         ),
     ]
-    table = _table(run, (*DELTA_NAMES, "omega", "tau1", "tau2", "tau3"))
-    table |= _labelled(run, DELTA_NAMES, "closed form", theirs)
+    table = columns_of(run, (*DELTA_NAMES, "omega", "tau1", "tau2", "tau3"))
+    table |= rows_beside(run, DELTA_NAMES, "closed form", theirs)
     return ItemResult(table, _delta_panels(run, theirs, omega), DELTA_CAPTION, checks)
 
 
 def _delta_panels(run: Trajectory, theirs: Array, omega: Array) -> list[FigurePanel]:
-    t = run.time
+    rates = {f"theta{k}_dot": rf"$\dot\theta_{k}$" for k in (1, 2, 3)}
+    turning = {"sigma": r"$\sigma$", "omega": r"$\omega$"}
     return [
-        _torques(run, ("tau1", "tau2", "tau3")),
-        FigurePanel(
-            "rates of the wheels",
-            TIME,
-            "rate [rad/s]",
-            (
-                *(FigureCurve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3)),
-                *(FigureCurve(t, row, role="printed") for row in theirs[:3]),
-            ),
+        torques_panel(run, 3),
+        over_time("rates of the wheels", "rate [rad/s]", three_ways(run, rates, theirs[:3])),
+        over_time(
+            "heading and turning rate", "[rad, rad/s]", three_ways(run, turning, (theirs[3], omega))
         ),
-        FigurePanel(
-            "heading and turning rate",
-            TIME,
-            "[rad, rad/s]",
-            (
-                FigureCurve(t, run["sigma"], r"$\sigma$"),
-                FigureCurve(t, run["omega"], r"$\omega$"),
-                FigureCurve(t, theirs[3], role="printed"),
-                FigureCurve(t, omega, role="printed"),
-            ),
-        ),
-        FigurePanel(
+        plan_view(
             "path of the mass centre",
-            "x [m]",
-            "y [m]",
-            (
-                FigureCurve(run["x"], run["y"], "Axode"),
-                FigureCurve(theirs[4], theirs[5], "book", "printed"),
-            ),
-            equal=True,
+            FigureCurve(run["x"], run["y"], "Axode"),
+            FigureCurve(theirs[4], theirs[5], "book", "printed"),
         ),
     ]
 

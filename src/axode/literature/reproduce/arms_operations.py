@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from axode.gallery import build
-from axode.literature.reproduce.arms_with_load import JOINTS, TIME, arms_in_grip
-from axode.literature.reproduce.every_method import Array, at_states
-from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
-from axode.literature.reproduce.measuring import apart, largest
-from axode.literature.reproduce.verdict import Check
+from axode.literature.reproduce.arms_with_load import JOINTS, arms_in_grip
+from axode.literature.reproduce.item import (
+    Array,
+    ItemResult,
+    at_most,
+    columns_of,
+    operations_panel,
+    our_curves,
+    over_time,
+    run_curves,
+    vanishing,
+)
+from axode.literature.reproduce.measuring import apart, at_states, farthest, largest
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rank import pseudo_inverse, singular_vectors
 from axode.problems.simulate.simulate import simulate
@@ -20,6 +28,7 @@ from axode.symbolic.formulations.deficient_arms import (
     ReducedOrderFormulation,
 )
 
+ANGLES = tuple(f"theta{j}" for j in JOINTS)
 METHODS = ("spatial_operators", "pseudo_joints", "reduced_order")
 TORQUES = {
     "tau11": "12.7",
@@ -59,50 +68,58 @@ def operations() -> ItemResult:
     by_decomposition = counts["spatial_operators"] + 14 * rows * columns**2 - 2 * columns**3
     size = largest(total)
     checks = [
-        Check(
+        vanishing(
             "accelerations with R of (11) by singular vectors and by (17) apart by",
             apart(by_svd, total),
-            0.0,
             AGREE * size,
             "rad/s²",
         ),
-        Check("jumps of R by singular vectors, fewer than one", max(0, 1 - jumps), 0, 0),
-        Check(
+        vanishing("jumps of R by singular vectors, fewer than one", max(0, 1 - jumps), 0),
+        vanishing(
             "share by which D of (15) and (16) changes in 1 ms",
             largest(changes["D"]) / largest(D),
-            0.0,
             SMOOTH,
         ),
-        Check("R by reflections changes in 1 ms by", largest(changes["R"]), 0.0, SMOOTH),
-        Check(
+        vanishing("R by reflections changes in 1 ms by", largest(changes["R"]), SMOOTH),
+        at_most(
             "operations with pseudo joints beyond those of a singular value decomposition",
-            max(0, counts["pseudo_joints"] - by_decomposition),
-            0,
-            0,
+            counts["pseudo_joints"],
+            by_decomposition,
         ),
         *(
-            Check(
+            at_most(
                 f"operations with pseudo joints beyond six steps without dependent rows, {name}",
-                max(0, found["pseudo_joints"] - found["spatial_operators"]),
-                0,
-                0,
-                of="needed",
+                found["pseudo_joints"],
+                found["spatial_operators"],
                 why="dropping the rows that follow from others costs less (erratum D-6)",
                 explained=FEWER,
             )
             for name, found in ({"arms": counts} | others).items()
         ),
-        Check(
+        vanishing(
             "motions by 'pseudo_joints' and by 'recursive' apart by",
-            max(apart(runs[0][f"theta{j}"], runs[1][f"theta{j}"]) for j in JOINTS),
-            0.0,
+            farthest(run, ANGLES, (runs[1][name] for name in ANGLES)),
             1e-6,
             "rad",
         ),
     ]
     counts["singular vectors"] = by_decomposition
-    panels = _panels(run, changes, {"arms": counts} | others)
-    return ItemResult(_table(run, total[..., 0], changes), panels, CAPTION.format(jumps), checks)
+    angles = {name: rf"$\theta_{{{j}}}$" for name, j in zip(ANGLES, JOINTS, strict=True)}
+    rates = our_curves(
+        run.time, (changes["R_s"], changes["R"]), ("singular vectors", "reflections")
+    )
+    panels = [
+        over_time("joint angles", "[rad]", run_curves(run, angles)),
+        over_time("change of R in 1 ms", "", rates),
+        *(
+            operations_panel(f"operations, {name}", found)
+            for name, found in ({"arms": counts} | others).items()
+        ),
+    ]
+    table = columns_of(run, ANGLES)
+    table |= {f"{name}_ddot [rad/s^2]": total[:, k, 0] for k, name in enumerate(ANGLES)}
+    table |= {f"change of {name} [1]": values for name, values in changes.items()}
+    return ItemResult(table, panels, CAPTION.format(jumps), checks)
 
 
 CAPTION = (
@@ -149,40 +166,3 @@ def _counted(equations: Equations) -> int:
 
 def _counts(mechanism: Mechanism) -> dict[str, int]:
     return {name: _counted(mechanism.derive(name, self_check=False)) for name in METHODS}
-
-
-def _panels(
-    run: Trajectory, changes: dict[str, Array], counts: dict[str, dict[str, int]]
-) -> list[FigurePanel]:
-    t = run.time
-    labels = (("R_s", "singular vectors"), ("R", "reflections"))
-    return [
-        FigurePanel(
-            "joint angles",
-            TIME,
-            "[rad]",
-            tuple(FigureCurve(t, run[f"theta{j}"], rf"$\theta_{{{j}}}$") for j in JOINTS),
-        ),
-        FigurePanel(
-            "change of R in 1 ms",
-            TIME,
-            "",
-            tuple(FigureCurve(t, changes[name], label) for name, label in labels),
-        ),
-        *(
-            FigurePanel(
-                f"operations, {name}",
-                "",
-                "",
-                (),
-                bars=tuple((method, float(count)) for method, count in found.items()),
-            )
-            for name, found in counts.items()
-        ),
-    ]
-
-
-def _table(run: Trajectory, total: Array, changes: dict[str, Array]) -> dict[str, Array]:
-    table = {TIME: run.time} | {f"theta{j} [rad]": run[f"theta{j}"] for j in JOINTS}
-    table |= {f"theta{j}_ddot [rad/s^2]": total[:, k] for k, j in enumerate(JOINTS)}
-    return table | {f"change of {name} [1]": values for name, values in changes.items()}

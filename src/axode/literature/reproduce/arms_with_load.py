@@ -8,10 +8,25 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.gallery import build
-from axode.literature.reproduce.every_method import at_states, by_formulations
-from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
-from axode.literature.reproduce.measuring import apart, largest
-from axode.literature.reproduce.verdict import Check
+from axode.literature.reproduce.item import (
+    ItemResult,
+    columns_of,
+    from_start,
+    methods_panel,
+    misprinted,
+    our_curves,
+    over_time,
+    rows_beside,
+    run_curves,
+    vanishing,
+)
+from axode.literature.reproduce.measuring import (
+    apart,
+    at_states,
+    by_formulations,
+    largest,
+    states_of,
+)
 from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.mechanism import Mechanism
 from axode.problems.inputs.inputs import Sampled
@@ -45,7 +60,6 @@ REFERENCE = "recursive"
 STRAYS = 1e-3  # [m, rad] in 1 s, under torques joined by lines and nothing else
 PRINT_OFF = 1e3  # [rad/s²] that (9) may be off by
 AGREE = 1e-9  # of the largest acceleration or force
-TIME = "t [s]"
 
 
 class UnbiasedFormulation(SpatialOperatorFormulation):
@@ -73,10 +87,7 @@ def arms() -> ItemResult:
     model = robot.derive(independent=INDEPENDENT).compile("interpreter")
     asked = inverse_dynamics(model, MOTION, times=DURATION, save_every=PERIOD)
     torques = {f"tau{joint}": asked[f"tau{joint}"] for joint in JOINTS}
-    start = tuple(
-        np.array([asked[name][0] for name in names])
-        for names in (model.coordinates, model.independent)
-    )
+    start = tuple(values[0] for values in states_of(model, asked)[:2])
     found = simulate(
         model,
         DURATION,
@@ -99,42 +110,54 @@ def arms() -> ItemResult:
     strayed = max(apart(asked[name], found[name]) for name in MOTION)
     checks = [
         *(
-            Check(
+            vanishing(
                 f"{name}, joint accelerations off by",
                 largest(values),
-                0.0,
                 AGREE * largest(known),
                 "rad/s²",
             )
             for name, values in off.items()
         ),
-        Check(
+        vanishing(
             "joint accelerations by (9) as printed off by",
             apart(by_9, known),
-            0.0,
             AGREE * largest(known),
             "rad/s²",
             why="by erratum D-2 the rate of the closure at zero accelerations is missing, and the "
             "load weighs nothing",
             explained=PRINT_OFF,
         ),
-        Check(
+        vanishing(
             "forces of the arms on the load off those by all equations at once by",
             apart(forces, tips),
-            0.0,
             AGREE * largest(tips),
             "N, N m",
         ),
-        Check(
+        vanishing(
             "direct dynamics under the torques of inverse dynamics strays by",
             strayed,
-            0.0,
             STRAYS,
             "m or rad",
         ),
     ]
-    panels = _panels(asked, found, few, forces, (known, by_9), off)
-    return ItemResult(_table(asked, found), panels, CAPTION, checks)
+    labels = [rf"$\ddot\theta_{{{joint}}}$" for joint in JOINTS]
+    accelerations = [
+        *our_curves(few.time, known.T, labels),
+        *misprinted(few.time, by_9.T, "as printed"),
+    ]
+    grips = our_curves(few.time, forces.T, ("moment 1", "x 1", "y 1", "moment 2", "x 2", "y 2"))
+    torque_labels = {f"tau{joint}": rf"$T_{{{joint}}}$" for joint in JOINTS}
+    named = {name: name for name in MOTION}
+    panels = [
+        over_time("motion of the load", "from the start [m, rad]", from_start(found, asked, named)),
+        over_time("torques", "[N m]", run_curves(asked, torque_labels)),
+        over_time("what the arms exert on the load", "[N, N m]", grips),
+        over_time("accelerations of the joints", "[rad/s²]", accelerations),
+        methods_panel("'recursive'", {name: largest(values) for name, values in off.items()}),
+    ]
+    table = columns_of(asked, (*MOTION, *(f"theta{joint}" for joint in JOINTS), *torques))
+    table |= rows_beside(found, MOTION, "by direct dynamics", (found[name] for name in MOTION))
+    return ItemResult(table, panels, CAPTION, checks)
 
 
 CAPTION = (
@@ -158,66 +181,3 @@ def _tip_forces(run: Trajectory, rows: Mapping[str, Array]) -> Array:
         moment, along, across = (-rows[f"grip{arm}.{row}"] for row in ("rz", "x", "y"))
         found += [moment, c * along - s * across, s * along + c * across]
     return np.array(found).T
-
-
-def _panels(
-    asked: Trajectory,
-    found: Trajectory,
-    few: Trajectory,
-    held: Array,
-    accelerations: tuple[Array, Array],
-    off: Mapping[str, Array],
-) -> list[FigurePanel]:
-    t = asked.time
-    known, printed = accelerations
-    moved = [FigureCurve(t, found[name] - asked[name][0], name) for name in MOTION]
-    grey = [
-        FigureCurve(t, asked[name] - asked[name][0], "asked for" * (name == "X"), "printed")
-        for name in MOTION
-    ]
-    names = ("moment 1", "x 1", "y 1", "moment 2", "x 2", "y 2")
-    return [
-        FigurePanel("motion of the load", TIME, "from the start [m, rad]", (*moved, *grey)),
-        FigurePanel(
-            "torques",
-            TIME,
-            "[N m]",
-            tuple(FigureCurve(t, asked[f"tau{joint}"], rf"$T_{{{joint}}}$") for joint in JOINTS),
-        ),
-        FigurePanel(
-            "what the arms exert on the load",
-            TIME,
-            "[N, N m]",
-            tuple(FigureCurve(few.time, held[:, k], name) for k, name in enumerate(names)),
-        ),
-        FigurePanel(
-            "accelerations of the joints",
-            TIME,
-            "[rad/s²]",
-            (
-                *(
-                    FigureCurve(few.time, values, rf"$\ddot\theta_{{{joint}}}$")
-                    for joint, values in zip(JOINTS, known.T, strict=True)
-                ),
-                *(
-                    FigureCurve(few.time, values, "as printed" * (k == 0), "misprint", like=k)
-                    for k, values in enumerate(printed.T)
-                ),
-            ),
-        ),
-        FigurePanel(
-            "each method minus 'recursive'",
-            "largest difference [rad/s²]",
-            "",
-            (),
-            dots=tuple((name, largest(values)) for name, values in off.items()),
-        ),
-    ]
-
-
-def _table(asked: Trajectory, found: Trajectory) -> dict[str, Array]:
-    names = (*MOTION, *(f"theta{joint}" for joint in JOINTS), *(f"tau{joint}" for joint in JOINTS))
-    table = {TIME: asked.time} | {f"{name} [{asked.unit(name)}]": asked[name] for name in names}
-    return table | {
-        f"{name} by direct dynamics [{found.unit(name)}]": found[name] for name in MOTION
-    }

@@ -9,8 +9,7 @@ from html import escape
 from string import Template
 from typing import TYPE_CHECKING
 
-from axode.literature.reproduce.sources import SOURCES
-from axode.literature.reproduce.verdict import STATUSES
+from axode.literature.reproduce.item import SOURCES, STATUSES
 
 if TYPE_CHECKING:
     from axode.literature.reproduce.making import Reproduction

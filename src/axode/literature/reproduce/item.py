@@ -1,18 +1,128 @@
-"""Items: what a source shows, how Axode computes it, and what comes of that."""
+"""Items: what a source shows, how Axode computes it, and what comes of that.
+
+An item has curves, panels of a figure, a table, and checks: numbers that were found beside numbers
+that were wanted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.literature.reproduce.verdict import Check, Verdict
+from axode.errors import UnknownName
+from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
 Role = Literal["ours", "printed", "misprint"]
+TIME = "t [s]"  # head of the first column of tables, and label of axes
+
+Status = Literal["pass", "differs", "fails"]
+STATUSES: tuple[Status, ...] = ("pass", "differs", "fails")  # from good to bad
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number compared with the expected one.
+
+    Attributes:
+        what: The quantity, as text.
+        found: Value by Axode.
+        wanted: What it should be; 0 for a difference that should be none.
+        within: Largest difference that counts as none.
+        unit: Unit of all of these; "" for none.
+        of: Where a wanted number that is not 0 comes from: "printed", "closed form", ...
+        why: Why the source's number is known to be another one; "" if it is not.
+        explained: Largest difference that this accounts for.
+    """
+
+    what: str
+    found: float
+    wanted: float
+    within: float
+    unit: str = ""
+    of: str = ""
+    why: str = ""
+    explained: float = 0.0
+
+    @property
+    def status(self) -> Status:
+        """Passes, differs for a known reason, or fails."""
+        difference = abs(self.found - self.wanted)
+        if difference <= self.within:
+            return "pass"
+        known = bool(self.why) and difference <= self.explained
+        return "differs" if known else "fails"
+
+    def __str__(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
+        if self.wanted == 0.0:
+            size = f"{self.what} {self.found:.1e}{unit} (at most {self.within:.0e})"
+        else:
+            wanted = f"{self.of or 'wanted'} {self.wanted:.5g}{self._share()}"
+            size = f"{self.what} {self.found:.5g}{unit} ({wanted})"
+        return f"{size}: {self.why}" if self.status == "differs" else size
+
+    def _share(self) -> str:
+        """Return the relative error, unless it is negligible."""
+        counted = self.within == 0.0  # of a count no share
+        if self.status == "pass" or counted or not math.isfinite(self.found):
+            return ""
+        return f", {100 * (self.found - self.wanted) / abs(self.wanted):+.2g} %"
+
+
+def vanishing(
+    what: str, found: float, within: float, unit: str = "", why: str = "", explained: float = 0.0
+) -> Check:
+    """Return the check of a difference that should be none."""
+    return Check(what, found, 0.0, within, unit, why=why, explained=explained)
+
+
+def at_most(what: str, count: int, bound: int, why: str = "", explained: float = 0.0) -> Check:
+    """Return the check of a count that should not exceed another one."""
+    return Check(
+        what, max(0, count - bound), 0, 0, of="needed" if why else "", why=why, explained=explained
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All checks of one item; prints as a line."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def status(self) -> Status:
+        """The worst of its checks; without any there is nothing to pass."""
+        found = {check.status for check in self.checks} or {"fails"}
+        return max(found, key=STATUSES.index)
+
+    @property
+    def sentence(self) -> str:
+        """The numbers that are off, or else the first that agrees, and how many more do."""
+        if not self.checks:
+            return "nothing was compared"
+        off = [check for check in self.checks if check.status != "pass"]
+        shown = off or list(self.checks[:1])
+        more = len(self.checks) - len(shown)
+        agree = [f"{more} more agree" + "s" * (more == 1)] if more else []
+        return "; ".join([*map(str, shown), *agree])
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.sentence}"
+
+
+def worst(verdicts: Sequence[Verdict]) -> Status:
+    """The worst status of several verdicts."""
+    return max((verdict.status for verdict in verdicts), key=STATUSES.index, default="pass")
+
+
+# figures -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -72,6 +182,91 @@ class FigurePanel:
     bars: tuple[tuple[str, float], ...] = ()
 
 
+def our_curves(times: Array, rows: Iterable[Array], labels: Iterable[str]) -> list[FigureCurve]:
+    """Return what Axode computes over time, under their labels."""
+    return [FigureCurve(times, row, label) for row, label in zip(rows, labels, strict=True)]
+
+
+def run_curves(run: Trajectory, labels: Mapping[str, str]) -> list[FigureCurve]:
+    """Return columns of a run over time, under their labels."""
+    return our_curves(run.time, (run[name] for name in labels), labels.values())
+
+
+def from_start(
+    found: Trajectory, asked: Trajectory, labels: Mapping[str, str]
+) -> list[FigureCurve]:
+    """Return a motion, and beneath it the one asked for, both from the latter's start."""
+    moved, wanted = ([run[name] - asked[name][0] for name in labels] for run in (found, asked))
+    return [
+        *our_curves(found.time, moved, labels.values()),
+        *printed_curves(asked.time, wanted, "asked for"),
+    ]
+
+
+def printed_curves(times: Array, rows: Iterable[Array], label: str = "") -> list[FigureCurve]:
+    """Return what the source has, over time; the first has the label of all."""
+    return [FigureCurve(times, row, label * (k == 0), "printed") for k, row in enumerate(rows)]
+
+
+def misprinted(times: Array, rows: Iterable[Array], label: str = "") -> list[FigureCurve]:
+    """Return what the source has by mistake, over time, each in the colour of our own curve."""
+    return [
+        FigureCurve(times, row, label * (k == 0), "misprint", like=k) for k, row in enumerate(rows)
+    ]
+
+
+def three_ways(
+    run: Trajectory, labels: Mapping[str, str], right: Iterable[Array], wrong: Iterable[Array] = ()
+) -> list[FigureCurve]:
+    """Return columns of a run under their labels, the source's beneath them, and its misprint."""
+    return [
+        *run_curves(run, labels),
+        *printed_curves(run.time, right),
+        *misprinted(run.time, wrong),
+    ]
+
+
+def over_time(title: str, y: str, curves: Iterable[FigureCurve], **more: Any) -> FigurePanel:
+    """Return a panel of curves over time."""
+    return FigurePanel(title, TIME, y, tuple(curves), **more)
+
+
+def torques_panel(run: Trajectory, motors: int) -> FigurePanel:
+    """Return a panel of the torques tau1, tau2, ..."""
+    labels = {f"tau{k}": rf"$\tau_{k}$" for k in range(1, motors + 1)}
+    return over_time("torques", "torque [N m]", run_curves(run, labels))
+
+
+def plan_view(title: str, *paths: FigureCurve) -> FigurePanel:
+    """Return a panel of paths in the plane."""
+    return FigurePanel(title, "x [m]", "y [m]", paths, equal=True)
+
+
+def operations_panel(title: str, counts: Mapping[str, int]) -> FigurePanel:
+    """Return a panel of scalar operations by method."""
+    bars = tuple((name, float(count)) for name, count in counts.items())
+    return FigurePanel(title, "operations" * ("operations" not in title), "", (), bars=bars)
+
+
+def methods_panel(reference: str, off: Mapping[str, float]) -> FigurePanel:
+    """Return a panel of the accelerations of each method, less those of one."""
+    title, x = f"each method minus {reference}", "largest difference [rad/s²]"
+    return FigurePanel(title, x, "", (), dots=tuple(off.items()))
+
+
+def columns_of(run: Trajectory, names: Iterable[str], label: str = "") -> dict[str, Array]:
+    """Return columns of a run as columns of a table, after that of the time."""
+    return {TIME: run.time} | {f"{name}{label} [{run.unit(name)}]": run[name] for name in names}
+
+
+def rows_beside(
+    run: Trajectory, names: Iterable[str], label: str, rows: Iterable[Array]
+) -> dict[str, Array]:
+    """Return rows that stand beside columns of a run as columns of a table."""
+    pairs = zip(names, rows, strict=False)
+    return {f"{name} {label} [{run.unit(name)}]": row for name, row in pairs}
+
+
 @dataclass(frozen=True)
 class ItemResult:
     """Result of an item.
@@ -111,3 +306,35 @@ class Item:
     source: str
     shows: str
     compute: Callable[[], ItemResult]
+
+
+# key: the document; its items stand in the file of the same name
+SOURCES = {
+    "angeles": "Angeles, Fundamentals of Robotic Mechanical Systems, chapter 12",
+    "saha_angeles": "Saha and Angeles, J. Applied Mechanics 58, 1991",
+    "staicu": "Staicu, Rev. Roum. Sci. Techn. - Méc. Appl. 56(2), 2011",
+    "yesiloglu": "Yesiloglu, Temeltas and Kaynak, two-wheeled cart as cooperating manipulators",
+    "valencia": "Valencia, Aviles and Mauledoux, J. Eng. Applied Sci. 12, 2017",
+}
+
+
+def catalogue() -> dict[str, Item]:
+    """All items by id, in the order of the sources."""
+    modules = (import_module(f"axode.literature.reproduce.{source}") for source in SOURCES)
+    return {item.id: item for module in modules for item in module.ITEMS}
+
+
+def chosen(ids: Iterable[str] | None) -> list[Item]:
+    """Items by id or by source, each once, in the catalogue's order; all of them for None.
+
+    Raises:
+        UnknownName: for the first that is neither, listing the ids.
+    """
+    items = catalogue()
+    if ids is None:
+        return list(items.values())
+    wanted = list(ids)
+    for name in wanted:
+        if name not in items and name not in SOURCES:
+            raise UnknownName("axode reproduce", "id", name, (*items, *SOURCES))
+    return [item for item in items.values() if item.id in wanted or item.source in wanted]

@@ -16,9 +16,7 @@ import numpy as np
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError
 from axode.literature.reproduce.figures import draw
-from axode.literature.reproduce.item import Item, ItemResult
-from axode.literature.reproduce.sources import chosen
-from axode.literature.reproduce.verdict import Verdict
+from axode.literature.reproduce.item import Item, ItemResult, Verdict, chosen
 from axode.problems.progress import Progress
 from axode.show.style import need_matplotlib
 

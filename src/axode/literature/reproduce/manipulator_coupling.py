@@ -8,15 +8,25 @@ inverse dynamics of either model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from axode.gallery import build, five_axis_arm, six_wheel_platform
-from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, ItemResult
-from axode.literature.reproduce.measuring import apart, largest
-from axode.literature.reproduce.verdict import Check
+from axode.literature.reproduce.item import (
+    TIME,
+    Array,
+    FigureCurve,
+    FigurePanel,
+    ItemResult,
+    misprinted,
+    our_curves,
+    over_time,
+    plan_view,
+    vanishing,
+)
+from axode.literature.reproduce.measuring import apart, farthest
 from axode.model.model import Model
 from axode.problems.inputs.inputs import Callback
 from axode.problems.simulate.simulate import simulate
@@ -26,6 +36,7 @@ EXACT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-11, "progress": False}
 FRICTION = {"bR": 2.0, "bL": 2.0, "b1": 0.5, "b2": 1.5, "b3": 1.0, "b4": 0.4, "b5": 0.002}
 ARM_AXES = tuple(f"theta{k}" for k in range(1, 6))
 SIDES = ("phi_R", "phi_L")
+ALL_AXES = (*SIDES, *ARM_AXES)
 SYMBOLS = {name: rf"$\theta_{name[-1]}$" for name in ARM_AXES}
 SYMBOLS |= {name: rf"$\varphi_{name[-1]}$" for name in SIDES}
 PARTS = {"five_axis_arm": ARM_AXES, "six_wheel_platform": SIDES}
@@ -40,16 +51,20 @@ STIFFNESS, DAMPING = 100.0, 20.0  # of the control law [1/s^2], [1/s]
 CONTROL = 0.004  # [s] between its samples
 FOLLOWS = 1e-2  # [rad] that the law may stray with the right model, by being sampled
 APART_STRAYS = 1.0  # [rad] that a model without coupling may lead astray
-TIME = "t [s]"
 
 
 def manipulator() -> ItemResult:
     """Same torques and same control law, with and without the coupling of arm and platform."""
     whole = build("mobile_manipulator", **FRICTION).derive().compile("interpreter")
     parts = {name: _part(name) for name in PARTS}
-    together = simulate(whole, DURATION, start=RAISED, input=TORQUES, save_every=SPACING, **EXACT)
-    alone = {name: _alone(name, model) for name, model in parts.items()}
-    heavy = _on_heavy_platform()
+    together = _driven(whole, RAISED, TORQUES)
+    starts = {"five_axis_arm": RAISED, "six_wheel_platform": {}}
+    alone = {name: _driven(model, starts[name], model.inputs) for name, model in parts.items()}
+    heavy = _driven(
+        build("mobile_manipulator", **FRICTION, m=HEAVY, I=HEAVY).derive().compile("interpreter"),
+        RAISED,
+        parts["five_axis_arm"].inputs,
+    )
     right = _controlled(whole, whole.inverse_dynamics)
     wrong = _controlled(whole, lambda q, nu, nu_dot: _apart(whole, parts, q, nu, nu_dot))
     gaps = {
@@ -60,30 +75,27 @@ def manipulator() -> ItemResult:
     }
     worst = max(gaps, key=lambda name: gaps[name])
     checks = [
-        Check(
+        vanishing(
             f"{worst} of the coupled and of the separate models, after {DURATION:g} s apart by",
             gaps[worst],
-            0.0,
             SAME,
             "rad",
             why="the source lets neither part feel the other, an assumption and no erratum",
             explained=APART_STRAYS,
         ),
-        Check(
+        vanishing(
             "arm on a platform of 1e9 times its mass, and on the ground, apart by",
-            max(apart(heavy[name], alone["five_axis_arm"][name]) for name in ARM_AXES[:4]),
-            0.0,
+            farthest(heavy, ARM_AXES, (alone["five_axis_arm"][name] for name in ARM_AXES[:4])),
             SAME,
             "rad",
         ),
-        Check("energy lost by the integration, relative", float(together.energy_error), 0.0, 1e-8),
-        Check(
-            "computed torque with the coupled model strays by", _strays(right), 0.0, FOLLOWS, "rad"
+        vanishing("energy lost by the integration, relative", float(together.energy_error), 1e-8),
+        vanishing(
+            "computed torque with the coupled model strays by", _strays(right), FOLLOWS, "rad"
         ),
-        Check(
+        vanishing(
             "the same law with the parts' models strays by",
             _strays(wrong),
-            0.0,
             FOLLOWS,
             "rad",
             why="it does not know what arm and platform do to each other, again no erratum",
@@ -91,7 +103,7 @@ def manipulator() -> ItemResult:
         ),
     ]
     table = {TIME: together.time}
-    for name in (*SIDES, *ARM_AXES):
+    for name in ALL_AXES:
         part = alone["five_axis_arm" if name in ARM_AXES else "six_wheel_platform"]
         table |= {f"{name} [rad]": together[name], f"{name} apart [rad]": part[name]}
     panels = _panels(together, alone, right, wrong)
@@ -115,54 +127,33 @@ def _panels(
 
     def errors(run: Trajectory, names: tuple[str, ...]) -> list[Array]:
         wanted = _reference(run.time)[0]
-        order = (*SIDES, *ARM_AXES)
-        return [1e3 * (run[name] - wanted[order.index(name)]) for name in names]
+        return [1e3 * (run[name] - wanted[ALL_AXES.index(name)]) for name in names]
 
     def pair(
-        title: str, y: str, names: tuple[str, ...], ours: list[Array], theirs: list[Array], t: Array
+        title: str, y: str, names: tuple[str, ...], both: Sequence[list[Array]], t: Array
     ) -> FigurePanel:
-        solid = (FigureCurve(t, v, SYMBOLS[n]) for n, v in zip(names, ours, strict=True))
-        dashed = (
-            FigureCurve(t, v, "apart" if k == 0 else "", "misprint", k)
-            for k, v in enumerate(theirs)
-        )
-        return FigurePanel(title, TIME, y, (*solid, *dashed))
+        ours, theirs = both
+        solid = our_curves(t, ours, (SYMBOLS[name] for name in names))
+        return over_time(title, y, [*solid, *misprinted(t, theirs, "apart")])
 
-    t, axes = together.time, ARM_AXES[:4]
+    axes = ARM_AXES[:4]
+    angles = [[run[name] for name in axes] for run in (together, arm)]
     return [
-        pair(
-            "arm under torques",
-            "angle [rad]",
-            axes,
-            [together[n] for n in axes],
-            [arm[n] for n in axes],
-            t,
-        ),
-        FigurePanel(
+        pair("arm under torques", "angle [rad]", axes, angles, together.time),
+        plan_view(
             "path of the platform",
-            "x [m]",
-            "y [m]",
-            (
-                FigureCurve(together["x_c"], together["y_c"], "coupled"),
-                FigureCurve(platform["x_c"], platform["y_c"], "apart", "misprint"),
-            ),
-            equal=True,
+            FigureCurve(together["x_c"], together["y_c"], "coupled"),
+            FigureCurve(platform["x_c"], platform["y_c"], "apart", "misprint"),
         ),
-        pair(
-            "arm under computed torque",
-            "error [mrad]",
-            axes,
-            errors(right, axes),
-            errors(wrong, axes),
-            right.time,
-        ),
-        pair(
-            "wheels under computed torque",
-            "error [mrad]",
-            SIDES,
-            errors(right, SIDES),
-            errors(wrong, SIDES),
-            right.time,
+        *(
+            pair(
+                f"{title} under computed torque",
+                "error [mrad]",
+                names,
+                [errors(run, names) for run in (right, wrong)],
+                right.time,
+            )
+            for title, names in (("arm", axes), ("wheels", SIDES))
         ),
     ]
 
@@ -181,17 +172,10 @@ def _part(name: str) -> Model:
     return build(name, **values).derive().compile("interpreter")
 
 
-def _alone(name: str, model: Model) -> Trajectory:
-    start = RAISED if name == "five_axis_arm" else {}
-    own = {key: value for key, value in TORQUES.items() if key in model.inputs}
+def _driven(model: Model, start: Mapping[str, float], names: Iterable[str]) -> Trajectory:
+    """Motion of a model under those of the torques that are named."""
+    own = {name: TORQUES[name] for name in names if name in TORQUES}
     return simulate(model, DURATION, start=start, input=own, save_every=SPACING, **EXACT)
-
-
-def _on_heavy_platform() -> Trajectory:
-    bot = build("mobile_manipulator", **FRICTION, m=HEAVY, I=HEAVY)
-    model = bot.derive().compile("interpreter")
-    own = {key: value for key, value in TORQUES.items() if key not in ("tau_R", "tau_L")}
-    return simulate(model, DURATION, start=RAISED, input=own, save_every=SPACING, **EXACT)
 
 
 # computed torque ----------------------------------------------------------------------------------
@@ -210,12 +194,11 @@ def _reference(t: Any) -> tuple[Array, Array, Array]:
 
 def _controlled(model: Model, dynamics: Callable[[Array, Array, Array], Array]) -> Trajectory:
     """Motion of the coupled robot under a law that takes some inverse dynamics for its own."""
-    names = (*SIDES, *ARM_AXES)
 
     def law(t: float, state: Mapping[str, float]) -> Array:
         wanted, rate, acceleration = _reference(t)
-        angles = np.array([state[name] for name in names])
-        rates = np.array([state[f"{name}_dot"] for name in names])
+        angles = np.array([state[name] for name in ALL_AXES])
+        rates = np.array([state[f"{name}_dot"] for name in ALL_AXES])
         nu_dot = acceleration + DAMPING * (rate - rates) + STIFFNESS * (wanted - angles)
         q = np.array([state[name] for name in model.coordinates])
         return dynamics(q, rates, nu_dot)
@@ -237,7 +220,7 @@ def _apart(model: Model, parts: Mapping[str, Model], q: Array, nu: Array, nu_dot
     found: dict[str, float] = {}
     for name, names in PARTS.items():
         part = parts[name]
-        mine = [(*SIDES, *ARM_AXES).index(one) for one in names]
+        mine = [ALL_AXES.index(one) for one in names]
         own = [model.coordinates.index(one) for one in part.coordinates]
         torques = part.inverse_dynamics(q[own], nu[mine], nu_dot[mine])
         found |= dict(zip(part.inputs, torques, strict=True))
@@ -245,6 +228,4 @@ def _apart(model: Model, parts: Mapping[str, Model], q: Array, nu: Array, nu_dot
 
 
 def _strays(run: Trajectory) -> float:
-    wanted = _reference(run.time)[0]
-    names = (*SIDES, *ARM_AXES)
-    return largest([run[name] - row for name, row in zip(names, wanted, strict=True)])
+    return farthest(run, ALL_AXES, _reference(run.time)[0])

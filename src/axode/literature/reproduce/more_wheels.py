@@ -9,9 +9,23 @@ import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
-from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, ItemResult
-from axode.literature.reproduce.measuring import apart
-from axode.literature.reproduce.verdict import Check
+from axode.literature.reproduce.item import (
+    Array,
+    Check,
+    FigureCurve,
+    FigurePanel,
+    ItemResult,
+    columns_of,
+    our_curves,
+    over_time,
+    plan_view,
+    printed_curves,
+    rows_beside,
+    three_ways,
+    torques_panel,
+    vanishing,
+)
+from axode.literature.reproduce.measuring import apart, farthest, states_of
 from axode.model.model import Model
 from axode.numerics.rank import singular_values, singular_vectors
 from axode.problems.simulate.simulate import simulate
@@ -20,37 +34,17 @@ from axode.results.trajectory import Trajectory
 EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12, "progress": False}
 SAME = 1e-7  # [rad, m, N] between our curves and the closed form's
 PRINT_STRAYS = 1.0  # [rad/s, rad, m] that three errata may lead astray in 4 s
-TIME = "t [s]"
 SPACING = 0.01  # [s]
 
 
-def _farthest(run: Trajectory, names: tuple[str, ...], rows: Array) -> float:
-    return max(apart(run[name], row) for name, row in zip(names, rows, strict=True))
-
-
-def _both(
-    run: Trajectory, labels: dict[str, str], rows: Array, wrong: Array | tuple[()] = ()
-) -> tuple[FigureCurve, ...]:
-    """Columns of a run under their labels, the closed form's beneath them, and the print's."""
-    ours = [FigureCurve(run.time, run[name], label) for name, label in labels.items()]
-    grey = [FigureCurve(run.time, row, role="printed") for row in rows]
-    dashed = [FigureCurve(run.time, row, role="misprint", like=k) for k, row in enumerate(wrong)]
-    return (*ours, *grey, *dashed)
-
-
-def _table(run: Trajectory, names: tuple[str, ...], theirs: dict[str, Array]) -> dict[str, Array]:
-    table = {TIME: run.time} | {f"{name} [{run.unit(name)}]": run[name] for name in names}
-    return table | {f"{name} closed form [{run.unit(name)}]": row for name, row in theirs.items()}
-
-
 def _path(run: Trajectory, x: str, y: str, rows: Array, wrong: Array | None = None) -> FigurePanel:
-    curves = [
+    paths = [
         FigureCurve(run[x], run[y], "Axode"),
         FigureCurve(rows[0], rows[1], "closed form", "printed"),
     ]
     if wrong is not None:
-        curves.append(FigureCurve(wrong[0], wrong[1], "as printed", "misprint"))
-    return FigurePanel("path of the mass centre", "x [m]", "y [m]", tuple(curves), equal=True)
+        paths.append(FigureCurve(wrong[0], wrong[1], "as printed", "misprint"))
+    return plan_view("path of the mass centre", *paths)
 
 
 # two casters, Exercise 12.5 -----------------------------------------------------------------------
@@ -93,24 +87,22 @@ def two_casters() -> ItemResult:
         "the mass centre with L = sqrt(l²/4 - a²)": (math.sqrt(track**2 / 4 - p["a"] ** 2), p["a"]),
     }
     checks = [
-        Check(
+        vanishing(
             "our motion and that of the closed form apart by",
-            _farthest(run, CASTER_COLUMNS, theirs),
-            0.0,
+            farthest(run, CASTER_COLUMNS, theirs),
             SAME,
             "rad/s, rad or m",
         ),
-        Check(
+        vanishing(
             "our motion and that of the terms of section 12.5.1 as printed apart by",
-            _farthest(run, CASTER_COLUMNS, wrong),
-            0.0,
+            farthest(run, CASTER_COLUMNS, wrong),
             SAME,
             "rad/s, rad or m",
             why="their platform has no Coriolis forces by erratum A-7, and there are the slips A-8 "
             "and A-9",
             explained=PRINT_STRAYS,
         ),
-        Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-8),
+        vanishing("energy lost by the integration, relative", float(run.energy_error), 1e-8),
         *(
             Check(
                 f"condition number of the map to (L omega, velocity) of {words}",
@@ -122,7 +114,8 @@ def two_casters() -> ItemResult:
             for words, (length, behind) in lengths.items()
         ),
     ]
-    table = _table(run, CASTER_COLUMNS, dict(zip(CASTER_COLUMNS, theirs, strict=True)))
+    table = columns_of(run, CASTER_COLUMNS)
+    table |= rows_beside(run, CASTER_COLUMNS, "closed form", theirs)
     return ItemResult(table, _caster_panels(run, theirs, wrong), CASTERS_CAPTION, checks)
 
 
@@ -143,17 +136,15 @@ def _condition(model: Model, length: float, behind: float) -> float:
 def _caster_panels(run: Trajectory, theirs: Array, wrong: Array) -> list[FigurePanel]:
     rates = {"theta1_dot": r"$\dot\theta_1$", "theta2_dot": r"$\dot\theta_2$"}
     angles = {"psi1": r"$\psi_1$", "psi2": r"$\psi_2$", "phi": r"$\phi$"}
-    torques = tuple(FigureCurve(run.time, run[f"tau{k}"], rf"$\tau_{k}$") for k in (1, 2))
     return [
-        FigurePanel("torques", TIME, "torque [N m]", torques),
-        FigurePanel(
+        torques_panel(run, 2),
+        over_time(
             "rates of the driven wheels",
-            TIME,
             "rate [rad/s]",
-            _both(run, rates, theirs[:2], wrong[:2]),
+            three_ways(run, rates, theirs[:2], wrong[:2]),
         ),
-        FigurePanel(
-            "casters and heading", TIME, "angle [rad]", _both(run, angles, theirs[2:5], wrong[2:5])
+        over_time(
+            "casters and heading", "angle [rad]", three_ways(run, angles, theirs[2:5], wrong[2:5])
         ),
         _path(run, "C.x", "C.y", theirs[5:], wrong[5:]),
     ]
@@ -200,33 +191,29 @@ def mecanum() -> ItemResult:
     theirs, forces = printed.mecanum_driven(MECANUM, WHEELS, torques, run.time)
     ours = _roller_forces(model, run)
     checks = [
-        Check(
+        vanishing(
             "our motion and that of the closed form apart by",
-            _farthest(run, MECANUM_COLUMNS, theirs),
-            0.0,
+            farthest(run, MECANUM_COLUMNS, theirs),
             SAME,
             "rad/s, m/s, rad or m",
         ),
-        Check(
-            "our forces along the rollers and theirs apart by", apart(ours, forces), 0, SAME, "N"
+        vanishing(
+            "our forces along the rollers and theirs apart by", apart(ours, forces), SAME, "N"
         ),
-        Check("accelerations under torques that only strain", _strain(model), 0, 1e-11, "m/s²"),
-        Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-8),
+        vanishing("accelerations under torques that only strain", _strain(model), 1e-11, "m/s²"),
+        vanishing("energy lost by the integration, relative", float(run.energy_error), 1e-8),
     ]
     names = tuple(f"theta{k}_dot" for k in range(1, len(WHEELS) + 1))
-    table = _table(run, (*MECANUM_COLUMNS, *names), dict(zip(MECANUM_COLUMNS, theirs, strict=True)))
+    table = columns_of(run, (*MECANUM_COLUMNS, *names))
+    table |= rows_beside(run, MECANUM_COLUMNS, "closed form", theirs)
     table |= {f"roller force {k} [N]": row for k, row in enumerate(ours, start=1)}
     return ItemResult(table, _mecanum_panels(run, theirs, ours, forces), MECANUM_CAPTION, checks)
 
 
 def _roller_forces(model: Model, run: Trajectory) -> Array:
     """Forces along the rollers that touch the ground, (wheels, samples)."""
-    q, nu, u = (
-        np.stack([run[name] for name in names], axis=-1)
-        for names in (model.coordinates, model.independent, model.inputs)
-    )
     rows = [model.rows.index(f"wheel{k}.roller") for k in range(1, len(WHEELS) + 1)]
-    return np.asarray(model.multipliers(q, nu, u))[:, rows].T
+    return np.asarray(model.multipliers(*states_of(model, run)))[:, rows].T
 
 
 def _strain(model: Model) -> float:
@@ -243,13 +230,13 @@ def _mecanum_panels(
 ) -> list[FigurePanel]:
     speeds = {"vx": "$v_x$", "vy": "$v_y$"}
     turning = {"omega": r"$\omega$", "sigma": r"$\sigma$"}
-    rollers = [FigureCurve(run.time, row, f"wheel {k}") for k, row in enumerate(ours, start=1)]
-    grey = [FigureCurve(run.time, row, role="printed") for row in forces]
+    rollers = our_curves(run.time, ours, (f"wheel {k}" for k in range(1, len(ours) + 1)))
+    grey = printed_curves(run.time, forces)
     return [
-        FigurePanel("velocity in the platform", TIME, "[m/s]", _both(run, speeds, theirs[1:3])),
-        FigurePanel(
-            "turning rate and heading", TIME, "[rad/s, rad]", _both(run, turning, theirs[[0, 3]])
+        over_time("velocity in the platform", "[m/s]", three_ways(run, speeds, theirs[1:3])),
+        over_time(
+            "turning rate and heading", "[rad/s, rad]", three_ways(run, turning, theirs[[0, 3]])
         ),
-        FigurePanel("forces along the rollers", TIME, "force [N]", (*rollers, *grey)),
+        over_time("forces along the rollers", "force [N]", (*rollers, *grey)),
         _path(run, "x", "y", theirs[4:]),
     ]

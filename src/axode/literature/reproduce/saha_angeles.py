@@ -9,16 +9,228 @@ import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
-from axode.literature.reproduce.disk_motions import disk
-from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
-from axode.literature.reproduce.measuring import apart, largest
-from axode.literature.reproduce.verdict import Check
+from axode.literature.reproduce.item import (
+    TIME,
+    Array,
+    Check,
+    FigureCurve,
+    FigurePanel,
+    Item,
+    ItemResult,
+    columns_of,
+    misprinted,
+    our_curves,
+    over_time,
+    plan_view,
+    printed_curves,
+    rows_beside,
+    run_curves,
+    vanishing,
+)
+from axode.literature.reproduce.measuring import apart, farthest, largest
 from axode.model.model import Model
 from axode.motions.paths import Path, circle, follow, parallel_lines
 from axode.problems.feasible.feasible import feasible
 from axode.problems.inputs.inputs import Sampled
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
+
+# the rolling disk ---------------------------------------------------------------------------------
+
+EXACT: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13, "progress": False}
+DISK = {"m": 2.0, "R": 0.3, "A": 0.045, "C": 0.09, "g": 9.81}  # none of it is printed
+LEAN, TURN = 0.3, 1.2  # of the steady circle [rad], [rad/s]
+TILT, SPIN = 1e-4, 8.0  # of the wobble [rad], [rad/s]
+FREE = (0.3, (0.2, 8.0, 0.5))  # lean and angular velocity of the free motion [rad], [rad/s]
+DISK_DURATION, DISK_SPACING = 3.0, 0.01  # of the free motion and of the wobble [s]
+DISK_SAME = 1e-8  # [rad, m, J] between ours and the corrected equations
+WOBBLE_ERROR = 1e-3  # of its amplitude: error of the linear wobble
+PRINT_GAINS = 1.0  # [J] that the printed equations may gain or lose
+GREY = "closed form, or (35) corrected"
+
+
+def disk() -> ItemResult:
+    """Motions of the disk, by Axode, by the source's equations corrected and as printed."""
+    model = build("rolling_disk", **DISK).derive().compile("interpreter")
+    round_ = _disk_run(model, LEAN, _steady(LEAN, TURN), 2 * math.pi / TURN)
+    wobble = _disk_run(
+        model, TILT, _turning(TILT, SPIN, -DISK["C"] * SPIN * TILT / DISK["A"]), DISK_DURATION
+    )
+    free = _disk_run(model, *FREE, DISK_DURATION)
+    right, wrong = (
+        printed.rolling_disk(DISK, *FREE, free.time, misprint=misprint)
+        for misprint in (False, True)
+    )
+    energies = [printed.disk_energy(DISK, states) for states in (right, wrong)]
+    linear = TILT * np.cos(_wobble_rate() * wobble.time)
+    checks = [
+        vanishing(
+            "our free motion and that of (35) corrected apart by",
+            max(apart(_lean(free), np.arcsin(right[2])), apart(_place(free), right[6:8])),
+            DISK_SAME,
+            "rad or m",
+        ),
+        vanishing(
+            "energy of (35) as printed changes by",
+            largest(energies[1] - energies[1][0]),
+            DISK_SAME,
+            "J",
+            why="by erratum B-2 the contact point stands still, and a torque is missing; "
+            f"corrected, it changes by {largest(energies[0] - energies[0][0]):.0e} J",
+            explained=PRINT_GAINS,
+        ),
+        vanishing("our energy, relative error", float(free.energy_error), 1e-9),
+        Check(
+            "radius of the steady circle",
+            _circumradius(round_),
+            _circle_radius(),
+            DISK_SAME,
+            "m",
+            "closed form",
+        ),
+        vanishing(
+            "lean on the steady circle changes by", apart(_lean(round_), LEAN), DISK_SAME, "rad"
+        ),
+        vanishing(
+            "wobble and its linear form apart by, of its amplitude",
+            apart(_lean(wobble), linear) / TILT,
+            WOBBLE_ERROR,
+        ),
+    ]
+    table = {TIME: free.time, "lean [rad]": _lean(free), "energy [J]": _energy(free)}
+    table |= {"x [m]": free["base.x"], "y [m]": free["base.y"]}
+    for word, states, energy in (
+        ("corrected", right, energies[0]),
+        ("printed", wrong, energies[1]),
+    ):
+        table |= {f"lean {word} [rad]": np.arcsin(states[2]), f"energy {word} [J]": energy}
+        table |= {f"x {word} [m]": states[6], f"y {word} [m]": states[7]}
+    panels = _disk_panels(free, round_, wobble, (right, wrong), energies, linear)
+    return ItemResult(table, panels, DISK_CAPTION, checks)
+
+
+DISK_CAPTION = (
+    "The disk of section 5: a steady circle in a lean of 0.3 rad, upright rolling at 8 rad/s with "
+    "a wobble of 0.1 mrad, and a free motion from a lean of 0.3 rad. The source prints no data; "
+    "m = 2 kg, R = 0.3 m, A = 0.045 and C = 0.09 kg m² are the gallery's. Grey: equation (35) "
+    "with the C of (33) and the motion of the contact point in it (errata B-1, B-2), or closed "
+    "forms; dashed: (35) as printed."
+)
+
+
+def _disk_panels(
+    free: Trajectory,
+    round_: Trajectory,
+    wobble: Trajectory,
+    states: tuple[Array, Array],
+    energies: list[Array],
+    linear: Array,
+) -> list[FigurePanel]:
+    centre = _centre(round_)
+    angle = np.linspace(0, 2 * np.pi, 200)
+    circle = centre[:, np.newaxis] + _circle_radius() * np.array([np.cos(angle), np.sin(angle)])
+
+    def panel(title: str, y: str, t: Array, ours: Array, *theirs: Array) -> FigurePanel:
+        curves = [
+            FigureCurve(t, ours, "Axode"),
+            *printed_curves(t, theirs[:1], GREY),
+            *misprinted(t, theirs[1:], "(35) as printed"),
+        ]
+        return over_time(title, y, curves)
+
+    leans = [np.arcsin(x[2]) for x in states]
+    return [
+        plan_view(
+            "steady circle of the centre",
+            FigureCurve(round_["base.x"], round_["base.y"], "Axode"),
+            FigureCurve(circle[0], circle[1], GREY, "printed"),
+        ),
+        panel(
+            "wobble of upright rolling",
+            "lean [mrad]",
+            wobble.time,
+            1e3 * _lean(wobble),
+            1e3 * linear,
+        ),
+        panel("free motion", "lean [rad]", free.time, _lean(free), *leans),
+        panel("energy of the free motion", "energy [J]", free.time, _energy(free), *energies),
+    ]
+
+
+# starts and closed forms --------------------------------------------------------------------------
+
+
+def _turning(lean: float, spin: float, turn: float) -> tuple[float, float, float]:
+    """Angular velocity of a disk that spins about its axis and turns about the vertical."""
+    n = np.array([0.0, math.cos(lean), math.sin(lean)])
+    x, y, z = spin * n + turn * (np.array([0.0, 0.0, 1.0]) - n[2] * n)
+    return float(x), float(y), float(z)
+
+
+def _steady(lean: float, turn: float) -> tuple[float, float, float]:
+    """(C + m R²) spin turn cos - A turn² sin cos = -m g R sin: then the disk only precesses."""
+    c, s = math.cos(lean), math.sin(lean)
+    lever = DISK["m"] * DISK["g"] * DISK["R"]
+    spin = (DISK["A"] * turn**2 * s * c - lever * s) / (
+        (DISK["C"] + DISK["m"] * DISK["R"] ** 2) * turn * c
+    )
+    return _turning(lean, spin, turn)
+
+
+def _circle_radius() -> float:
+    """Speed of the centre over its turning rate: omega x (c - q)."""
+    up = np.array([0.0, -math.sin(LEAN), math.cos(LEAN)])  # in the disk's plane
+    velocity = np.cross(_steady(LEAN, TURN), DISK["R"] * up)
+    return float(np.linalg.norm(velocity) / TURN)
+
+
+def _wobble_rate() -> float:
+    """(A + m R²) w² = C (C + m R²) spin² / A - m g R, of small leans of upright rolling."""
+    A, C, m, R = (DISK[name] for name in ("A", "C", "m", "R"))
+    return math.sqrt((C * (C + m * R**2) * SPIN**2 / A - m * DISK["g"] * R) / (A + m * R**2))
+
+
+def _disk_run(
+    model: Model, lean: float, omega: tuple[float, float, float], duration: float
+) -> Trajectory:
+    """Motion from a lean about x and an angular velocity in the axes of the world."""
+    c, s = math.cos(lean), math.sin(lean)
+    q = {"base.qw": math.cos(lean / 2), "base.qx": math.sin(lean / 2), "base.z": DISK["R"] * c}
+    x, y, z = omega
+    speeds = dict(zip(model.independent, (x, c * y + s * z, c * z - s * y), strict=True))
+    return simulate(model, duration, start=q | speeds, save_every=DISK_SPACING, **EXACT)
+
+
+def _lean(run: Trajectory) -> Array:
+    """Angle of the disk's axis above the horizontal."""
+    w, x, y, z = (run[f"base.q{letter}"] for letter in "wxyz")
+    lean: Array = np.arcsin(np.clip(2 * (y * z + w * x), -1.0, 1.0))
+    return lean
+
+
+def _place(run: Trajectory) -> Array:
+    return np.array([run["base.x"], run["base.y"]])
+
+
+def _energy(run: Trajectory) -> Array:
+    return run["kinetic"] + run["potential"]
+
+
+def _centre(run: Trajectory) -> Array:
+    """Centre of the circle: points at equal times once around, the last of them the first."""
+    whole = run.time < 2 * math.pi / TURN - DISK_SPACING / 2
+    centre: Array = _place(run)[:, whole].mean(axis=1)
+    return centre
+
+
+def _circumradius(run: Trajectory) -> float:
+    """Radius of the circle through three of its points."""
+    a, b, c = (complex(*_place(run)[:, k]) for k in (0, len(run) // 3, 2 * len(run) // 3))
+    area = abs(((b - a).conjugate() * (c - a)).imag) / 2
+    return abs(a - b) * abs(b - c) * abs(c - a) / (4 * area)
+
+
+# the guided vehicle -------------------------------------------------------------------------------
 
 GRAVITY = 9.81  # [m/s^2]
 RADIUS, TURNING = 2.0, 0.4  # of the mass centre's circle [m], of the platform [rad/s]
@@ -30,8 +242,8 @@ TRAILING = -math.pi / 2  # psi, when the caster runs ahead of the driven wheels
 FRICTION = 0.6
 PRINT_OFF = 1.0  # [N m] that three errata may be off by
 SAME = 1e-7  # [N m, rad/s, rad] between ours and the source's steps
-TIME = "t [s]"
 WHEELS = ("theta1", "theta2")
+POSE, RATES = ("x", "y", "phi", "C.x", "C.y"), ("theta1_dot", "theta2_dot", "theta3_dot")
 
 
 def on_circle() -> ItemResult:
@@ -67,10 +279,9 @@ def on_lines() -> ItemResult:
     side = float(run["y"][-1] - run["y"][0])
     checks = [
         Check("distance between the lines", side, BETWEEN, 1e-8, "m", "asked for"),
-        Check(
+        vanishing(
             "rates at either end",
             largest([run[f"{name}_dot"][[0, -1]] for name in WHEELS]),
-            0.0,
             1e-8,
             "rad/s",
         ),
@@ -123,50 +334,45 @@ def _outcome(
         printed.CASTER, path.pose, TRAILING, run.time, misprints=printed.CASTER_ERRATA
     )[2]
     back = _driven_back(model, run)
-    weight = GRAVITY * (
-        2 * printed.CASTER["mw"]
-        + printed.CASTER["mc"]
-        + printed.CASTER["mb"]
-        + printed.CASTER["mp"]
-    )
+    weight = GRAVITY * sum(printed.CASTER[part] for part in ("mw", "mw", "mc", "mb", "mp"))
     checks = [
-        Check(
+        vanishing(
             "our torques and those of (38) apart by",
-            max(apart(run[f"tau{k}"], theirs[k - 1]) for k in (1, 2)),
-            0.0,
+            farthest(run, ("tau1", "tau2"), theirs),
             SAME,
             "N m",
         ),
-        Check(
+        vanishing(
             "our torques and those of (38) with C as Angeles prints it apart by",
-            max(apart(run[f"tau{k}"], printed_torques[k - 1]) for k in (1, 2)),
-            0.0,
+            farthest(run, ("tau1", "tau2"), printed_torques),
             SAME,
             "N m",
             why="(38) leaves C to the reader, and the printed one has no Coriolis forces of the "
             "platform by erratum A-7, and slips by A-8 and A-9",
             explained=PRINT_OFF,
         ),
-        Check(
+        vanishing(
             "our rates of the wheels and those of (36) apart by",
-            max(apart(run[f"{name}_dot"], row) for name, row in zip(WHEELS, rates, strict=True)),
-            0.0,
+            farthest(run, ("theta1_dot", "theta2_dot"), rates),
             SAME,
             "rad/s",
         ),
-        Check("our caster angle and theirs apart by", apart(run["psi"], angles), 0.0, SAME, "rad"),
-        Check("velocity of the path left over", largest(run["path.residual"]), 0.0, 1e-10, "m/s"),
-        Check(
+        vanishing("our caster angle and theirs apart by", apart(run["psi"], angles), SAME, "rad"),
+        vanishing("velocity of the path left over", largest(run["path.residual"]), 1e-10, "m/s"),
+        vanishing(
             "direct dynamics under these torques off the path by",
-            max(apart(run[name], back[name]) for name in ("x", "y")),
-            0.0,
+            farthest(run, ("x", "y"), (back["x"], back["y"])),
             STRAYS,
             "m",
         ),
-        Check("loads less the weight", apart(ground.normal.sum(axis=-1), weight), 0.0, 1e-8, "N"),
+        vanishing("loads less the weight", apart(ground.normal.sum(axis=-1), weight), 1e-8, "N"),
         *checks,
     ]
-    table = _table(run, ground, theirs)
+    table = columns_of(run, (*POSE, *RATES, "psi", "psi_dot", "tau1", "tau2"))
+    for kind in ("longitudinal", "lateral", "normal"):
+        forces = getattr(ground, kind)
+        table |= {f"{wheel} {kind} [N]": forces[:, k] for k, wheel in enumerate(ground.wheels)}
+    table |= rows_beside(run, ("tau1", "tau2"), "closed form", theirs)
     caption = (
         f"{words}, caster ahead of the driven wheels, beginning with the caster straight. The "
         "source describes both paths and prints no data and no results; robot and paths are chosen "
@@ -174,35 +380,8 @@ def _outcome(
         "(A-7 to A-9); thin dashes: with C as Angeles prints it. Side forces of the two driven "
         "wheels, which statics does not determine, are shared evenly."
     )
-    return ItemResult(
-        table, _panels(run, (theirs, printed_torques), ground, until), caption, checks
-    )
-
-
-def _table(run: Trajectory, ground: Any, theirs: Array) -> dict[str, Array]:
-    names = (
-        "x",
-        "y",
-        "phi",
-        "C.x",
-        "C.y",
-        "theta1_dot",
-        "theta2_dot",
-        "theta3_dot",
-        "psi",
-        "psi_dot",
-        "tau1",
-        "tau2",
-    )
-    table = {TIME: run.time} | {f"{name} [{run.unit(name)}]": run[name] for name in names}
-    for kind, forces in (
-        ("longitudinal", ground.longitudinal),
-        ("lateral", ground.lateral),
-        ("normal", ground.normal),
-    ):
-        table |= {f"{wheel} {kind} [N]": forces[:, k] for k, wheel in enumerate(ground.wheels)}
-    table |= {f"tau{k} closed form [N m]": row for k, row in enumerate(theirs, start=1)}
-    return table
+    panels = _panels(run, (theirs, printed_torques), ground, until)
+    return ItemResult(table, panels, caption, checks)
 
 
 def _driven_back(model: Model, run: Trajectory) -> Trajectory:
@@ -225,40 +404,32 @@ def _panels(
     run: Trajectory, theirs: tuple[Array, Array], ground: Any, until: float | None
 ) -> list[FigurePanel]:
     """Panels of a path; their torques by C corrected and as printed."""
-    t, window = run.time, (0.0, until) if until else None
-    path = (
-        FigureCurve(run["x"], run["y"], "axle's midpoint"),
-        FigureCurve(run["C.x"], run["C.y"], "mass centre"),
-    )
-    rates = tuple(FigureCurve(t, run[f"theta{k}_dot"], rf"$\dot\theta_{k}$") for k in (1, 2, 3))
-    torques = tuple(FigureCurve(t, run[f"tau{k}"], rf"$\tau_{k}$") for k in (1, 2))
-    grey = tuple(FigureCurve(t, row, role="printed") for row in theirs[0])
-    dashed = tuple(
-        FigureCurve(t, row, "C as printed" * (k == 0), "misprint", like=k)
-        for k, row in enumerate(theirs[1])
-    )
+    window = (0.0, until) if until else None
+    rates = {f"theta{k}_dot": rf"$\dot\theta_{k}$" for k in (1, 2, 3)}
+    torques = [
+        *run_curves(run, {f"tau{k}": rf"$\tau_{k}$" for k in (1, 2)}),
+        *printed_curves(run.time, theirs[0]),
+        *misprinted(run.time, theirs[1], "C as printed"),
+    ]
 
-    def forces(values: Array) -> tuple[FigureCurve, ...]:
-        return tuple(FigureCurve(t, values[:, k], wheel) for k, wheel in enumerate(ground.wheels))
+    def forces(values: Array) -> list[FigureCurve]:
+        return our_curves(run.time, values.T, ground.wheels)
 
     return [
-        FigurePanel("path", "x [m]", "y [m]", path, equal=True),
-        FigurePanel("rates of the wheels", TIME, "rate [rad/s]", rates, window=window),
-        FigurePanel("caster", TIME, r"$\psi$ [rad]", (FigureCurve(t, run["psi"]),), window=window),
-        FigurePanel("torques", TIME, "torque [N m]", (*torques, *grey, *dashed), window=window),
-        FigurePanel(
-            "contact forces along the wheels",
-            TIME,
-            "force [N]",
-            forces(ground.longitudinal),
-            window=window,
+        plan_view(
+            "path",
+            FigureCurve(run["x"], run["y"], "axle's midpoint"),
+            FigureCurve(run["C.x"], run["C.y"], "mass centre"),
         ),
-        FigurePanel(
-            "contact forces across the wheels",
-            TIME,
-            "force [N]",
-            forces(ground.lateral),
-            window=window,
+        *(
+            over_time(title, y, curves, window=window)
+            for title, y, curves in (
+                ("rates of the wheels", "rate [rad/s]", run_curves(run, rates)),
+                ("caster", r"$\psi$ [rad]", run_curves(run, {"psi": ""})),
+                ("torques", "torque [N m]", torques),
+                ("contact forces along the wheels", "force [N]", forces(ground.longitudinal)),
+                ("contact forces across the wheels", "force [N]", forces(ground.lateral)),
+            )
         ),
     ]
 

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 import axode.literature.reproduce.printed as printed
 from axode.gallery import build
-from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult, Level
+from axode.literature.reproduce.item import (
+    Array,
+    Check,
+    FigureCurve,
+    FigurePanel,
+    Item,
+    ItemResult,
+    Level,
+    columns_of,
+    misprinted,
+    our_curves,
+    over_time,
+    printed_curves,
+    run_curves,
+    vanishing,
+)
 from axode.literature.reproduce.manipulator_coupling import manipulator
-from axode.literature.reproduce.measuring import apart, largest
-from axode.literature.reproduce.verdict import Check
+from axode.literature.reproduce.measuring import apart, farthest, largest, states_of
 from axode.model.model import Model
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 
 EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12, "progress": False}
 SPACING = 0.01  # [s]
-TIME = "t [s]"
 
 
 def _stages(model: Model, start: Any, stages: Sequence[tuple[float, dict[str, float]]]) -> Any:
@@ -39,10 +52,6 @@ def _stages(model: Model, start: Any, stages: Sequence[tuple[float, dict[str, fl
         )
         run = more if run is None else run + more
     return run
-
-
-def _table(run: Trajectory, names: Sequence[str]) -> dict[str, Array]:
-    return {TIME: run.time} | {f"{name} [{run.unit(name)}]": run[name] for name in names}
 
 
 # the arm -----------------------------------------------------------------------------------------
@@ -88,70 +97,73 @@ def arm() -> ItemResult:
     last, before = (float(run.at(k * PERIOD)["theta1"]) for k in (PERIODS, PERIODS - 1))
     ends = [_ranges(reversed_run, k) for k in (PERIODS - 2, PERIODS - 1)]
     checks = [
-        Check(
+        vanishing(
             "our angles and those of (35) corrected, 20 s, apart by",
-            max(apart(run[name], row) for name, row in zip(JOINTS, theirs, strict=False)),
-            0.0,
+            farthest(run, JOINTS, theirs),
             SAME,
             "rad",
         ),
         Check("theta_1 in the last period", last - before, turn, 1e-3, "rad", "impulse / friction"),
-        Check(
+        vanishing(
             "theta_1 after 20 s, said not to tend to infinity",
             last,
-            0.0,
             turn,
             "rad",
             why="pulses of one sign turn a base with viscous friction by their impulse over the "
             "friction in every period, whatever the masses are",
             explained=PERIODS * turn + 0.1,
         ),
-        Check(
+        vanishing(
             "rates of the equations as printed, first 20 ms, and ours apart by",
             apart(literal[4:, :41], started[RATES].values[:41].T),
-            0.0,
             SAME,
             "rad/s",
             why="(47) has the wrong sign (E-7), so that friction drives axis 3; after 40 ms it is "
             "faster than 1000 rad/s",
             explained=printed.LOST,
         ),
-        Check(
+        vanishing(
             "torque of the base by (37), (38), (42) as printed off by",
             by_base,
-            0.0,
             1e-9,
             "N m",
             why="the base is too heavy by erratum E-2, (38) has lost an angle by E-4, and (42) has "
             "two slips by E-5",
             explained=PRINT_TORQUE,
         ),
-        Check(
+        vanishing(
             "accelerations of axes 2 and 3 by (46), (47) as printed off by",
             by_cramer,
-            0.0,
             1e-9,
             "rad/s²",
             why="a cofactor is wrong by erratum E-6, and a sign by E-7",
             explained=PRINT_ACCELERATION,
         ),
-        Check(
+        vanishing(
             "reversed pulses: ranges of the angles, last period and the one before, apart by",
             largest(ends[1] - ends[0]),
-            0.0,
             SETTLED,
             "rad",
         ),
-        Check("energy lost by the integration, relative", float(run.energy_error), 0.0, 1e-7),
+        vanishing("energy lost by the integration, relative", float(run.energy_error), 1e-7),
     ]
     panels = [
         _joints("Fig. 5: angular behavior of the joints", ANGLE, run, JOINTS, theirs[:4]),
         _joints("Fig. 6: velocity behavior of the joints", RATE, run, RATES, theirs[4:]),
         _joints("Fig. 5, pulses of plus and minus 2 N m", ANGLE, reversed_run, JOINTS),
         _joints("Fig. 6, pulses of plus and minus 2 N m", RATE, reversed_run, RATES),
-        _printed_joints(started, literal),
+        over_time(
+            "(37), (42), (46) to (48) as printed",
+            RATE,
+            [
+                *run_curves(started, _symbols(RATES)),
+                *misprinted(started.time, literal[4:], "as printed"),
+            ],
+            heights=(-60.0, 60.0),
+        ),
     ]
-    return ItemResult(_table(run, (*JOINTS, *RATES, *TORQUES)), panels, ARM_CAPTION, checks)
+    table = columns_of(run, (*JOINTS, *RATES, *TORQUES))
+    return ItemResult(table, panels, ARM_CAPTION, checks)
 
 
 ANGLE, RATE = "angle [rad]", r"rate $\dot\theta$ [rad/s]"
@@ -173,25 +185,11 @@ def _pulses(model: Model, low: float) -> Trajectory:
     return run
 
 
-def _printed_joints(run: Trajectory, literal: Array) -> FigurePanel:
-    """Rates of the first hundredths of a second, ours and those of the equations as printed."""
-    ours = tuple(
-        FigureCurve(run.time, run[name], rf"$\dot\theta_{k}$")
-        for k, name in enumerate(RATES, start=1)
-    )
-    theirs = tuple(
-        FigureCurve(run.time, row, "as printed" * (k == 0), "misprint", like=k)
-        for k, row in enumerate(literal[4:])
-    )
-    title = "(37), (42), (46) to (48) as printed"
-    return FigurePanel(title, TIME, RATE, (*ours, *theirs), heights=(-60.0, 60.0))
-
-
 def _as_printed(model: Model, run: Trajectory) -> tuple[float, float]:
     """How far the printed torque of the base and Cramer's rule are off along a motion."""
-    q, nu, u = (run[names].values for names in (model.coordinates, model.independent, model.inputs))
+    q, nu, u = states_of(model, run)
     found = np.asarray(model.forward_dynamics(q, nu, u))
-    theta, rates = run[JOINTS].values.T, run[tuple(f"{name}_dot" for name in JOINTS)].values.T
+    theta, rates = run[JOINTS].values.T, run[RATES].values.T
     base = printed.five_axes_base(ARM, theta, rates, found[:, 0])
     M = np.asarray(model.mass_matrix(q))[:, 1:4, 1:4]
     Z = (M @ found[:, 1:4, np.newaxis])[..., 0]
@@ -204,18 +202,15 @@ def _pulse(t: float) -> float:
 
 
 def _joints(
-    title: str, y: str, run: Trajectory, names: Sequence[str], theirs: Array | tuple[()] = ()
+    title: str, y: str, run: Trajectory, names: Sequence[str], theirs: Iterable[Array] = ()
 ) -> FigurePanel:
+    grey = printed_curves(run.time, theirs, "equation (35)")
+    return over_time(title, y, (*run_curves(run, _symbols(names)), *grey))
+
+
+def _symbols(names: Sequence[str]) -> dict[str, str]:
     symbol = r"\dot\theta" if names == RATES else r"\theta"
-    ours = [
-        FigureCurve(run.time, run[name], rf"${symbol}_{k}$")
-        for k, name in enumerate(names, start=1)
-    ]
-    grey = [
-        FigureCurve(run.time, row, "equation (35)" * (k == 0), "printed")
-        for k, row in enumerate(theirs)
-    ]
-    return FigurePanel(title, TIME, y, (*ours, *grey))
+    return {name: f"${symbol}_{k}$" for k, name in enumerate(names, start=1)}
 
 
 def _ranges(run: Trajectory, period: int) -> Array:
@@ -251,32 +246,30 @@ def platform() -> ItemResult:
     literal = printed.six_wheels_as_printed(PLATFORM, STRONG + WEAK, run.time, HEADING)
     steady = PLATFORM["r"] * (STRONG + WEAK) / (PLATFORM["bR"] + PLATFORM["bL"])
     checks = [
-        Check(
-            "v and those of (66), first 2 s, apart by", apart(v[first], theirs[0]), 0.0, 1e-8, "m/s"
+        vanishing(
+            "v and those of (66), first 2 s, apart by", apart(v[first], theirs[0]), 1e-8, "m/s"
         ),
-        Check(
-            "w and those of (67) corrected apart by", apart(w[first], theirs[1]), 0.0, 1e-8, "rad/s"
+        vanishing(
+            "w and those of (67) corrected apart by", apart(w[first], theirs[1]), 1e-8, "rad/s"
         ),
         Check("steady speed", float(v[-1]), steady, 1e-6, "m/s", "torque over friction"),
-        Check(
+        vanishing(
             "w and that of (67) with the sum of the torques, as printed, apart by",
             apart(w[first], wrong[1]),
-            0.0,
             1e-8,
             "rad/s",
             why="by erratum E-15 the difference turns the platform",
             explained=PRINT_TURNS,
         ),
-        Check(
+        vanishing(
             "speed after 8 s by (66) as printed, and ours, apart by",
             abs(float(literal[0, -1] - v[-1])),
-            0.0,
             1e-8,
             "m/s",
             why="without friction, which (66) and (67) do not have, no speed is constant",
             explained=PRINT_SPEED,
         ),
-        Check(
+        vanishing(
             "place and heading, first 2 s, and quadrature of (62) from them apart by",
             max(
                 apart(run[name][first], row)
@@ -284,14 +277,12 @@ def platform() -> ItemResult:
                     ("x_c", "y_c", "theta"), _quadrature(run.time[first]), strict=True
                 )
             ),
-            0.0,
             1e-8,
             "m or rad",
         ),
     ]
-    table = _table(
-        run, ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
-    )
+    names = ("x_c", "y_c", "theta", "v", "w", "phi_R_dot", "phi_L_dot", "tau_R", "tau_L")
+    table = columns_of(run, names)
     table |= {"radius [m]": radius, "x_c_dot [m/s]": rates["x"], "y_c_dot [m/s]": rates["y"]}
     panels = _platform_panels(run, radius, rates, theirs)
     panels += _printed_panels(run, radius, literal)
@@ -312,45 +303,31 @@ def _platform_panels(
     run: Trajectory, radius: Array, rates: dict[str, Array], theirs: Array
 ) -> list[FigurePanel]:
     first = run.time <= STAGE
-    v, w = run["v"], run["w"]
+    begun = [run[name][first] for name in ("v", "w")]
     shown = np.where(np.abs(radius) <= RADIUS_SHOWN, radius, np.nan)
+    symbols = (r"$\dot x$", r"$\dot y$", r"$\dot\theta$")
     return [
-        FigurePanel(
+        over_time(
             "Fig. 7: angular trajectory",
-            TIME,
             r"$\theta$ [rad]",
-            (FigureCurve(run.time, run["theta"]),),
-            (Level(HEADING, "printed start 0.7854"),),
+            [FigureCurve(run.time, run["theta"])],
+            levels=(Level(HEADING, "printed start 0.7854"),),
         ),
-        FigurePanel(
+        over_time(
             "Fig. 8: radius",
-            TIME,
             "v / w [m]",
-            (FigureCurve(run.time, shown),),
+            [FigureCurve(run.time, shown)],
             heights=(-RADIUS_SHOWN, RADIUS_SHOWN),
         ),
-        FigurePanel(
+        over_time(
             "Fig. 9: behavior in velocity",
-            TIME,
             "rate [m/s, rad/s]",
-            tuple(
-                FigureCurve(run.time, value, name)
-                for name, value in (
-                    (r"$\dot x$", rates["x"]),
-                    (r"$\dot y$", rates["y"]),
-                    (r"$\dot\theta$", w),
-                )
-            ),
+            our_curves(run.time, rates.values(), symbols),
         ),
-        FigurePanel(
+        over_time(
             "speed along the heading, first stage",
-            TIME,
             "v [m/s], w [rad/s]",
-            (
-                FigureCurve(run.time[first], v[first], "v"),
-                FigureCurve(run.time[first], w[first], "w"),
-                *(FigureCurve(run.time[first], row, role="printed") for row in theirs),
-            ),
+            [*our_curves(run.time[first], begun, "vw"), *printed_curves(run.time[first], theirs)],
         ),
     ]
 
@@ -361,24 +338,15 @@ def _printed_panels(run: Trajectory, radius: Array, literal: Array) -> list[Figu
     shown = np.where(inertia <= INERTIA_SHOWN, inertia, np.nan)
     own = np.full_like(run.time, PLATFORM["I"])
 
-    def both(title: str, y: str, ours: Array, theirs: Array) -> FigurePanel:
-        curves = (
-            FigureCurve(run.time, ours, "corrected"),
-            FigureCurve(run.time, theirs, "as printed", "misprint", like=0),
-        )
-        return FigurePanel(title, TIME, y, curves)
+    def both(
+        title: str, y: str, ours: Array, theirs: Array, word: str = "corrected", **more: Any
+    ) -> FigurePanel:
+        curves = our_curves(run.time, [ours], [word])
+        return over_time(title, y, [*curves, *misprinted(run.time, [theirs], "as printed")], **more)
 
+    title = r"Fig. 8 for the inertia, $\frac{1}{2} m_c r^2$"
     return [
-        FigurePanel(
-            r"Fig. 8 for the inertia, $\frac{1}{2} m_c r^2$",
-            TIME,
-            "I [kg m²]",
-            (
-                FigureCurve(run.time, own, "of the body"),
-                FigureCurve(run.time, shown, "as printed", "misprint", like=0),
-            ),
-            heights=(0.0, INERTIA_SHOWN),
-        ),
+        both(title, "I [kg m²]", own, shown, "of the body", heights=(0.0, INERTIA_SHOWN)),
         both("(66) as printed", "v [m/s]", run["v"], literal[0]),
         both("(67) as printed", "w [rad/s]", run["w"], literal[1]),
         both("Fig. 7 by (67) as printed", r"$\theta$ [rad]", run["theta"], literal[2]),

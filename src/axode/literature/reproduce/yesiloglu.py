@@ -10,10 +10,22 @@ import numpy as np
 from axode.gallery import build
 from axode.literature.reproduce.arms_operations import operations
 from axode.literature.reproduce.arms_with_load import arms
-from axode.literature.reproduce.every_method import at_states, by_formulations
-from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, Item, ItemResult
-from axode.literature.reproduce.measuring import apart, largest
-from axode.literature.reproduce.verdict import Check
+from axode.literature.reproduce.item import (
+    Array,
+    Check,
+    FigureCurve,
+    Item,
+    ItemResult,
+    columns_of,
+    methods_panel,
+    misprinted,
+    our_curves,
+    over_time,
+    plan_view,
+    run_curves,
+    vanishing,
+)
+from axode.literature.reproduce.measuring import at_states, by_formulations, farthest, largest
 from axode.model.model import Model
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
@@ -54,7 +66,6 @@ REFERENCE = "recursive"
 AGREE = 1e-9  # of the largest acceleration
 PIVOTS = 100.0  # [rad/s²] that pivots in place of rolling contacts may be off by
 EXACT: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-14, "progress": False}
-TIME = "t [s]"
 
 
 class PivotsFormulation(SpatialOperatorFormulation):
@@ -81,10 +92,9 @@ def cart() -> ItemResult:
     wrong = largest(pivots - known)
     checks = _checks(equations, off, largest(known), wrong)
     checks += [
-        Check(
+        vanishing(
             f"{first} and of {second}, {DURATION:g} s, apart by",
-            max(apart(one[name], two[name]) for name in ("q1", "q2")),
-            0.0,
+            farthest(one, ("q1", "q2"), (two["q1"], two["q2"])),
             1e-6,
             "rad",
         )
@@ -93,12 +103,23 @@ def cart() -> ItemResult:
             ("motions of the arms by 'recursive'", as_arms, "'pseudo_joints'", held),
         )
     ]
-    return ItemResult(
-        _table(run, few.time, known, by),
-        _panels(run, few.time, known, pivots, off),
-        CAPTION.format(pivots=wrong),
-        checks,
-    )
+    rates = {"wheel1_rate": "wheel 1", "wheel2_rate": "wheel 2", "pitch_rate": "load"}
+    accelerations = [
+        *our_curves(few.time, known.T, (r"$\ddot q_1$", r"$\ddot q_2$")),
+        *misprinted(few.time, pivots.T, "as pivots"),
+    ]
+    panels = [
+        over_time("wheels and load", "rate [rad/s]", run_curves(run, rates)),
+        plan_view("path of the axle's midpoint", FigureCurve(run["x"], run["y"])),
+        over_time("accelerations of the driven joints", "[rad/s²]", accelerations),
+        methods_panel("'recursive'", {name: largest(values) for name, values in off.items()}),
+    ]
+    names = ("pitch", "pitch_rate", "wheel1_rate", "wheel2_rate", "x", "y", "psi", "tau1", "tau2")
+    table = columns_of(run, names)
+    table = {name: values[::FEW] for name, values in table.items()}
+    for method, values in ({REFERENCE: known} | by).items():
+        table |= {f"q{k}_ddot {method} [rad/s^2]": values[:, k - 1] for k in (1, 2)}
+    return ItemResult(table, panels, CAPTION.format(pivots=wrong), checks)
 
 
 CAPTION = (
@@ -144,74 +165,21 @@ def _checks(equations: Equations, off: dict[str, Array], size: float, pivots: fl
             "no force need hold it (erratum D-6)",
             explained=1.0,
         ),
-        Check(
+        vanishing(
             "six steps with the contacts of (18), joint accelerations off by",
             pivots,
-            0.0,
             AGREE * size,
             "rad/s²",
             why="(18) treats them as pivots; by erratum D-7 a rolling contact accelerates",
             explained=PIVOTS,
         ),
         *(
-            Check(
-                f"{name}, joint accelerations off by", largest(values), 0.0, AGREE * size, "rad/s²"
+            vanishing(
+                f"{name}, joint accelerations off by", largest(values), AGREE * size, "rad/s²"
             )
             for name, values in off.items()
         ),
     ]
-
-
-def _panels(
-    run: Trajectory, few: Array, known: Array, pivots: Array, off: dict[str, Array]
-) -> list[FigurePanel]:
-    t = run.time
-    return [
-        FigurePanel(
-            "wheels and load",
-            TIME,
-            "rate [rad/s]",
-            (
-                FigureCurve(t, run["wheel1_rate"], "wheel 1"),
-                FigureCurve(t, run["wheel2_rate"], "wheel 2"),
-                FigureCurve(t, run["pitch_rate"], "load"),
-            ),
-        ),
-        FigurePanel(
-            "path of the axle's midpoint",
-            "x [m]",
-            "y [m]",
-            (FigureCurve(run["x"], run["y"]),),
-            equal=True,
-        ),
-        FigurePanel(
-            "accelerations of the driven joints",
-            TIME,
-            "[rad/s²]",
-            (
-                *(FigureCurve(few, known[:, k], rf"$\ddot q_{k + 1}$") for k in (0, 1)),
-                *(
-                    FigureCurve(few, pivots[:, k], "as pivots" * (k == 0), "misprint")
-                    for k in (0, 1)
-                ),
-            ),
-        ),
-        FigurePanel(
-            "each method minus 'recursive'",
-            "largest difference [rad/s²]",
-            "",
-            (),
-            dots=tuple((name, largest(values)) for name, values in off.items()),
-        ),
-    ]
-
-
-def _table(run: Trajectory, few: Array, known: Array, others: dict[str, Array]) -> dict[str, Array]:
-    names = ("pitch", "pitch_rate", "wheel1_rate", "wheel2_rate", "x", "y", "psi", "tau1", "tau2")
-    table = {TIME: few} | {f"{name} [{run.unit(name)}]": run[name][::FEW] for name in names}
-    for method, values in ({REFERENCE: known} | others).items():
-        table |= {f"q{k}_ddot {method} [rad/s^2]": values[:, k - 1] for k in (1, 2)}
-    return table
 
 
 ITEMS = (

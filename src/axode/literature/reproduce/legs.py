@@ -1,15 +1,19 @@
-"""Inverse dynamics of a platform on legs, link after link and leg beside leg, after Angeles.
+"""Inverse dynamics of platforms on six legs in two ways of their own.
 
-The book evaluates (12.31) with matrices, notes that this is not recursive, and that a recursion
-should exist and run on several processors. Here it is: given the platform's motion, every leg finds
-its joint rates and accelerations, goes outward along its links with velocities and inward with
-forces, and hands its wrench to the platform, whose balance gives the motors' forces. Legs share
-nothing but the platform's motion.
+By Lagrange's equations of the platform's pose: elbows and slides are closed forms of the pose, and
+so is the place of every link; nothing is shared with the kinematics of the library: no joint
+angles, no loops, no twists of a tree.
+
+By a recursion, link after link and leg beside leg: Angeles evaluates (12.31) with matrices, notes
+that this is not recursive, and that a recursion should exist and run on several processors. Here it
+is: given the platform's motion, every leg finds its joint rates and accelerations, goes outward
+along its links with velocities and inward with forces, and hands its wrench to the platform, whose
+balance gives the motors' forces. Legs share nothing but the platform's motion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +23,19 @@ import numpy as np
 from axode.codegen.tape.tape import Tape
 from axode.gallery import build
 from axode.gallery.six_legged_platform import BETA, PI
-from axode.literature.reproduce.item import Array, FigureCurve, FigurePanel, ItemResult
-from axode.literature.reproduce.measuring import apart, largest
-from axode.literature.reproduce.verdict import Check
+from axode.literature.reproduce.item import (
+    TIME,
+    Array,
+    ItemResult,
+    at_most,
+    misprinted,
+    operations_panel,
+    our_curves,
+    over_time,
+    printed_curves,
+    vanishing,
+)
+from axode.literature.reproduce.measuring import apart, largest, states_of
 from axode.problems.inverse.inverse import inverse_dynamics
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.equations import Equations
@@ -32,7 +46,6 @@ PLACES = ("c_M.x", "c_M.y", "c_M.z", "roll", "pitch", "yaw")
 REACHED = dict(zip(PLACES, (0.08, -0.06, 0.07, 0.10, -0.08, 0.15), strict=True))  # there and back
 HEIGHT = 1.0  # [m] of the mass centre at the start
 WEIGHT = 100.0  # [N m] that a motor may hold up of platform and legs
-TIME = "t [s]"
 LEGS = ("I", "II", "III", "IV", "V", "VI")
 MOTION = {
     name: f"{HEIGHT if name == 'c_M.z' else 0.0} + {size} * (1 - cos(2 * pi * t / {DURATION})) / 2"
@@ -50,6 +63,116 @@ CAPTION = (
     "equal terms once, data as numbers; with a processor for each leg, those of one leg and of "
     "the platform follow each other. Messages between processors are not counted."
 )
+Legs = Callable[["Energies", Mapping[str, float], Any, Any, Any], Any]
+
+
+# Lagrange's equations ----------------------------------------------------------------------------
+
+
+class Energies:
+    """Kinetic and potential energy that add up body by body, of a pose x and its rate."""
+
+    def __init__(self, x: Any, x_dot: Any, g: float) -> None:
+        self.x, self.x_dot, self.g = x, x_dot, g
+        self.kinetic, self.potential = ca.SX(0), ca.SX(0)
+
+    def rate(self, value: Any) -> Any:
+        """Rate of a vector that depends on the pose."""
+        return ca.jtimes(value, self.x, self.x_dot)
+
+    def add(self, mass: float, at: Any, frame: Any, moments: Any) -> None:
+        """A body: its mass centre, three axes fixed in it, its moments about these."""
+        velocity = self.rate(at)
+        omega = sum((ca.cross(axis, self.rate(axis)) for axis in frame), start=ca.SX.zeros(3)) / 2
+        turning = sum(J * ca.dot(omega, axis) ** 2 for J, axis in zip(moments, frame, strict=True))
+        self.kinetic += (mass * ca.dot(velocity, velocity) + turning) / 2
+        self.potential += mass * self.g * at[2]
+
+
+def _unit(vector: Any) -> Any:
+    return vector / ca.norm_2(vector)
+
+
+def hinged_leg(energies: Energies, p: Mapping[str, float], base: Any, top: Any, e6: Any) -> Any:
+    """Links of a leg of six revolutes; the angle of its elbow by the cosine rule."""
+    span = top - base
+    reach = ca.norm_2(span)
+    e4 = _unit(ca.cross(span, e6))
+    ahead = (p["L1"] ** 2 - p["L2"] ** 2 + reach**2) / (2 * reach)
+    aside = ca.sqrt(p["L1"] ** 2 - ahead**2) * ca.cross(e4, span / reach)
+    elbow = base + ahead * span / reach + aside
+    e1, e3, along = ca.DM([0, 0, 1]), (elbow - base) / p["L1"], (top - elbow) / p["L2"]
+    e2 = _unit(ca.cross(e1, e3))
+
+    def frame(first: Any, second: Any) -> tuple[Any, Any, Any]:
+        return first, second, ca.cross(first, second)
+
+    energies.add(p["m1"], base, frame(e1, e2), 3 * [p["j1"]])
+    energies.add(p["m2"], base, frame(e2, e3), 3 * [p["j2"]])
+    energies.add(p["m3"], (base + elbow) / 2, frame(e3, e4), [p["Jx3"], p["Jt3"], p["Jt3"]])
+    energies.add(p["m4"], (elbow + top) / 2, frame(along, e4), [p["Jx4"], p["Jt4"], p["Jt4"]])
+    energies.add(p["m5"], top, frame(e4, e6), 3 * [p["j5"]])
+    bend = ca.acos((p["L1"] ** 2 + p["L2"] ** 2 - reach**2) / (2 * p["L1"] * p["L2"]))
+    return bend - ca.pi  # how far the upper link is turned from the lower one, about e4
+
+
+def sliding_leg(energies: Energies, p: Mapping[str, float], base: Any, top: Any, _: Any) -> Any:
+    """Cylinder and piston of a leg on a cross at the base, about x first; its length."""
+    length = ca.norm_2(top - base)
+    u = (top - base) / length
+    second = _unit(ca.cross(u, ca.DM([1, 0, 0])))
+    frame = (u, second, ca.cross(u, second))
+    energies.add(p["m1"], base + p["L1"] / 2 * u, frame, [p["Jx1"], p["Jt1"], p["Jt1"]])
+    energies.add(p["m2"], top - p["L2"] / 2 * u, frame, [p["Jx2"], p["Jt2"], p["Jt2"]])
+    return length
+
+
+def _axes(angles: Iterable[Any]) -> tuple[Any, Any, Any]:
+    """Axes of the platform at roll, pitch and yaw."""
+    (cr, cp, cy), (sr, sp, sy) = zip(*((ca.cos(x), ca.sin(x)) for x in angles), strict=True)
+    first = ca.vertcat(cy * cp, sy * cp, -sp)
+    second = ca.vertcat(cy * sp * sr - sy * cr, sy * sp * sr + cy * cr, cp * sr)
+    return first, second, ca.cross(first, second)
+
+
+def forces(
+    leg: Legs,
+    p: Mapping[str, float],
+    angles: tuple[tuple[float, ...], tuple[float, ...]],
+    motion: tuple[Array, Array, Array],
+) -> Array:
+    """Forces of the six motors along a motion, (6, samples).
+
+    Args:
+        leg: Adds the bodies of one leg and returns its driven coordinate.
+        p: Data of the robot, g among them.
+        angles: Directions of the legs' points on the base and on the platform [rad].
+        motion: Place of the mass centre and roll, pitch, yaw, with their first and second
+            derivatives, (samples, 6) each.
+    """
+    x, x_dot, x_ddot = ca.SX.sym("x", 6), ca.SX.sym("v", 6), ca.SX.sym("a", 6)
+    energies = Energies(x, x_dot, p["g"])
+    axes = _axes(ca.vertsplit(x[3:]))
+    energies.add(p["mM"], x[:3], axes, [p["IMx"], p["IMy"], p["IMz"]])
+    driven = []
+    for on_base, on_top in zip(*angles, strict=True):
+        base = p["Rb"] * ca.DM([np.cos(on_base), np.sin(on_base), 0.0])
+        outward = np.cos(on_top) * axes[0] + np.sin(on_top) * axes[1]
+        top = x[:3] + p["Rp"] * outward + p["zp"] * axes[2]
+        driven.append(leg(energies, p, base, top, outward))
+    momentum = ca.gradient(energies.kinetic, x_dot)
+    changing = ca.jtimes(momentum, x, x_dot) + ca.jtimes(momentum, x_dot, x_ddot)
+    needed = changing - ca.gradient(energies.kinetic, x) + ca.gradient(energies.potential, x)
+    jacobian = ca.jacobian(ca.vertcat(*driven), x)
+    function = ca.Function("forces", [x, x_dot, x_ddot], [needed, jacobian])
+    found = []
+    for state in zip(*motion, strict=True):
+        Q, J = (value.full() for value in function(*state))
+        found.append(np.linalg.solve(J.T, Q)[:, 0])
+    return np.array(found).T
+
+
+# recursion ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -199,10 +322,7 @@ def legs_recursion() -> ItemResult:
     by_leg = recursion(e.parameters)
     book, printed = (matrices(e, weight=weight) for weight in (True, False))
     run = inverse_dynamics(model, MOTION, times=DURATION, save_every=SPACING)
-    states = [
-        np.stack([run[name] for name in names], axis=-1)
-        for names in (model.coordinates, independent, model.inputs)
-    ]
+    states = states_of(model, run)
     accelerations = np.asarray(model.forward_dynamics(*states))
     samples = list(zip(*states[:2], accelerations, strict=True))
     pose = _pose()
@@ -228,10 +348,7 @@ def _pose() -> ca.Function:
     there = (1 - ca.cos(2 * ca.pi * t / DURATION)) / 2
     x = [size * there for size in REACHED.values()]
     c = ca.vertcat(x[0], x[1], HEIGHT + x[2])
-    (cr, cp, cy), (sr, sp, sy) = (tuple(map(f, x[3:])) for f in (ca.cos, ca.sin))
-    first = ca.vertcat(cy * cp, sy * cp, -sp)
-    second = ca.vertcat(cy * sp * sr - sy * cr, sy * sp * sr + cy * cr, cp * sr)
-    R = ca.horzcat(first, second, ca.cross(first, second))
+    R = ca.horzcat(*_axes(x[3:]))
     spin = ca.jacobian(ca.vec(R), t).reshape((3, 3)) @ R.T
     twist = ca.vertcat(spin[2, 1], spin[0, 2], spin[1, 0], ca.jacobian(c, t))
     return ca.Function("pose", [t], [R, c, twist, ca.jacobian(twist, t)])
@@ -241,54 +358,40 @@ def _outcome(times: Array, values: dict[str, Array], counts: dict[str, int]) -> 
     ours = values[OURS]
     near = 1e-9 * largest(ours)
     checks = [
-        Check(
+        vanishing(
             "forces by (12.31) as printed and by the recursion apart by",
             apart(values[PRINTED], values[RECURSION]),
-            0.0,
             near,
             "N m",
             why="by erratum A-6 the weight of platform and legs is missing",
             explained=WEIGHT,
         ),
-        Check(
+        vanishing(
             "forces by (12.31) with the weight and by the recursion apart by",
             apart(values[BOOK], values[RECURSION]),
-            0.0,
             near,
             "N m",
         ),
-        Check("our forces and those apart by", apart(ours, values[RECURSION]), 0.0, near, "N m"),
-        Check(
+        vanishing("our forces and those apart by", apart(ours, values[RECURSION]), near, "N m"),
+        at_most(
             "operations of the recursion beyond those of (12.31) with matrices",
-            max(0, counts[RECURSION] - counts[BOOK]),
-            0,
-            0,
+            counts[RECURSION],
+            counts[BOOK],
         ),
-        Check(
+        at_most(
             "operations with a processor for each leg beyond a third of those with one",
-            max(0, counts["a processor for each leg"] - counts[RECURSION] // 3),
-            0,
-            0,
+            counts["a processor for each leg"],
+            counts[RECURSION] // 3,
         ),
     ]
-    legs = [FigureCurve(times, row, f"leg {leg}") for row, leg in zip(ours, LEGS, strict=True)]
-    grey = [
-        FigureCurve(times, row, RECURSION * (k == 0), "printed")
-        for k, row in enumerate(values[RECURSION])
-    ]
-    dashed = [
-        FigureCurve(times, row, PRINTED * (k == 0), "misprint", like=k)
-        for k, row in enumerate(values[PRINTED])
+    curves = [
+        *our_curves(times, ours, (f"leg {leg}" for leg in LEGS)),
+        *printed_curves(times, values[RECURSION], RECURSION),
+        *misprinted(times, values[PRINTED], PRINTED),
     ]
     panels = [
-        FigurePanel(r"elbow torques $\phi_J$", TIME, "[N m]", (*legs, *grey, *dashed)),
-        FigurePanel(
-            "torques of a motion",
-            "operations",
-            "",
-            (),
-            bars=tuple((name, float(count)) for name, count in counts.items()),
-        ),
+        over_time(r"elbow torques $\phi_J$", "[N m]", curves),
+        operations_panel("torques of a motion", counts),
     ]
     table = {TIME: times}
     for name in (RECURSION, BOOK, PRINTED):
