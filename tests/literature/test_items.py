@@ -241,7 +241,7 @@ def test_a_wrong_model_is_seen(monkeypatch):
     monkeypatch.setattr(staicu, "END", 3.0)
     build = staicu.build
     monkeypatch.setattr(staicu, "build", lambda name, **p: build(name, **{**p, "g": 1.1 * p["g"]}))
-    verdict = staicu.straight().verdict
+    verdict = staicu.straight.compute().verdict
     assert verdict.status == "fails"
     assert "(23) to (29)" in verdict.sentence
 

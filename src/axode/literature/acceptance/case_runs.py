@@ -17,13 +17,13 @@ from axode.literature.acceptance.adapters import Adapter, Instant, adapter_of
 from axode.literature.acceptance.cases import Case, Quantity
 from axode.literature.acceptance.locked_coordinates import Holding, read_holds
 from axode.model.model import Model
+from axode.numerics.tolerances import SAME_TIME
 from axode.problems.simulate.simulate import simulate
 
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-12, 1e-13
 SPACING = 0.01  # [s] between samples of a run, and at least
 FEWEST = 200  # samples per interval
-SAME_TIME = 1e-12  # [s]
 NODES = 10  # of the polynomial that refines an extreme
 CANDIDATES = 4  # extremes of the samples that are refined
 MOST_SAMPLES = 40_000  # per interval

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.values.expressions import Scalar
+from axode.numerics.tolerances import MISSED
 from axode.symbolic.algebra.formula_symbols import symbolic_value
 from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
-AT_REST = 1e-9  # [rad, m, rad/s, m/s] that what is held may be off or move
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Holding:
         parameters = list(self.equations.parameters.values())
         values, rates = (np.array(x).ravel() for x in self._state(q, nu, t, parameters))
         for hold, value, rate in zip(self.holds, values, rates, strict=True):
-            if abs(value - hold.value) > AT_REST or abs(rate) > AT_REST:
+            if abs(value - hold.value) > MISSED or abs(rate) > MISSED:
                 raise InvalidArgument(
                     f"hold: '{hold.name}' is to be kept at {hold.value:g} and is at {value:g}, "
                     f"moving at {rate:g}"

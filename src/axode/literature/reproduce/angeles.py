@@ -15,10 +15,10 @@ from axode.literature.reproduce.item import (
     Array,
     FigureCurve,
     FigurePanel,
-    Item,
     ItemResult,
     columns_of,
     from_start,
+    item,
     misprinted,
     our_curves,
     over_time,
@@ -55,11 +55,17 @@ RETURN = 5e-4  # [m, rad] that an unstable platform may stray in 1 s under torqu
 WEIGHT = 100.0  # [N m, N] that a motor may hold up of platform and legs
 
 
+@item("six-legs", "angeles", "platform on six legs, inverse and direct dynamics, section 12.4")
 def six_legs() -> ItemResult:
     """Legs of six revolutes, elbows driven."""
     return _there_and_back("six_legged_platform", hinged_leg, r"elbow torques $\phi_J$", "N m")
 
 
+@item(
+    "flight-simulator",
+    "angeles",
+    "platform on sliding legs, inverse and direct dynamics, section 12.4",
+)
 def flight_simulator() -> ItemResult:
     """Legs that change their length."""
     return _there_and_back("flight_simulator", sliding_leg, r"leg forces $\phi_J$", "N")
@@ -87,30 +93,30 @@ def _there_and_back(name: str, leg: Legs, words: str, unit: str) -> ItemResult:
         vanishing(
             "our forces and those of (12.31) as printed apart by",
             apart(ours[:, few], weightless),
-            near,
             unit,
+            within=near,
             why="by erratum A-6 the weight of platform and legs is missing",
             explained=WEIGHT,
         ),
         vanishing(
             "our forces and those of Lagrange's equations of the pose apart by",
             apart(ours[:, few], lagrange),
-            near,
             unit,
+            within=near,
         ),
         vanishing(
             "our forces and those of (12.27) and (12.30), leg by leg, corrected, apart by",
             apart(ours[:, few], _by_legs(by_legs, model, asked, few)),
-            near,
             unit,
+            within=near,
         ),
         vanishing(
             "direct dynamics under the forces of inverse dynamics strays by",
             largest(list(strayed.values())),
-            RETURN,
             "m or rad",
+            within=RETURN,
         ),
-        vanishing("work there and back", float(asked["supplied"][-1]), 1e-6, "J"),
+        vanishing("work there and back", float(asked["supplied"][-1]), "J", within=1e-6),
     ]
     t = asked.time
     grey = printed_curves(t[few], lagrange, "Lagrange")
@@ -164,7 +170,6 @@ def _by_legs(by_legs: Model, model: Model, run: Trajectory, few: slice) -> Array
 
 HISTORY = {"tau1": "0.3 * cos(2 * t)", "tau2": "0.2 * sin(3 * t)"}
 SWIVEL = 1.0  # [rad] psi at the start
-SAME = 1e-7  # [rad, m] between our curves and the closed form's
 PRINT_STRAYS = 1.0  # [rad/s, rad, m] that three errata may lead astray in 4 s
 
 
@@ -177,6 +182,7 @@ CASTER_CAPTION = (
 )
 
 
+@item("caster-torques", "angeles", "robot with a caster under torques, section 12.5.1")
 def caster_robot() -> ItemResult:
     """Motion of the robot with a caster under torques, its pose by quadrature."""
     equations = build("caster_robot", **printed.CASTER).derive(
@@ -199,7 +205,6 @@ def caster_robot() -> ItemResult:
         vanishing(
             "our motion and that of C as printed apart by",
             farthest(run, CASTER_NAMES, wrong),
-            SAME,
             "rad/s, rad or m",
             why="by erratum A-7 its platform has no Coriolis forces, by A-8 its bracket no bars, "
             f"by A-9 an index is swapped ({shares})",
@@ -208,10 +213,9 @@ def caster_robot() -> ItemResult:
         vanishing(
             "with these three errata corrected apart by",
             farthest(run, CASTER_NAMES, right),
-            SAME,
             "rad/s, rad or m",
         ),
-        vanishing("energy lost by the integration, relative", float(run.energy_error), 1e-8),
+        vanishing("energy lost by the integration, relative", float(run.energy_error)),
     ]
     table = columns_of(run, (*CASTER_NAMES, "theta3_dot", "psi_dot", "omega", "tau1", "tau2"))
     table |= rows_beside(run, CASTER_NAMES, "corrected", right)
@@ -253,6 +257,7 @@ DELTA_CAPTION = (
 )
 
 
+@item("delta-torques", "angeles", "three omni wheels under torques, section 12.5.2")
 def delta_array() -> ItemResult:
     """Motion of three omni wheels under torques, the pose by (12.61) and (12.62)."""
     model = build("delta_array", **DELTA).derive().compile("interpreter")
@@ -271,15 +276,13 @@ def delta_array() -> ItemResult:
         vanishing(
             "our motion and that of (12.78), (12.61), (12.62) apart by",
             farthest(run, DELTA_NAMES, theirs),
-            SAME,
             "rad/s, rad or m",
         ),
-        vanishing("omega and Exercise 12.7 apart by", apart(run["omega"], omega), 1e-6, "rad/s"),
         vanishing(
-            "3 r sigma + a (theta_1 + theta_2 + theta_3) changes by",
-            apart(kept, kept[0]),
-            SAME,
-            "m",
+            "omega and Exercise 12.7 apart by", apart(run["omega"], omega), "rad/s", within=1e-6
+        ),
+        vanishing(
+            "3 r sigma + a (theta_1 + theta_2 + theta_3) changes by", apart(kept, kept[0]), "m"
         ),
     ]
     table = columns_of(run, (*DELTA_NAMES, "omega", "tau1", "tau2", "tau3"))
@@ -305,40 +308,11 @@ def _delta_panels(run: Trajectory, theirs: Array, omega: Array) -> list[FigurePa
 
 
 ITEMS = (
-    Item(
-        "six-legs",
-        "angeles",
-        "platform on six legs, inverse and direct dynamics, section 12.4",
-        six_legs,
-    ),
-    Item(
-        "flight-simulator",
-        "angeles",
-        "platform on sliding legs, inverse and direct dynamics, section 12.4",
-        flight_simulator,
-    ),
-    Item(
-        "legs-recursion",
-        "angeles",
-        "inverse dynamics by recursion, legs side by side, after (12.31)",
-        legs_recursion,
-    ),
-    Item(
-        "caster-torques",
-        "angeles",
-        "robot with a caster under torques, section 12.5.1",
-        caster_robot,
-    ),
-    Item(
-        "two-casters", "angeles", "robot with two casters under torques, Exercise 12.5", two_casters
-    ),
-    Item(
-        "delta-torques", "angeles", "three omni wheels under torques, section 12.5.2", delta_array
-    ),
-    Item(
-        "mecanum-torques",
-        "angeles",
-        "five Mecanum wheels under torques, in the manner of section 12.5.2",
-        mecanum,
-    ),
+    six_legs,
+    flight_simulator,
+    legs_recursion,
+    caster_robot,
+    two_casters,
+    delta_array,
+    mecanum,
 )

@@ -11,6 +11,7 @@ from axode.literature.reproduce.item import (
     ItemResult,
     at_most,
     columns_of,
+    item,
     operations_panel,
     our_curves,
     over_time,
@@ -20,6 +21,7 @@ from axode.literature.reproduce.item import (
 from axode.literature.reproduce.measuring import apart, at_states, farthest, largest
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rank import pseudo_inverse, singular_vectors
+from axode.numerics.tolerances import NEGLIGIBLE, RANK
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 from axode.symbolic.equations import Equations
@@ -40,12 +42,11 @@ TORQUES = {
 }
 DURATION, SPACING = 1.0, 0.001  # [s]
 JUMP = 0.1  # of entries of orthonormal rows from one sample to the next
-AGREE = 1e-9  # of the largest acceleration
 SMOOTH = 0.02  # of the largest entry, from one sample to the next
 FEWER = 1e4  # operations that dropping rows may save
-RANK = 1e-9
 
 
+@item("arms-operations", "yesiloglu", "remedies for arms that lack freedoms")
 def operations() -> ItemResult:
     """Operations of direct dynamics, and R and D along a motion."""
     robot = arms_in_grip()
@@ -71,16 +72,16 @@ def operations() -> ItemResult:
         vanishing(
             "accelerations with R of (11) by singular vectors and by (17) apart by",
             apart(by_svd, total),
-            AGREE * size,
             "rad/s²",
+            within=NEGLIGIBLE * size,
         ),
-        vanishing("jumps of R by singular vectors, fewer than one", max(0, 1 - jumps), 0),
+        vanishing("jumps of R by singular vectors, fewer than one", max(0, 1 - jumps), within=0),
         vanishing(
             "share by which D of (15) and (16) changes in 1 ms",
             largest(changes["D"]) / largest(D),
-            SMOOTH,
+            within=SMOOTH,
         ),
-        vanishing("R by reflections changes in 1 ms by", largest(changes["R"]), SMOOTH),
+        vanishing("R by reflections changes in 1 ms by", largest(changes["R"]), within=SMOOTH),
         at_most(
             "operations with pseudo joints beyond those of a singular value decomposition",
             counts["pseudo_joints"],
@@ -99,8 +100,8 @@ def operations() -> ItemResult:
         vanishing(
             "motions by 'pseudo_joints' and by 'recursive' apart by",
             farthest(run, ANGLES, (runs[1][name] for name in ANGLES)),
-            1e-6,
             "rad",
+            within=1e-6,
         ),
     ]
     counts["singular vectors"] = by_decomposition

@@ -12,6 +12,7 @@ from axode.literature.reproduce.item import (
     ItemResult,
     columns_of,
     from_start,
+    item,
     methods_panel,
     misprinted,
     our_curves,
@@ -29,6 +30,7 @@ from axode.literature.reproduce.measuring import (
 )
 from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.mechanism import Mechanism
+from axode.numerics.tolerances import NEGLIGIBLE, NOTICEABLE
 from axode.problems.inputs.inputs import Sampled
 from axode.problems.inverse.inverse import inverse_dynamics
 from axode.problems.simulate.simulate import simulate
@@ -57,9 +59,8 @@ JOINTS = tuple(f"{arm}{k}" for arm in (1, 2) for k in (1, 2, 3))
 DURATION, PERIOD = 1.0, 0.001  # [s], between samples of the torques
 FEW = 40  # samples from one state at which the source's methods are taken to the next
 REFERENCE = "recursive"
-STRAYS = 1e-3  # [m, rad] in 1 s, under torques joined by lines and nothing else
+STRAYS = NOTICEABLE  # [m, rad] in 1 s, under torques joined by lines and nothing else
 PRINT_OFF = 1e3  # [rad/s²] that (9) may be off by
-AGREE = 1e-9  # of the largest acceleration or force
 
 
 class UnbiasedFormulation(SpatialOperatorFormulation):
@@ -81,6 +82,7 @@ def arms_in_grip(**values: float) -> Mechanism:
     return bot
 
 
+@item("arms-methods", "yesiloglu", "two arms with a common load, by every method")
 def arms() -> ItemResult:
     """Torques that carry the load, the motion for them, and accelerations by every method."""
     robot = build("cooperating_arms", **DATA)
@@ -113,16 +115,16 @@ def arms() -> ItemResult:
             vanishing(
                 f"{name}, joint accelerations off by",
                 largest(values),
-                AGREE * largest(known),
                 "rad/s²",
+                within=NEGLIGIBLE * largest(known),
             )
             for name, values in off.items()
         ),
         vanishing(
             "joint accelerations by (9) as printed off by",
             apart(by_9, known),
-            AGREE * largest(known),
             "rad/s²",
+            within=NEGLIGIBLE * largest(known),
             why="by erratum D-2 the rate of the closure at zero accelerations is missing, and the "
             "load weighs nothing",
             explained=PRINT_OFF,
@@ -130,14 +132,14 @@ def arms() -> ItemResult:
         vanishing(
             "forces of the arms on the load off those by all equations at once by",
             apart(forces, tips),
-            AGREE * largest(tips),
             "N, N m",
+            within=NEGLIGIBLE * largest(tips),
         ),
         vanishing(
             "direct dynamics under the torques of inverse dynamics strays by",
             strayed,
-            STRAYS,
             "m or rad",
+            within=STRAYS,
         ),
     ]
     labels = [rf"$\ddot\theta_{{{joint}}}$" for joint in JOINTS]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import UnknownName
+from axode.numerics.tolerances import HALF_DIGITS
 from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
@@ -77,7 +78,12 @@ class Check:
 
 
 def vanishing(
-    what: str, found: float, within: float, unit: str = "", why: str = "", explained: float = 0.0
+    what: str,
+    found: float,
+    unit: str = "",
+    within: float = HALF_DIGITS,
+    why: str = "",
+    explained: float = 0.0,
 ) -> Check:
     """Return the check of a difference that should be none."""
     return Check(what, found, 0.0, within, unit, why=why, explained=explained)
@@ -306,6 +312,11 @@ class Item:
     source: str
     shows: str
     compute: Callable[[], ItemResult]
+
+
+def item(id: str, source: str, shows: str) -> Callable[[Callable[[], ItemResult]], Item]:
+    """Return a decorator that makes an item of what computes it."""
+    return lambda compute: Item(id, source, shows, compute)
 
 
 # key: the document; its items stand in the file of the same name

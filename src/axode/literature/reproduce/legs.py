@@ -28,6 +28,7 @@ from axode.literature.reproduce.item import (
     Array,
     ItemResult,
     at_most,
+    item,
     misprinted,
     operations_panel,
     our_curves,
@@ -311,6 +312,9 @@ def matrices(e: Equations, *, weight: bool) -> ca.Function:
     return ca.Function("matrices", [e.q, e.nu, e.nu_dot], [fixed])
 
 
+@item(
+    "legs-recursion", "angeles", "inverse dynamics by recursion, legs side by side, after (12.31)"
+)
 def legs_recursion() -> ItemResult:
     """(12.31) by matrices, and by a recursion that legs evaluate side by side."""
     robot = build("six_legged_platform")
@@ -361,18 +365,20 @@ def _outcome(times: Array, values: dict[str, Array], counts: dict[str, int]) -> 
         vanishing(
             "forces by (12.31) as printed and by the recursion apart by",
             apart(values[PRINTED], values[RECURSION]),
-            near,
             "N m",
+            within=near,
             why="by erratum A-6 the weight of platform and legs is missing",
             explained=WEIGHT,
         ),
         vanishing(
             "forces by (12.31) with the weight and by the recursion apart by",
             apart(values[BOOK], values[RECURSION]),
-            near,
             "N m",
+            within=near,
         ),
-        vanishing("our forces and those apart by", apart(ours, values[RECURSION]), near, "N m"),
+        vanishing(
+            "our forces and those apart by", apart(ours, values[RECURSION]), "N m", within=near
+        ),
         at_most(
             "operations of the recursion beyond those of (12.31) with matrices",
             counts[RECURSION],

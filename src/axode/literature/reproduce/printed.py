@@ -19,10 +19,10 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 from axode.numerics.rank import least_squares
+from axode.numerics.tolerances import ON_TIME
 
 Array = npt.NDArray[np.float64]
 RTOL, ATOL = 1e-10, 1e-12
-SAME_TIME = 1e-9  # [s]
 LOST = 1e3  # [rad/s]: what turns faster is not followed any longer
 
 CASTER_ERRATA = ("A-7", "A-8", "A-9")  # that its equations of motion have
@@ -55,7 +55,7 @@ def integrate(
     x = np.asarray(start, dtype=float)
     found = [x[:, np.newaxis]]
     for begin, end in pairwise([times[0], *kinks, times[-1]]):
-        asked = times[(times > begin + SAME_TIME) & (times <= end + SAME_TIME)]
+        asked = times[(times > begin + ON_TIME) & (times <= end + ON_TIME)]
         before = np.nextafter(end, begin)  # what jumps at the end is not seen yet
         run = solve_ivp(
             lambda t, x, before=before: rates(min(t, before), x),

@@ -18,11 +18,11 @@ from axode.literature.reproduce.item import (
     Check,
     FigureCurve,
     FigurePanel,
-    Item,
     ItemResult,
     Level,
     at_most,
     columns_of,
+    item,
     methods_panel,
     operations_panel,
     our_curves,
@@ -35,6 +35,7 @@ from axode.literature.reproduce.item import (
 from axode.literature.reproduce.measuring import apart, at, farthest, largest, states_of, swing
 from axode.mechanism.values.expressions import parse_scalar
 from axode.model.model import Model
+from axode.numerics.tolerances import HALF_DIGITS
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
 from axode.symbolic.algebra.linear import Factor
@@ -52,7 +53,6 @@ WAVES = {f"M{k}": f"{size} * sin(pi * t)" for k, size in enumerate(AMPLITUDES, s
 PUBLISHED = 0.0129  # [rad] amplitude of theta_3 that the source reads off Fig. 5
 SPACING = 0.01  # [s] between samples
 EXACT: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13, "progress": False}
-SAME = 1e-8  # [rad, N m] between our curve and the one of the printed equations
 
 
 def _derive() -> tuple[Equations, Model]:
@@ -89,6 +89,7 @@ def _both(run: Trajectory, name: str, theirs: Array) -> list[FigureCurve]:
 # 1. rectilinear ----------------------------------------------------------------------------------
 
 
+@item("quasimoro-straight", "staicu", "wheeled pendulum, rectilinear motion, Figs 2 to 5")
 def straight() -> ItemResult:
     """Equal torques on both wheels: Figs 2 to 5."""
     _, model = _derive()
@@ -129,14 +130,14 @@ def straight() -> ItemResult:
             explained=0.03 * PUBLISHED,
         ),
         _agreement(run, theirs),
-        vanishing("theta_1 - theta_2", apart(run["theta1"], run["theta2"]), SAME, "rad"),
+        vanishing("theta_1 - theta_2", apart(run["theta1"], run["theta2"]), "rad"),
     ]
     return ItemResult(_table(run, theirs), panels, caption, checks)
 
 
 def _agreement(run: Trajectory, theirs: Array, words: str = "") -> Check:
     what = f"{words}our angles and those of (23) to (29), 90 s, apart by"
-    return vanishing(what, farthest(run, ANGLES, theirs), SAME, "rad")
+    return vanishing(what, farthest(run, ANGLES, theirs), "rad")
 
 
 def _table(run: Trajectory, theirs: Array) -> dict[str, Array]:
@@ -155,6 +156,7 @@ def _caption(torques: str) -> str:
 # 2. pure rotation --------------------------------------------------------------------------------
 
 
+@item("quasimoro-spin", "staicu", "wheeled pendulum, pure rotation, Figs 6 and 7")
 def spin() -> ItemResult:
     """Opposite torques: Figs 6 and 7."""
     _, model = _derive()
@@ -173,7 +175,7 @@ def spin() -> ItemResult:
             "theta_1 after 1 s",
             at(run, "theta1", PULSE),
             TORQUE / (math.pi * inertia),
-            SAME,
+            HALF_DIGITS,
             "rad",
             "equation (39)",
         ),
@@ -181,14 +183,12 @@ def spin() -> ItemResult:
             "steady rate of theta_1",
             end["theta1_dot"],
             2 * TORQUE / (math.pi * inertia),
-            SAME,
+            HALF_DIGITS,
             "rad/s",
             "equation (39)",
         ),
-        vanishing(
-            "psi + 2 rho theta_1", apart(run["psi"], -2 * p["rho"] * run["theta1"]), SAME, "rad"
-        ),
-        vanishing("theta_3, which stays", largest(run["theta3"]), SAME, "rad"),
+        vanishing("psi + 2 rho theta_1", apart(run["psi"], -2 * p["rho"] * run["theta1"]), "rad"),
+        vanishing("theta_3, which stays", largest(run["theta3"]), "rad"),
         _agreement(run, theirs),
     ]
     return ItemResult(_table(run, theirs), panels, _caption("M1 = -M2 = 0.1 sin(pi t) N m"), checks)
@@ -197,6 +197,7 @@ def spin() -> ItemResult:
 # 3. circular -------------------------------------------------------------------------------------
 
 
+@item("quasimoro-circle", "staicu", "wheeled pendulum, one wheel held, Figs 8 to 13")
 def circle() -> ItemResult:
     """Wheel 2 held at rest by an unknown torque: Figs 8 to 13, in both readings."""
     equations, model = _derive()
@@ -208,10 +209,8 @@ def circle() -> ItemResult:
     released, _ = printed.quasimoro_held(DATA, pulse, held.time, PULSE, release=True)
     checks = [
         _agreement(held, theirs),
-        vanishing(
-            "M2 and that of the printed equations apart by", apart(held["M2"], M2), SAME, "N m"
-        ),
-        vanishing("theta_2 while it is held", largest(held["theta2"]), SAME, "rad"),
+        vanishing("M2 and that of the printed equations apart by", apart(held["M2"], M2), "N m"),
+        vanishing("theta_2 while it is held", largest(held["theta2"]), "rad"),
         _agreement(free, released, "released, "),
     ]
     table = _table(held, theirs) | {"M2 printed equations [N m]": M2}
@@ -255,6 +254,7 @@ LOCKED_CAPTION = (
 )
 
 
+@item("quasimoro-locked", "staicu", "wheeled pendulum, body locked, equation (36)")
 def locked() -> ItemResult:
     """Both torques with the body locked: equation (36), which the source does not run."""
     robot = build("wheeled_pendulum", **DATA)
@@ -268,12 +268,10 @@ def locked() -> ItemResult:
     ours = _locking_torque(model, held)
     theirs = _torque_left(inertia, held.time)
     checks = [
-        vanishing(
-            "our angles and those of (36) apart by", farthest(held, wheels, angles), SAME, "rad"
-        ),
-        vanishing("our torques for any motion and those of (36) apart by", _torques(model), SAME),
-        vanishing("torque that locks the body and (28) apart by", apart(ours, theirs), SAME, "N m"),
-        vanishing("theta_3, which is locked", largest(held["theta3"]), SAME, "rad"),
+        vanishing("our angles and those of (36) apart by", farthest(held, wheels, angles), "rad"),
+        vanishing("our torques for any motion and those of (36) apart by", _torques(model)),
+        vanishing("torque that locks the body and (28) apart by", apart(ours, theirs), "N m"),
+        vanishing("theta_3, which is locked", largest(held["theta3"]), "rad"),
     ]
     names = (*wheels, "theta1_dot", "theta2_dot", "theta3", "psi")
     table = columns_of(held, names, " locked") | columns_of(swinging, names, " free")
@@ -348,6 +346,7 @@ COUNT_CAPTION = (
 )
 
 
+@item("quasimoro-operations", "staicu", "wheeled pendulum, operations of every method, section 5")
 def operations() -> ItemResult:
     """Direct and inverse dynamics by every method: the same numbers, their operations counted."""
     robot = build("wheeled_pendulum", **DATA)
@@ -371,8 +370,8 @@ def operations() -> ItemResult:
         vanishing(
             "accelerations by (23) to (29) and by every method apart by",
             max(off.values()),
-            1e-10,
             "rad/s²",
+            within=1e-10,
         ),
         *(
             at_most(
@@ -439,20 +438,4 @@ def _counts_by_hand() -> tuple[int, int]:
     return counts[0], counts[1]
 
 
-ITEMS = (
-    Item(
-        "quasimoro-straight",
-        "staicu",
-        "wheeled pendulum, rectilinear motion, Figs 2 to 5",
-        straight,
-    ),
-    Item("quasimoro-spin", "staicu", "wheeled pendulum, pure rotation, Figs 6 and 7", spin),
-    Item("quasimoro-circle", "staicu", "wheeled pendulum, one wheel held, Figs 8 to 13", circle),
-    Item("quasimoro-locked", "staicu", "wheeled pendulum, body locked, equation (36)", locked),
-    Item(
-        "quasimoro-operations",
-        "staicu",
-        "wheeled pendulum, operations of every method, section 5",
-        operations,
-    ),
-)
+ITEMS = (straight, spin, circle, locked, operations)

@@ -15,10 +15,10 @@ from axode.literature.reproduce.item import (
     Check,
     FigureCurve,
     FigurePanel,
-    Item,
     ItemResult,
     Level,
     columns_of,
+    item,
     misprinted,
     our_curves,
     over_time,
@@ -77,11 +77,11 @@ SETTLED = 0.01  # [rad] that a range of angles may change from one of the last p
 JOINTS = ("theta1", "theta2", "theta3", "theta4")
 RATES = tuple(f"{name}_dot" for name in JOINTS)
 TORQUES = ("tau1", "tau2", "tau3", "tau4")
-SAME = 1e-6  # [rad] between two integrations of 20 s
 PRINT_TORQUE, PRINT_ACCELERATION = 20.0, 2e3  # [N m], [rad/s²] that errata may be off by
 PRINT_SHOWN = 0.05  # [s] of the equations as printed
 
 
+@item("arm-pulses", "valencia", "five-axis arm under torque pulses, Figs 5 and 6")
 def arm() -> ItemResult:
     """Pulses of 0 and 2 N m on all axes, Figs 5 and 6; reversed ones; and the printed equations."""
     model = build("five_axis_arm", **ARM).derive().compile("interpreter")
@@ -100,15 +100,14 @@ def arm() -> ItemResult:
         vanishing(
             "our angles and those of (35) corrected, 20 s, apart by",
             farthest(run, JOINTS, theirs),
-            SAME,
             "rad",
         ),
         Check("theta_1 in the last period", last - before, turn, 1e-3, "rad", "impulse / friction"),
         vanishing(
             "theta_1 after 20 s, said not to tend to infinity",
             last,
-            turn,
             "rad",
+            within=turn,
             why="pulses of one sign turn a base with viscous friction by their impulse over the "
             "friction in every period, whatever the masses are",
             explained=PERIODS * turn + 0.1,
@@ -116,7 +115,6 @@ def arm() -> ItemResult:
         vanishing(
             "rates of the equations as printed, first 20 ms, and ours apart by",
             apart(literal[4:, :41], started[RATES].values[:41].T),
-            SAME,
             "rad/s",
             why="(47) has the wrong sign (E-7), so that friction drives axis 3; after 40 ms it is "
             "faster than 1000 rad/s",
@@ -125,8 +123,8 @@ def arm() -> ItemResult:
         vanishing(
             "torque of the base by (37), (38), (42) as printed off by",
             by_base,
-            1e-9,
             "N m",
+            within=1e-9,
             why="the base is too heavy by erratum E-2, (38) has lost an angle by E-4, and (42) has "
             "two slips by E-5",
             explained=PRINT_TORQUE,
@@ -134,18 +132,18 @@ def arm() -> ItemResult:
         vanishing(
             "accelerations of axes 2 and 3 by (46), (47) as printed off by",
             by_cramer,
-            1e-9,
             "rad/s²",
+            within=1e-9,
             why="a cofactor is wrong by erratum E-6, and a sign by E-7",
             explained=PRINT_ACCELERATION,
         ),
         vanishing(
             "reversed pulses: ranges of the angles, last period and the one before, apart by",
             largest(ends[1] - ends[0]),
-            SETTLED,
             "rad",
+            within=SETTLED,
         ),
-        vanishing("energy lost by the integration, relative", float(run.energy_error), 1e-7),
+        vanishing("energy lost by the integration, relative", float(run.energy_error), within=1e-7),
     ]
     panels = [
         _joints("Fig. 5: angular behavior of the joints", ANGLE, run, JOINTS, theirs[:4]),
@@ -231,6 +229,7 @@ PRINT_SPEED = 60.0  # [m/s] by which (66) may be off after 8 s
 INERTIA_SHOWN = 200.0  # [kg m²]
 
 
+@item("platform-torques", "valencia", "six-wheel platform under torques, Figs 7 to 9")
 def platform() -> ItemResult:
     """Torques of 10 N m on a side, the other weaker, in turns: Figs 7 to 9."""
     model = build("six_wheel_platform", **PLATFORM).derive().compile("interpreter")
@@ -246,17 +245,12 @@ def platform() -> ItemResult:
     literal = printed.six_wheels_as_printed(PLATFORM, STRONG + WEAK, run.time, HEADING)
     steady = PLATFORM["r"] * (STRONG + WEAK) / (PLATFORM["bR"] + PLATFORM["bL"])
     checks = [
-        vanishing(
-            "v and those of (66), first 2 s, apart by", apart(v[first], theirs[0]), 1e-8, "m/s"
-        ),
-        vanishing(
-            "w and those of (67) corrected apart by", apart(w[first], theirs[1]), 1e-8, "rad/s"
-        ),
+        vanishing("v and those of (66), first 2 s, apart by", apart(v[first], theirs[0]), "m/s"),
+        vanishing("w and those of (67) corrected apart by", apart(w[first], theirs[1]), "rad/s"),
         Check("steady speed", float(v[-1]), steady, 1e-6, "m/s", "torque over friction"),
         vanishing(
             "w and that of (67) with the sum of the torques, as printed, apart by",
             apart(w[first], wrong[1]),
-            1e-8,
             "rad/s",
             why="by erratum E-15 the difference turns the platform",
             explained=PRINT_TURNS,
@@ -264,7 +258,6 @@ def platform() -> ItemResult:
         vanishing(
             "speed after 8 s by (66) as printed, and ours, apart by",
             abs(float(literal[0, -1] - v[-1])),
-            1e-8,
             "m/s",
             why="without friction, which (66) and (67) do not have, no speed is constant",
             explained=PRINT_SPEED,
@@ -277,7 +270,6 @@ def platform() -> ItemResult:
                     ("x_c", "y_c", "theta"), _quadrature(run.time[first]), strict=True
                 )
             ),
-            1e-8,
             "m or rad",
         ),
     ]
@@ -364,8 +356,4 @@ PLATFORM_CAPTION = (
     "Fig. 8, which grows beyond all bounds wherever the platform goes straight on (erratum E-25)."
 )
 
-ITEMS = (
-    Item("arm-pulses", "valencia", "five-axis arm under torque pulses, Figs 5 and 6", arm),
-    Item("platform-torques", "valencia", "six-wheel platform under torques, Figs 7 to 9", platform),
-    Item("manipulator", "valencia", "arm on the platform, coupled and taken apart", manipulator),
-)
+ITEMS = (arm, platform, manipulator)
