@@ -16,8 +16,8 @@ from axode.cli import run
 from axode.codegen.tape.rounding_bounds import evaluate_rounded, rounding_bounds
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.c import NUMBERS, c_code
+from axode.exports.c_project import sample_arguments
 from axode.exports.c_step import CStep
-from axode.exports.sample_states import sample_arguments
 from benchmarks.cortex_m.board import (
     AARCH64,
     ARM,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +27,9 @@ from axode.codegen.targets.c import (
 )
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError
-from axode.exports.c_project_texts import CMAKE, MARK, README, fill
 from axode.exports.c_step import CORE, CStep
-from axode.exports.sample_states import sample_arguments
 from axode.model.model_parts import facts_of, function_tape
+from axode.numerics.tolerances import CLOSED
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -38,7 +39,13 @@ STEP_STATES = 32  # the same of whole steps, whose tapes are long
 TESTED_STATES = 8
 TESTED_PART = 0.9  # of the states, in the order of their conditioning
 FRAME = 256  # bytes of a frame besides numbers: saved registers, addresses, alignment
+MARK = "# Written by Axode."  # first line of the CMake project
 CMAKE_TARGETS = {"all", "clean", "depend", "edit_cache", "help", "install", "package", "test"}
+
+SPREADS = (0.5, 0.2, 0.05, 0.01, 0.0)  # of coordinates about home [rad, or lengths of the model]
+FARTHEST = 2.5  # from home, in the same units
+CLOSING_STEPS = 12
+DRAWS = 2  # per state that is wanted
 
 
 @dataclass(frozen=True)
@@ -123,13 +130,17 @@ def write_project(
     step = CStep(model, before, precision)
     rounding, checks = _checks(model, tapes, step, before)
     notes = {
-        tape.name: [_stack_line(tape, precision), *rounding[tape.name].lines] for tape in tapes
+        tape.name: [_stack(_stack_bytes(tape, precision)), *rounding[tape.name].lines]
+        for tape in tapes
     }
-    further = step.declarations([_step_stack(step), *rounding["step"].lines])
+    deepest = max(_stack_bytes(tape, precision) for tape in step.stack_tapes)
+    arrays = NUMBERS[precision].size * step.stack_numbers
+    stack = _stack(deepest + arrays + 3 * FRAME)
+    further = step.declarations([stack, *rounding["step"].lines])
     units = _with_units(model, entries)
     header, source = c_library(name, tapes, model.name, units, before, precision, notes, further)
     texts = {
-        "CMakeLists.txt": fill(CMAKE, name=name, UPPER=name.upper()),
+        "CMakeLists.txt": _fill("c_project_cmake.txt", name=name, UPPER=name.upper()),
         "README.md": _readme(model, name, step, units, rounding, checks),
         f"include/{name}.h": header,
         f"src/{name}.c": source,
@@ -188,20 +199,20 @@ def _values(port: Port, known: Mapping[str, Array]) -> Array:
     return np.random.default_rng(port.size).normal(size=(STATES, *port.shape))
 
 
+def _fill(file: str, **values: str) -> str:
+    """Text of a file of this package, every @name@ in it replaced by its value."""
+    text = (files("axode.exports") / file).read_text("utf-8")
+    return re.sub("@([A-Za-z]+)@", lambda found: values[found[1]], text)
+
+
 def _stack_bytes(tape: Tape, precision: str) -> int:
     """Bytes of a frame in which every value has a place, as without optimization."""
     pointers = 8 * (len(tape.inputs) + len(tape.outputs))
     return NUMBERS[precision].size * len(tape.kinds) + pointers + FRAME
 
 
-def _stack_line(tape: Tape, precision: str) -> str:
-    return f"Stack: at most {_stack_bytes(tape, precision)} bytes, and what math.h takes."
-
-
-def _step_stack(step: CStep) -> str:
-    deepest = max(_stack_bytes(tape, step.precision) for tape in step.stack_tapes)
-    arrays = NUMBERS[step.precision].size * step.stack_numbers
-    return f"Stack: at most {deepest + arrays + 3 * FRAME} bytes, and what math.h takes."
+def _stack(size: int) -> str:
+    return f"Stack: at most {size} bytes, and what math.h takes."
 
 
 def _with_units(model: Model, entries: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -243,8 +254,8 @@ def _readme(
         + (f" {r.error:.1e} | {r.usual_error:.1e} |" if r.error is not None else " | |")
         for check, r in zip(checks, rounding.values(), strict=True)
     ]
-    return fill(
-        README,
+    return _fill(
+        "c_project_readme.md",
         title=model.name,
         name=name,
         UPPER=name.upper(),
@@ -256,3 +267,61 @@ def _readme(
         tested=str(TESTED_STATES),
         signature=step.call,
     )
+
+
+# states to test at -------------------------------------------------------------------------------
+
+
+def sample_arguments(model: Model, count: int, seed: int = 0) -> dict[str, Array]:
+    """Arguments of a model's functions at random consistent states, by name.
+
+    Coordinates are drawn about home and brought onto the constraints; where few draws close, they
+    are drawn nearer to home. Speeds, accelerations and inputs are normal, parameters the defaults.
+
+    Args:
+        model: The model.
+        count: How many states.
+        seed: Seed of the random numbers.
+    """
+    rng = np.random.default_rng(seed)
+    facts = facts_of(model)
+    n_nu = len(facts.independent)
+    units = {signal.name: signal.unit for signal in model.signals}
+    speeds = np.array([facts.length if units[n] == "m/s" else 1.0 for n in facts.independent])
+    return {
+        "t": np.zeros((count, 1)),
+        "q": _closed_coordinates(model, units, count, rng),
+        "nu": speeds * rng.normal(size=(count, n_nu)),
+        "nu_dot": speeds * rng.normal(size=(count, n_nu)),
+        "u": rng.normal(size=(count, len(facts.inputs))),
+        "weights": np.ones((count, facts.motors)),
+        "p": np.broadcast_to(model.parameter_vector(), (count, len(facts.parameters))),
+    }
+
+
+def _closed_coordinates(
+    model: Model, units: dict[str, str], count: int, rng: np.random.Generator
+) -> Array:
+    home = np.asarray(model.home)
+    facts = facts_of(model)
+    scales = np.array([facts.length if units[n] == "m" else 1.0 for n in facts.coordinates])
+    lengths = np.array([facts.length if unit == "m" else 1.0 for unit in facts.residual_units])
+    projection, residual = function_tape(model, "projection"), function_tape(model, "residual")
+    found = home[np.newaxis]
+    for spread in SPREADS:
+        q = home + spread * scales * rng.normal(size=(DRAWS * count, len(home)))
+        for _ in range(CLOSING_STEPS if projection.n_operations else 0):
+            q = _call(model, projection, q)
+            with np.errstate(invalid="ignore"):
+                q = q[(np.abs(q - home) <= FARTHEST * scales).all(1)]
+        closed = (np.abs(_call(model, residual, q)) <= CLOSED * lengths).all(1)
+        found = q[closed]
+        if len(found) >= count:
+            break
+    return np.resize(found, (count, len(home)))
+
+
+def _call(model: Model, tape: Tape, q: Array) -> Array:
+    given = {"q": q, "t": np.zeros(1), "p": model.parameter_vector()}
+    result = tape.evaluate(*(given[port.name] for port in tape.inputs))[0]
+    return np.broadcast_to(result, (len(q), *result.shape[-1:]))

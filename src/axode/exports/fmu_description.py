@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
@@ -23,6 +23,8 @@ _BASES: dict[str, dict[str, int]] = {
     "1": {},
 }
 _STRUCTURED = re.compile(r"(der\()?[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\)|\[\d+\])?", re.ASCII)
+
+_LOG_CATEGORIES = '<Category name="logStatusDiscard"/><Category name="logStatusError"/>'
 
 
 @dataclass(frozen=True)
@@ -95,26 +97,19 @@ class FmuDescription:
         exchange = same | {"completedIntegratorStepNotNeeded": not self._needs_steps}
         steps = same | {"canHandleVariableCommunicationStepSize": True}
         kinds = {"ModelExchange": exchange, "CoSimulation": steps}
-        return "\n".join(
+        return self._document(
+            {"fmiVersion": "2.0", "guid": self.token},
+            {"numberOfEventIndicators": self.indicators},
             [
-                *self._head(fmiVersion="2.0", guid=self.token, indicators=True),
-                *(
-                    f"  <{name}{_attributes(**flags)}><SourceFiles>{files}</SourceFiles></{name}>"
-                    for name, flags in kinds.items()
-                ),
-                *self._units(),
-                *self._log_categories(),
-                self._experiment(),
-                "  <ModelVariables>",
-                *(self._scalar(k, v) for k, v in enumerate(self.variables)),
-                "  </ModelVariables>",
-                "  <ModelStructure>",
+                f"  <{name}{_attributes(**flags)}><SourceFiles>{files}</SourceFiles></{name}>"
+                for name, flags in kinds.items()
+            ],
+            [self._scalar(k, v) for k, v in enumerate(self.variables)],
+            [
                 *self._list("Outputs", self._outputs),
                 *self._list("Derivatives", self._derivatives),
                 *self._list("InitialUnknowns", self._unknowns, known=False),
-                "  </ModelStructure>",
-                "</fmiModelDescription>\n",
-            ]
+            ],
         )
 
     def _fmi3(self) -> str:
@@ -127,28 +122,23 @@ class FmuDescription:
         }
         exchange = same | {"needsCompletedIntegratorStep": self._needs_steps}
         steps = same | {"canHandleVariableCommunicationStepSize": True}
-        structure = [
-            *(self._unknown("Output", k) for k in self._outputs),
-            *(self._unknown("ContinuousStateDerivative", k) for k in self._derivatives),
-            *(self._unknown("InitialUnknown", k, known=False) for k in self._unknowns),
-            *(self._unknown("EventIndicator", k) for k in self._indicators),
-        ]
-        return "\n".join(
+        return self._document(
+            {"fmiVersion": "3.0", "instantiationToken": self.token},
+            {},
             [
-                *self._head(fmiVersion="3.0", instantiationToken=self.token),
                 f"  <ModelExchange{_attributes(**exchange)}/>",
                 f"  <CoSimulation{_attributes(**steps)}/>",
-                *self._units(),
-                *self._log_categories(),
-                self._experiment(),
-                "  <ModelVariables>",
-                *(self._float64(k, v) for k, v in enumerate(self.variables)),
-                "  </ModelVariables>",
-                "  <ModelStructure>",
-                *structure,
-                "  </ModelStructure>",
-                "</fmiModelDescription>\n",
-            ]
+            ],
+            [
+                f"    <Float64{_attributes(**_described(k, v), **_values(v, 0))}/>"
+                for k, v in enumerate(self.variables)
+            ],
+            [
+                *(self._unknown("Output", k) for k in self._outputs),
+                *(self._unknown("ContinuousStateDerivative", k) for k in self._derivatives),
+                *(self._unknown("InitialUnknown", k, known=False) for k in self._unknowns),
+                *(self._unknown("EventIndicator", k) for k in self._indicators),
+            ],
         )
 
     # parts of both ----------------------------------------------------------------------------
@@ -180,17 +170,39 @@ class FmuDescription:
             and (v.causality == "output" or v.derivative is not None or k in states)
         ]
 
-    def _head(self, *, indicators: bool = False, **versions: str) -> list[str]:
+    def _document(
+        self,
+        versions: dict[str, str],
+        counts: dict[str, int],
+        kinds: list[str],
+        variables: list[str],
+        structure: list[str],
+    ) -> str:
         convention = all(_STRUCTURED.fullmatch(v.name) for v in self.variables)
-        said: dict[str, object] = {
-            "modelName": self.name,
-            "generationTool": self.tool,
-            "variableNamingConvention": "structured" if convention else "flat",
-        }
-        if indicators:
-            said["numberOfEventIndicators"] = self.indicators
-        text = _attributes(**versions, **said)
-        return ['<?xml version="1.0" encoding="UTF-8"?>', f"<fmiModelDescription{text}>"]
+        head = _attributes(
+            **versions,
+            modelName=self.name,
+            generationTool=self.tool,
+            variableNamingConvention="structured" if convention else "flat",
+            **counts,
+        )
+        return "\n".join(
+            [
+                '<?xml version="1.0" encoding="UTF-8"?>',
+                f"<fmiModelDescription{head}>",
+                *kinds,
+                *self._units(),
+                f"  <LogCategories>{_LOG_CATEGORIES}</LogCategories>",
+                f"  <DefaultExperiment{_attributes(startTime=0.0, stopTime=1.0)}/>",
+                "  <ModelVariables>",
+                *variables,
+                "  </ModelVariables>",
+                "  <ModelStructure>",
+                *structure,
+                "  </ModelStructure>",
+                "</fmiModelDescription>\n",
+            ]
+        )
 
     def _units(self) -> list[str]:
         units = dict.fromkeys(v.unit for v in self.variables if v.unit)
@@ -201,36 +213,10 @@ class FmuDescription:
             lines.append(f"    <Unit{_attributes(name=unit)}>{inner}</Unit>")
         return ["  <UnitDefinitions>", *lines, "  </UnitDefinitions>"] if lines else []
 
-    def _log_categories(self) -> list[str]:
-        categories = ("logStatusDiscard", "logStatusError")
-        inner = "".join(f"<Category{_attributes(name=name)}/>" for name in categories)
-        return [f"  <LogCategories>{inner}</LogCategories>"]
-
-    def _experiment(self) -> str:
-        return f"  <DefaultExperiment{_attributes(startTime=0.0, stopTime=1.0)}/>"
-
-    def _float64(self, reference: int, v: FmuVariable) -> str:
-        initial = {"initial": v.initial} if v.initial else {}
-        said = {
-            "name": v.name,
-            "valueReference": reference,
-            "causality": v.causality,
-            "variability": v.variability,
-            "description": v.description,
-        }
-        return f"    <Float64{_attributes(**said, **initial, **_values(v, 0))}/>"
-
     def _scalar(self, reference: int, v: FmuVariable) -> str:
-        initial = {"initial": v.initial} if v.initial else {}
-        said = {
-            "name": v.name,
-            "valueReference": reference,
-            "causality": v.causality,
-            "variability": v.variability,
-            "description": v.description,
-        }
         real = f"<Real{_attributes(**_values(v, 1))}/>"
-        return f"    <ScalarVariable{_attributes(**said, **initial)}>{real}</ScalarVariable>"
+        said = _attributes(**_described(reference, v))
+        return f"    <ScalarVariable{said}>{real}</ScalarVariable>"
 
     def _list(self, name: str, places: list[int], known: bool = True) -> list[str]:
         """A list of unknowns in FMI 2, where variables are counted from one."""
@@ -271,6 +257,17 @@ def unit_of_rate(unit: str) -> str:
     return f"{head}/s{int(power[1] or 1) + 1}" if power else f"{unit}/s"
 
 
+def _described(reference: int, v: FmuVariable) -> dict[str, object]:
+    said = {
+        "name": v.name,
+        "valueReference": reference,
+        "causality": v.causality,
+        "variability": v.variability,
+        "description": v.description,
+    }
+    return said | ({"initial": v.initial} if v.initial else {})
+
+
 def _values(v: FmuVariable, first: int) -> dict[str, object]:
     said: dict[str, object] = {}
     if v.start is not None:
@@ -297,11 +294,10 @@ def _text(value: object) -> str:
 def build_description(identifier: str, sources: Iterable[str]) -> str:
     """Write the build description of FMI 3: what to compile, and how."""
     files = "".join(f"<SourceFile{_attributes(name=name)}/>" for name in sources)
-    language: Mapping[str, str] = {"language": "C99"}
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<fmiBuildDescription fmiVersion="3.0">\n'
         f"  <BuildConfiguration{_attributes(modelIdentifier=identifier)}>\n"
-        f"    <SourceFileSet{_attributes(**language)}>{files}</SourceFileSet>\n"
+        f'    <SourceFileSet language="C99">{files}</SourceFileSet>\n'
         '    <Library name="m" external="true"/>\n'
         "  </BuildConfiguration>\n</fmiBuildDescription>\n"
     )
