@@ -197,7 +197,7 @@ def _print_verdict(one: Reproduction) -> None:
 
 
 def _list_items(as_json: bool) -> None:
-    from axode.literature.reproduce.sources import SOURCES, catalogue
+    from axode.literature.reproduce.item import SOURCES, catalogue
 
     items = catalogue()
     if as_json:
