@@ -7,8 +7,10 @@ ARGS   ?=
 
 VENV  := .venv
 BIN   := $(VENV)/bin
-STAMP := $(VENV)/.installed
-LOCK  := requirements/dev.txt
+# What is installed comes in layers, each with the one before: for the demo, for quick tests, for all.
+DEMO  := $(VENV)/.demo
+TEST  := $(VENV)/.test
+ALL   := $(VENV)/.dev
 PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 LOWEST := .venv-lowest
 FRESH := .venv-dist
@@ -43,17 +45,18 @@ help:  ## say what there is to make
 	@echo "Options: PYTHON=python3.12 (to build .venv with), JOBS=2 (for the tests),"
 	@echo "         ARGS='-k rolling' (handed on to pytest, the demo or the benchmarks)."
 
-demo: $(STAMP)  ## derive, compile and run a robot; results in out/
+demo: $(DEMO)  ## derive, compile and run a robot; results in out/
 	@mkdir -p out
 	$(BIN)/python examples/demo.py $(ARGS)
 
-test: lint  ## linters, types, then the tests that are not marked slow
+test: $(TEST) lint  ## linters, types, then the tests that are not marked slow
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
 
-test-slow: $(STAMP)  ## the tests that are marked slow: about a second of CPU time or more each
+test-slow: $(ALL)  ## the tests that are marked slow: about a second of CPU time or more each
 	$(BIN)/python -m pytest -n $(JOBS) -m slow $(ARGS)
 
-test-all: test test-slow  ## everything that a change has to pass
+# The whole environment first, so that tests of optional peers run.
+test-all: $(ALL) test test-slow  ## everything that a change has to pass
 
 # Of what needs no peers. The oldest Python has the oldest versions of the rest.
 test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (needs Python 3.11)
@@ -66,7 +69,7 @@ test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check list
 	PYTHONPATH=$(CURDIR)/src $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS) $(ARGS)
 
-test-emulated: $(STAMP)  ## exported C on a Cortex-M4F and on aarch64, both emulated by QEMU
+test-emulated: $(ALL)  ## exported C on a Cortex-M4F and on aarch64, both emulated by QEMU
 	$(BIN)/python -m tests.targets.emulated $(ARGS)
 
 # In an empty folder, so that nothing but what was installed is found.
@@ -84,46 +87,51 @@ test-dist: dist  ## install source archive and wheel without extras into an empt
 	$$pip list; $$pip check
 	@du -sm $(FRESH)/lib/python*/site-packages/* | sort -rn | head -12
 
-lint: $(STAMP)  ## style, format and types, in seconds
+lint: $(TEST)  ## style, format and types, in seconds
 	$(BIN)/ruff check .
 	@$(BIN)/ruff format --check . || { echo "Remedy: make format"; exit 1; }
 	$(BIN)/mypy --num-workers $(JOBS)
 
-format: $(STAMP)  ## rewrite the sources in the house format
+format: $(TEST)  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## correctness first, then times against other libraries
+bench: $(ALL)  ## correctness first, then times against other libraries
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
-soak: $(STAMP)  ## 10 000 random mechanisms against the oracle, long tests, fuzzers: about an hour
+soak: $(ALL)  ## 10 000 random mechanisms against the oracle, long tests, fuzzers: about an hour
 	$(BIN)/python -m tests.oracle.soak --jobs $(JOBS) \
 	  --out benchmarks/results/$$(date -u +%F)-soak.json
 	$(BIN)/python -m pytest -n $(JOBS) --soak -m soak
 	$(BIN)/python -m tests.soak $(ARGS)
 	$(BIN)/python -m tests.fuzz_readers
 
-docs: $(STAMP)  ## the manual, into site/
+docs: $(ALL)  ## the manual, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 	@echo "Open site/index.html; no server is needed, for its search neither"
 
-dist: $(STAMP)  ## the wheel and the source archive, into dist/
+dist: $(ALL)  ## the wheel and the source archive, into dist/
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 	@ls -l dist
 
-# The oldest Python of pyproject.toml resolves, so that the pins suit the newer ones too.
+# The oldest Python of pyproject.toml resolves, so that the pins suit the newer ones too. All layers
+# have the versions of the last.
 lock:  ## resolve the dependencies of pyproject.toml again (needs Python 3.11)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
 	  echo "The lock is resolved on Python 3.11, the oldest supported. Remedy: make lock PYTHON=python3.11"; \
 	  exit 1; }
-	@set -eu; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
-	$(PYTHON) -m venv "$$scratch/venv"; \
-	pip="$$scratch/venv/bin/python -m pip --disable-pip-version-check"; \
-	$$pip install -qq '.[dev]'; \
-	$$pip check; \
-	{ sed -n '/^#/p' $(LOCK); $$pip freeze --exclude axode | sed 's/+cpu$$//'; } > "$$scratch/lock"; \
-	cp "$$scratch/lock" $(LOCK)
+	@set -eu; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; touch "$$scratch/pins"; \
+	for layer in dev test demo; do \
+	  $(PYTHON) -m venv --clear "$$scratch/venv"; \
+	  pip="$$scratch/venv/bin/python -m pip --disable-pip-version-check"; \
+	  $$pip install -qq -c "$$scratch/pins" ".[$$layer]"; \
+	  $$pip check; \
+	  lock=requirements/$$layer.txt; \
+	  { sed -n '/^#/p' $$lock; $$pip freeze --exclude axode | sed 's/+cpu$$//'; } > "$$scratch/lock"; \
+	  cp "$$scratch/lock" $$lock; \
+	  [ $$layer != dev ] || sed '/^#/d' $$lock > "$$scratch/pins"; \
+	done
 
 clean:  ## remove results, the site and caches; keep the environment
 	rm -rf out site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -132,18 +140,30 @@ clean:  ## remove results, the site and caches; keep the environment
 distclean: clean  ## remove the environment too
 	rm -rf $(VENV) $(LOWEST) $(FRESH)
 
-# The stamp is touched last, so a failed install is tried again.
-$(STAMP): $(LOCK) pyproject.toml
-	@rm -f $@
+# A stamp is touched last, so a failed install is tried again.
+$(DEMO): requirements/demo.txt pyproject.toml
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { $(make_venv); }
 	@$(BIN)/python -c '$(NEW_ENOUGH)' || { \
 	  echo "$(VENV) has $$($(BIN)/python --version), and Axode needs Python 3.11 or newer."; \
 	  echo "Remedy: make distclean, then try again with PYTHON=python3.11 or newer."; \
 	  exit 1; }
-	@echo "Installing the pinned packages into $(VENV) (once; again when the pins change)"
-	@$(PIP) install --no-compile -r $(LOCK)  # of what is imported, Python keeps the compiled code
+	$(install)
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(TEST): requirements/test.txt $(DEMO)
+	$(install)
+	@touch $@
+
+$(ALL): requirements/dev.txt $(TEST)
+	$(install)
+	@touch $@
+
+# Of what is imported, Python keeps the compiled code.
+define install
+  @echo "Installing the pins of $< into $(VENV) (once; again when they change)"
+  @$(PIP) install --no-compile -r $<
+endef
 
 # The first interpreter that is new enough, or a word about the one that is not.
 define make_venv

@@ -41,7 +41,7 @@ def pins(text: str) -> dict[str, str]:
     for line in text.splitlines():
         if line and not line.startswith("#"):
             match = PIN.match(line)
-            assert match, f"requirements/dev.txt: {line!r} is not `name==version`; run `make lock`"
+            assert match, f"a lock's {line!r} is not `name==version`; run `make lock`"
             found[canonicalize_name(match[1])] = match[2]
     return found
 
@@ -111,11 +111,24 @@ def test_versions_agree():
     )
 
 
-def test_the_lock_holds_what_the_project_requires():
-    data = project()
-    required = data["dependencies"] + data["optional-dependencies"]["dev"]
-    locked = pins((ROOT / "requirements" / "dev.txt").read_text())
+def of_extra(name: str) -> list[str]:
+    """Requirements of an extra, and of the extras of the project that it names."""
+    found = []
+    for text in project()["optional-dependencies"][name]:
+        item = Requirement(text)
+        named = sorted(item.extras) if item.name == "axode" else []
+        found += [x for extra in named for x in of_extra(extra)] if named else [text]
+    return found
+
+
+@pytest.mark.parametrize(("layer", "around"), [("demo", "test"), ("test", "dev"), ("dev", "dev")])
+def test_the_locks_hold_what_the_project_requires(layer, around):
+    required = project()["dependencies"] + of_extra(layer)
+    locked, larger = (
+        pins((ROOT / "requirements" / f"{x}.txt").read_text()) for x in (layer, around)
+    )
     assert not unmet(required, locked), f"run `make lock`: {unmet(required, locked)}"
+    assert locked.items() <= larger.items(), "run `make lock`: layers differ in versions"
 
 
 def test_a_stale_lock_is_seen():
