@@ -42,7 +42,7 @@ def main() -> None:
     print(f"inverse(direct(torques)) - torques: {round_trip(model):.1e} N m\n")
 
     print("The manoeuvres of the paper, 90 s each:")
-    made = reproduce("staicu", OUT / "reproduce", tell=lambda item: print(f"  {item}"))
+    made = reproduce("staicu", OUT / "reproduce", report=lambda item: print(f"  {item}"))
 
     run = ax.simulate(model, 12.0, input=weave)
     run.save(OUT / "wheeled_pendulum.npz")

@@ -28,6 +28,15 @@ def test_an_example_says_what_it_promises(name, capsys):
     assert SAYS[name] in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_the_demo_leaves_pages_and_pictures(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / "demo.py"), run_name="__main__")
+    assert "quasimoro-spin: pass" in capsys.readouterr().out
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert made == {"reproduce", *(f"wheeled_pendulum.{x}" for x in ("html", "npz", "png"))}
+
+
 def test_the_car_with_a_differential_drives_and_keeps_its_energy():
     car = ax.load(EXAMPLES / "differential.toml")
     equations = car.derive()
