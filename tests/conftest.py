@@ -6,6 +6,8 @@ import gc
 import os
 import re
 import signal
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -52,6 +54,39 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(
                 pytest.mark.skip(reason=f"on a GPU machine run pytest -m gpu: {reason}")
             )
+
+
+# What `make test` does not install; tests that need it are skipped there.
+FULL_ONLY = {"av", "duckdb", "jax", "joblib", "mkdocs", "playwright", "polars", "rerun", "torch"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, None, None]:
+    """Skip a test whose fixtures need what only `make test-all` installs."""
+    with skipping_without_the_full_environment():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    """Skip a test that needs what only `make test-all` installs."""
+    with skipping_without_the_full_environment():
+        return (yield)
+
+
+@contextmanager
+def skipping_without_the_full_environment() -> Iterator[None]:
+    """Turn errors about missing packages, ours too, into skips; other errors pass."""
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            name = cause.name if isinstance(cause, ModuleNotFoundError) else None
+            if name and name.split(".")[0] in FULL_ONLY:
+                pytest.skip(f"no {name} in the quick environment; `make test-all` installs it")
+            cause = cause.__cause__ or cause.__context__
+        raise
 
 
 def pytest_collection_finish() -> None:

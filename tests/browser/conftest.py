@@ -91,7 +91,7 @@ def browser() -> Iterator[Any]:
     path = next(filter(None, map(shutil.which, [named] if named else NAMES)), None)
     if path is None:
         pytest.skip(NO_SUCH_BROWSER if named else NO_BROWSER)
-    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="`make test-all` installs it")
     with sync_api.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
         yield opened

@@ -20,7 +20,7 @@ hooks: [{hook}]
 @pytest.fixture(scope="module")
 def manual(tmp_path_factory):
     """A small manual with the theme and the search of the real one."""
-    build = pytest.importorskip("mkdocs.commands.build", reason="pip install axode[docs]")
+    build = pytest.importorskip("mkdocs.commands.build", reason="`make test-all` installs it")
     from mkdocs.config import load_config
 
     folder = tmp_path_factory.mktemp("manual")

@@ -41,7 +41,7 @@ def rheonomic():
 
 @pytest.fixture
 def jax():
-    made = pytest.importorskip("jax", reason="pip install axode[jax]")
+    made = pytest.importorskip("jax", reason="`make test-all` installs it")
     made.config.update("jax_enable_x64", True)
     yield made
     made.config.update("jax_enable_x64", False)
@@ -49,7 +49,7 @@ def jax():
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch", reason="pip install axode[torch]")
+    return pytest.importorskip("torch", reason="`make test-all` installs it")
 
 
 def tensors(torch, *arrays):
@@ -326,7 +326,7 @@ def test_arrays_of_any_layout(torch):
         warnings.simplefilter("error")
         for same in (nu[::-1].copy()[::-1], nu.astype(">f8"), np.stack([nu, nu], 1)[:, 0], still):
             assert torch.equal(f(q, same, u), expected)
-    masked = pytest.importorskip("torch.masked").masked_tensor
+    masked = pytest.importorskip("torch.masked", reason="`make test-all` installs it").masked_tensor
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         mask = masked(torch.from_numpy(nu), torch.from_numpy(nu) > 0)

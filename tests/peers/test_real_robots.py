@@ -30,7 +30,7 @@ CASES = [(name, "fixed") for name in ROBOTS] + [(name, "floating") for name in F
 FOLDER = packaged_robots()
 
 pytestmark = pytest.mark.skipif(
-    FOLDER is None, reason="example-robot-data is not installed: pip install example-robot-data"
+    FOLDER is None, reason="no example-robot-data: `make test-all` installs it"
 )
 
 

@@ -193,7 +193,7 @@ def test_what_was_saved_returns_with_all_its_bits(model):
 
 
 def test_tensors_share_the_memory():
-    torch = pytest.importorskip("torch", reason="pip install axode[torch]")
+    torch = pytest.importorskip("torch", reason="`make test-all` installs it")
     model = machines.slider()
     stepper = model.stepper(STEP, batch=3)
     x, u = torch.from_dlpack(stepper.x), torch.from_dlpack(stepper.u)

@@ -31,7 +31,7 @@ def sampled():
 
 @pytest.mark.slow
 def test_pytorch():
-    torch = pytest.importorskip("torch", reason="pip install axode[torch]")
+    torch = pytest.importorskip("torch", reason="`make test-all` installs it")
     f, expected = cost().torch_function(NAMES), ax.gradient(cost(), AT)
 
     def tensor(value):
@@ -53,7 +53,7 @@ def test_pytorch():
 
 
 def test_weights_of_pytorch_may_be_sparse():
-    torch = pytest.importorskip("torch", reason="pip install axode[torch]")
+    torch = pytest.importorskip("torch", reason="`make test-all` installs it")
     f = cost().torch_function("kp")
     at = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
     weights = torch.tensor([0.0, 3.0], dtype=torch.float64)
@@ -64,7 +64,7 @@ def test_weights_of_pytorch_may_be_sparse():
 
 @pytest.mark.slow
 def test_transforms_of_pytorch():
-    torch = pytest.importorskip("torch", reason="pip install axode[torch]")
+    torch = pytest.importorskip("torch", reason="`make test-all` installs it")
     f, both = cost().torch_function("kp"), torch.tensor([3.0, 2.0], dtype=torch.float64)
     expected = ax.gradient(cost(), {"kp": both.numpy()})
     value, slope = (torch.from_numpy(np.array(x)) for x in (expected.value, expected["kp"]))
@@ -83,7 +83,7 @@ def test_transforms_of_pytorch():
 
 @pytest.mark.slow
 def test_jax():
-    jax = pytest.importorskip("jax", reason="pip install axode[jax]")
+    jax = pytest.importorskip("jax", reason="`make test-all` installs it")
     from jax.test_util import check_grads
 
     jax.config.update("jax_enable_x64", True)
@@ -102,7 +102,7 @@ def test_jax():
 
 
 def test_what_is_refused(monkeypatch):
-    pytest.importorskip("torch", reason="pip install axode[torch]")
+    pytest.importorskip("torch", reason="`make test-all` installs it")
     f = cost().torch_function(NAMES)
     assert "TorchCost(kp, M, start.theta3) of Cost('wheeled_pendulum'" in repr(f)
     for given, named in (((1.0, 2.0), {}), ((1.0, 2.0), {"kp": 1.0}), ((1, 2, 3, 4), {})):

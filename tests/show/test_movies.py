@@ -228,7 +228,7 @@ def test_pictures_are_read_back(tmp_path, ending):
 
 @pytest.mark.parametrize("ending", [".mp4", ".webm"])
 def test_videos_are_read_back(tmp_path, ending):
-    av = pytest.importorskip("av")
+    av = pytest.importorskip("av", reason="`make test-all` installs it")
     path = write_movie(tmp_path / f"m{ending}", pictures(), 12.5)
     with av.open(str(path)) as film:
         assert film.streams.video[0].average_rate == 12.5
@@ -244,7 +244,7 @@ def test_videos_are_read_back(tmp_path, ending):
 @pytest.mark.parametrize("after", [1, 3])
 def test_an_interrupted_movie_leaves_the_old_file(tmp_path, ending, after):
     if ending in (".mp4", ".webm"):
-        pytest.importorskip("av")
+        pytest.importorskip("av", reason="`make test-all` installs it")
     path = tmp_path / f"m{ending}"
     path.write_bytes(b"old")
 
@@ -316,7 +316,7 @@ def test_wrong_movies_are_refused(tmp_path, drive, monkeypatch):
 
 
 def test_an_installation_without_encoders_is_reported(tmp_path, monkeypatch):
-    av = pytest.importorskip("av")
+    av = pytest.importorskip("av", reason="`make test-all` installs it")
     monkeypatch.setattr(av, "codecs_available", set())
     with pytest.raises(ax.NotApplicable, match=r"has no encoder for \.webm: libvpx-vp9 and libvpx"):
         write_movie(tmp_path / "m.webm", pictures())

@@ -20,7 +20,7 @@ from logged_runs import balancer_run
 
 @pytest.fixture(scope="module", autouse=True)
 def rerun():
-    return pytest.importorskip("rerun", reason="pip install axode[rerun]")
+    return pytest.importorskip("rerun", reason="`make test-all` installs it")
 
 
 SINGLE = 1e-6  # rounding of positions in single precision, times their size
