@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -91,8 +91,9 @@ def find_grasps(mechanism: Mechanism, load: str) -> tuple[Connection, ...]:
             ends = {joint.parent, joint.child}
             if load not in ends and ends & standing:
                 standing |= ends
+    standing.remove(GROUND.name)
     own = [joint for joint in joints if load in (joint.parent, joint.child)]
-    found = [joint for joint in own if _other_end(joint, load) in standing - {GROUND.name}]
+    found = [joint for joint in own if {joint.parent, joint.child} & standing]
     if len(found) < 2:
         raise NotApplicable(
             f"'{load}' of '{mechanism.name}' is held by {len(found)} arm{'s' * (not found)}: "
@@ -100,10 +101,6 @@ def find_grasps(mechanism: Mechanism, load: str) -> tuple[Connection, ...]:
             "add_joint or add_loop"
         )
     return tuple(found)
-
-
-def _other_end(joint: Connection, body: str) -> str:
-    return joint.child if joint.parent == body else joint.parent
 
 
 def cut(mechanism: Mechanism, grasps: Sequence[Connection]) -> tuple[Mechanism, tuple[str, ...]]:
@@ -115,7 +112,9 @@ def cut(mechanism: Mechanism, grasps: Sequence[Connection]) -> tuple[Mechanism, 
     free = mechanism.copy()
     held = {grasp.name for grasp in grasps}
     moved = [joint for joint in free.connections if joint.name in held]
-    used = {name for part in _parts_on_joints(free) for name in part}
+    single: list[Any] = [*free.drives, *free.dampers, *free.springs, *free.prescribed]
+    used = {part.coordinate for part in single}
+    used |= {name for coupling in free.couplings for name in coupling.joints}
     for joint in moved:
         names = {joint.name, *joint.coordinates, *joint.speeds} & used
         if names:
@@ -133,14 +132,6 @@ def cut(mechanism: Mechanism, grasps: Sequence[Connection]) -> tuple[Mechanism, 
     return free, floating
 
 
-def _parts_on_joints(mechanism: Mechanism) -> list[tuple[str, ...]]:
-    single: list[Any] = [*mechanism.drives, *mechanism.dampers, *mechanism.springs]
-    return [
-        *((part.coordinate,) for part in [*single, *mechanism.prescribed]),
-        *(part.joints for part in mechanism.couplings),
-    ]
-
-
 class CutLoad:
     """A model's mechanism with its load cut free, and its balance of joint forces.
 
@@ -151,11 +142,6 @@ class CutLoad:
     """
 
     def __init__(self, model: Model, load: str, grasps: Sequence[Connection]) -> None:
-        self.model, self.load, self.grasps = model, load, tuple(grasps)
-        self.mechanism, self.floating = cut(model.equations.system.mechanism, grasps)
-        self._build()
-
-    def _build(self) -> None:
         import casadi as ca
 
         from axode.symbolic.constraints.system import build_open_system
@@ -163,6 +149,8 @@ class CutLoad:
         from axode.symbolic.tree.recursions import newton_euler
         from axode.symbolic.tree.rows import matrix_of
 
+        self.model, self.load, self.grasps = model, load, tuple(grasps)
+        self.mechanism, self.floating = cut(model.equations.system.mechanism, grasps)
         system = build_open_system(self.mechanism)
         tree, forces = system.tree, system.forces
         inertias = link_inertias(tree)
@@ -170,27 +158,20 @@ class CutLoad:
         need = newton_euler(tree, inertias, tree.motion(tree.v, a))
         need += forces.armature * a - forces.dissipative - forces.elastic
         self.coordinates, self.speed_names = tree.coordinate_names, tree.speed_names
-        self.rows = [row.name for row in system.rows]
-        self.slices = self._own_rows([row.owner for row in system.rows])
-        names = list(self.model.parameters)
+        owners = [row.owner for row in system.rows]
+        self.slices = [[k for k, own in enumerate(owners) if own == g.name] for g in self.grasps]
+        names = list(model.parameters)
         self.parameters = [names.index(name) for name in system.parameter_names]
-        symbols = {"q": tree.q, "v": tree.v, "a": a, "t": tree.t, "p": tree.parameters}
-        matrix = ca.densify(matrix_of(list(system.rows), tree.v.shape[0]))
-        order = [forces.input_names.index(name) for name in self.model.inputs]
-        inputs = ca.densify(forces.B[:, order])
-        link = tree.links[tree.body_link[self.load]]
+        order = [forces.input_names.index(name) for name in model.inputs]
+        link = tree.links[tree.body_link[load]]
         self.own = slice(link.speeds.start, link.speeds.stop)
-        self._symbols = symbols
+        self._symbols = {"q": tree.q, "v": tree.v, "a": a, "t": tree.t, "p": tree.parameters}
         self._expressions = {
             "need": need,
-            "rows": matrix,
-            "inputs": inputs,
-            "load": _load_expression(tree, self.load, self.grasps, inertias),
+            "rows": ca.densify(matrix_of(list(system.rows), tree.v.shape[0])),
+            "inputs": ca.densify(forces.B[:, order]),
+            "load": _load_expression(tree, load, self.grasps, inertias),
         }
-
-    def _own_rows(self, owners: list[str]) -> list[list[int]]:
-        """Rows of each grasp."""
-        return [[k for k, own in enumerate(owners) if own == g.name] for g in self.grasps]
 
     @cached_property
     def _functions(self) -> dict[str, CompiledFunction]:
@@ -279,6 +260,8 @@ def _floating_motion(
     model: Model, body: str, q: Array, nu: Array, nu_dot: Array, conditions: Conditions
 ) -> tuple[Array, Array, Array]:
     """Coordinates, speeds and accelerations of a Floating joint that moves as a body does."""
+    from axode.mechanism.values.expressions import evaluate
+
     k, o = model.bodies.index(body), conditions.options
     pose = model.poses(q, **o)[..., k, :, :]
     R, origin = pose[..., :3, :3], pose[..., :3, 3]
@@ -288,27 +271,17 @@ def _floating_motion(
     change = np.einsum("...ij,...j->...i", by_q, model.rates(q, nu, **o))
     change = change + np.einsum("...ij,...j->...i", by_nu, nu_dot)
     w, w_dot = twist[..., :3], change[..., :3]
-    centre = _centre_in_body(model, body, conditions)
+    mechanism = model.equations.system.mechanism
+    values = {**model.parameters, **conditions.named(model)}
+    com = [evaluate(x, values) for b in mechanism.bodies if b.name == body for x in b.com]
+    centre = np.stack(np.broadcast_arrays(*com), axis=-1)
     arm = -np.einsum("...ij,...j->...i", R, np.broadcast_to(centre, origin.shape))
     velocity = twist[..., 3:] + np.cross(w, arm)
     acceleration = change[..., 3:] + np.cross(w_dot, arm) + np.cross(w, np.cross(w, arm))
-    v = np.concatenate([_turned(R, w), _turned(R, velocity)], axis=-1)
-    a = np.concatenate([_turned(R, w_dot), _turned(R, acceleration - np.cross(w, velocity))], -1)
+    vectors = np.stack([w, velocity, w_dot, acceleration - np.cross(w, velocity)], axis=-2)
+    own = np.einsum("...ji,...kj->...ki", R, vectors)  # in the body's axes
+    v, a = (own[..., k : k + 2, :].reshape(*own.shape[:-2], 6) for k in (0, 2))
     return np.concatenate([to_quaternions(R), origin], axis=-1), v, a
-
-
-def _turned(R: Array, x: Array) -> Array:
-    """World vectors in the body's axes."""
-    return np.asarray(np.einsum("...ji,...j->...i", R, x))
-
-
-def _centre_in_body(model: Model, body: str, conditions: Conditions) -> Array:
-    from axode.mechanism.values.expressions import evaluate
-
-    mechanism = model.equations.system.mechanism
-    com = next(b.com for b in mechanism.bodies if b.name == body)
-    values = {**model.parameters, **conditions.named(model)}
-    return np.stack(np.broadcast_arrays(*[evaluate(x, values) for x in com]), axis=-1)
 
 
 @dataclass(frozen=True)
@@ -502,11 +475,8 @@ class Cooperation:
     @cached_property
     def internal_dimension(self) -> int:
         """Number of independent ways in which the arms can strain the load, at home."""
-        return self._dimensions(self.model.home)
-
-    def _dimensions(self, q: Array) -> int:
         nu = np.zeros(len(self.model.independent))
-        P = self._hold(q, nu, nu, Conditions())[0].projectors
+        P = self._hold(self.model.home, nu, nu, Conditions())[0].projectors
         ranks = np.round(np.trace(P, axis1=-2, axis2=-1)).sum()
         return int(ranks) - int((singular_values(P.sum(axis=0)) > RANK).sum())
 
@@ -520,7 +490,7 @@ class Cooperation:
         load = cut.load_at(known, rows)
         if self.radius is not None:
             own = np.diag([self.radius**2] * 3 + [1.0] * 3)
-            load = LoadAt(**{**vars(load), "inertia": np.broadcast_to(own, load.inertia.shape)})
+            load = replace(load, inertia=np.broadcast_to(own, load.inertia.shape))
         M = np.swapaxes(load.freedoms, -1, -2) @ load.inertia @ load.freedoms
         if not (np.linalg.eigvalsh(M) > 0).all():
             raise NotApplicable(
@@ -542,7 +512,7 @@ class Cooperation:
         found = []
         for name, own, part in zip(self.grasps, self._cut.slices, held.rows, strict=True):
             effect = part @ null[own]
-            if np.abs(effect).max(initial=0.0) > 1e-6 * np.abs(part).max(initial=0.0):
+            if np.abs(effect).max(initial=0.0) > UNBALANCED * np.abs(part).max(initial=0.0):
                 found.append(name)
         if found:
             warnings.warn(
@@ -565,7 +535,8 @@ class Cooperation:
             options: Time `t` and `parameters`.
         """
         q, nu, own, conditions = read_states(self.model, state, options)
-        given = own if u is None and own is not None else self._inputs(u)
+        names = self.model.signals.names("input")
+        given = own if u is None and own is not None else _in_order("u", names, u)
         nu_dot = self.model.forward_dynamics(q, nu, given, **conditions.options)
         held, need, inputs, rows = self._hold(q, nu, nu_dot, conditions)
         forces = need - np.einsum("...ij,...j->...i", inputs, given)
@@ -617,13 +588,8 @@ class Cooperation:
         model = self.model
         q, nu, _, conditions = read_states(model, state, options)
         o = conditions.options
-        rate = model.signals.names("independent")
-        if isinstance(nu_dot, Mapping):
-            full = rate.by_full_name(nu_dot)
-            nu_dot = np.stack(
-                np.broadcast_arrays(*[full.get(n, 0.0) for n in model.independent]), axis=-1
-            )
-        nu_dot = np.broadcast_to(np.zeros(1) if nu_dot is None else nu_dot, nu.shape)
+        nu_dot = _in_order("nu_dot", model.signals.names("independent"), nu_dot)
+        nu_dot = np.broadcast_to(nu_dot, nu.shape)
         motors = facts_of(model).motors
         u = np.array(model.inverse_dynamics(q, nu, nu_dot, **o))
         B = model.jacobian("input_force", "u", q, u, **o)[..., :motors]
@@ -642,14 +608,6 @@ class Cooperation:
         self._report_deficit(held, wanted, lack - np.einsum("...ij,...j->...i", change, step))
         u[..., :motors] += np.einsum("...ij,...j->...i", free, step)
         return u
-
-    def _inputs(self, u: Any) -> Array:
-        zero = np.zeros(len(self.model.inputs))
-        if isinstance(u, Mapping):
-            full = self.model.signals.names("input").by_full_name(u)
-            parts = [full.get(name, 0.0) for name in self.model.inputs]
-            return np.stack(np.broadcast_arrays(*parts), axis=-1)
-        return zero if u is None else as_numbers("u", u)
 
     def _grasp_map(self, held: _Holding, rows: Array, forces: Array) -> Array:
         """Grasp wrenches in units of the inertia for joint forces that rows give: (g, d, k)."""
@@ -753,3 +711,11 @@ def _wrench(name: str, given: npt.ArrayLike) -> Array:
         f"squeeze, '{name}': expected a force (..., 3), or a moment and a force (..., 6), got "
         f"shape {values.shape}"
     )
+
+
+def _in_order(argument: str, names: Names, given: Any) -> Array:
+    """Numbers in the order of names; those that are not named are zero."""
+    if isinstance(given, Mapping):
+        full = names.by_full_name(given)
+        return np.stack(np.broadcast_arrays(*(full.get(n, 0.0) for n in names)), axis=-1)
+    return np.zeros(len([*names])) if given is None else as_numbers(argument, given)

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 import casadi as ca
@@ -188,35 +188,23 @@ def _elementary(connection: Connection, values: Values, in_tree: bool) -> Iterat
     base, in_child = _placements(connection, values)
     moves, turned_back = joint.moves()
     steps = [step for move in moves for step in _steps(move)]
-    link = connection.parent
-    for k, (kind, turn, back, place, size) in enumerate(steps):
-        last = k + 1 == len(steps)
-        second = connection.child if last else f"{connection.name}:{k + 1}"
-        after = in_child @ Pose(turned_back.T, SX.zeros(3)) if last else Pose.identity()
-        names = connection.coordinates[place] if in_tree else ()
-        frame_2 = Pose(after.R @ back.T, after.p)
-        yield ElementaryJoint(
-            connection.name,
-            kind,
-            link,
-            second,
-            Pose(base.R @ turn, base.p),
-            frame_2,
-            tuple(names),
-            size=size,
-        )
-        link, base = second, Pose.identity()
+    inner = [f"{connection.name}:{k}" for k in range(1, len(steps))]
+    links = pairwise([connection.parent, *inner, connection.child])
+    for k, ((kind, turn, back, place, size), ends) in enumerate(zip(steps, links, strict=False), 1):
+        at_child = in_child @ Pose(turned_back.T, SX.zeros(3))
+        after = at_child if k == len(steps) else Pose.identity()
+        frames = Pose(base.R @ turn, base.p), Pose(after.R @ back.T, after.p)
+        names = tuple(connection.coordinates[place]) if in_tree else ()
+        yield ElementaryJoint(connection.name, kind, *ends, *frames, names, size=size)
+        base = Pose.identity()
 
 
 def _steps(move: Move) -> Iterator[Step]:
     """Kind, turn to its axis and back, places of the coordinates and size of every freedom."""
-    twists, here = (
-        move.joint.twists,
-        slice(move.first, len(move.joint.description.coordinate_names)),
-    )
-    eye = SX.eye(3)
+    twists, eye = move.joint.twists, SX.eye(3)
     if len(twists) == 3 and all(is_zero(linear) for _, linear in twists):
-        yield "spherical", move.turn, eye, here, SX(0)
+        every = slice(move.first, len(move.joint.description.coordinate_names))
+        yield "spherical", move.turn, eye, every, SX(0)
         return
     for k, (angular, linear) in enumerate(twists):
         slides = is_zero(angular)
@@ -340,14 +328,23 @@ def frame_numbers(
     joints: Sequence[ElementaryJoint], symbols: SX, values: Array
 ) -> list[tuple[Array, Array]]:
     """Homogeneous matrices of the two frames of every joint, at values of all symbols."""
-    entries = [
-        ca.vec(ca.horzcat(frame.R, frame.p)) for j in joints for frame in (j.frame_1, j.frame_2)
-    ]
-    function = ca.Function("frames", [symbols], [ca.horzcat(*entries) if entries else SX(0, 0)])
-    columns = np.array(function(values)).T.reshape(-1, 4, 3)
-    frames = np.zeros((len(columns), 4, 4))
-    frames[:, :3], frames[:, 3, 3] = columns.swapaxes(1, 2), 1.0
-    return [(frames[2 * k], frames[2 * k + 1]) for k in range(len(joints))]
+    frames = [frame for j in joints for frame in (j.frame_1, j.frame_2)]
+    made = homogeneous(np.array(ca.Function("frames", [symbols], [flat_poses(frames)])(values)).T)
+    pairs = made.reshape(-1, 2, 4, 4)
+    return [(one, two) for one, two in pairs]
+
+
+def flat_poses(poses: Sequence[Pose]) -> SX:
+    """Columns of rotation and position of all poses, one after the other."""
+    return ca.densify(ca.vertcat(SX(0, 1), *(ca.vec(ca.horzcat(T.R, T.p)) for T in poses)))
+
+
+def homogeneous(flat: Array) -> Array:
+    """Homogeneous matrices (..., poses, 4, 4) of flat poses (..., 12 poses)."""
+    columns = flat.reshape(*flat.shape[:-1], flat.shape[-1] // 12, 4, 3)
+    made = np.zeros((*columns.shape[:-2], 4, 4))
+    made[..., :3, :], made[..., 3, 3] = columns.swapaxes(-1, -2), 1.0
+    return made
 
 
 Rod = tuple[ElementaryJoint, ElementaryJoint]  # from one link to the rod, and on to the other link
@@ -410,15 +407,10 @@ def _parallelogram(one: Rod, other: Rod) -> ElementaryJoint:
     base = _triad(other[0].frame_1.p - before.frame_1.p, before.frame_1.R[:, 2])
     same = rod.R[2, 2]  # 1 or -1: whether the two axes of the rod have one direction
     top = _triad(other[1].frame_2.p - after.frame_2.p, same * after.frame_2.R[:, 2])
+    frames = frame_1, Pose(top @ base.T @ frame_1.R, after.frame_2.p)
+    ends = before.first, after.second
     return ElementaryJoint(
-        before.name,
-        "parallelogram",
-        before.first,
-        after.second,
-        frame_1,
-        Pose(top @ base.T @ frame_1.R, after.frame_2.p),
-        before.coordinates,
-        size=length,
+        before.name, "parallelogram", *ends, *frames, before.coordinates, size=length
     )
 
 
@@ -444,20 +436,14 @@ def _is_parallelogram(
         return False
     pairs = ((la, lb), (al, am), (bl, bm), (ma, mb))
     parallel = all(abs(abs(a[:3, 2] @ b[:3, 2]) - 1) < LOOP_TOLERANCE**2 for a, b in pairs)
-    sides = [_across(b[:3, 3] - a[:3, 3], a[:3, 2]) for a, b in pairs]
+    spans = [(b[:3, 3] - a[:3, 3], a[:3, 2]) for a, b in pairs]
+    sides = [float(np.linalg.norm(span - axis * (axis @ span))) for span, axis in spans]
     size = max(sides)
-    equal = (
-        abs(sides[0] - sides[3]) < LOOP_TOLERANCE * size
-        and abs(sides[1] - sides[2]) < LOOP_TOLERANCE * size
-    )
+    unequal = max(abs(sides[0] - sides[3]), abs(sides[1] - sides[2]))
     turn = home[joint.first][:3, :3].T @ home[joint.second][:3, :3]
     uncrossed = np.abs(turn @ in_second[:3, :3] - in_first[:3, :3]).max() < np.sqrt(LOOP_TOLERANCE)
-    return parallel and equal and min(sides) > LOOP_TOLERANCE * size and bool(uncrossed)
-
-
-def _across(vector: Array, axis: Array) -> float:
-    """Length of a vector across an axis."""
-    return float(np.linalg.norm(vector - axis * (axis @ vector)))
+    fits = unequal < LOOP_TOLERANCE * size < min(sides)
+    return parallel and fits and bool(uncrossed)
 
 
 @dataclass(frozen=True)
@@ -548,25 +534,16 @@ def _leg(
     parameters: Array,
     offset: Array,
 ) -> LegPath:
-    frames = frame_numbers(chain, symbols, parameters)
     before: Array = np.eye(4)
     constants = []
-    for frame_1, frame_2 in frames:
+    for frame_1, frame_2 in frame_numbers(chain, symbols, parameters):
         constants.append(before @ frame_1)
         before = np.asarray(np.linalg.inv(frame_2), np.float64)
-    sizes = np.array(
-        ca.Function("sizes", [symbols], [ca.vertcat(*(j.size for j in chain))])(parameters)
-    )
+    function = ca.Function("sizes", [symbols], [ca.vertcat(*(joint.size for joint in chain))])
+    sizes = np.array(function(parameters)).ravel().tolist()
     joints = tuple(
-        LegMotion(
-            joint.name,
-            joint.kind,
-            joint.coordinates,
-            any(name in driven for name in joint.coordinates),
-            joint.inverted,
-            float(size),
-        )
-        for joint, size in zip(chain, sizes.ravel(), strict=True)
+        LegMotion(j.name, j.kind, j.coordinates, bool({*j.coordinates} & {*driven}), j.inverted, s)
+        for j, s in zip(chain, sizes, strict=True)
     )
     names = [name for joint in joints for name in joint.coordinates if name in driven]
     names = names or list(dict.fromkeys(joint.name for joint in joints))

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument
-from axode.kinematics.polynomials.tape_algebra import check_rational, tape_leaves, tape_levels
+from axode.kinematics.polynomials.tape_algebra import check_rational, filled_leaves, tape_levels
 from axode.numerics.tolerances import SUM_ROUNDING
 
 if TYPE_CHECKING:
@@ -151,12 +150,7 @@ def evaluate_at(tape: Tape, x: NumberArray, p: NumberArray) -> NumberArray:
     made = np.empty((len(x), len(tape.results)), dtype=kind)
     for first in range(0, len(x), most):
         rows = slice(first, first + most)
-        values = np.empty((len(tape.kinds), len(x[rows])), dtype=kind)
-        for argument, given in enumerate((x[rows], p[rows])):
-            places, elements = tape_leaves(tape, Kind.INPUT, argument)
-            values[places] = given.T[elements]
-        places, elements = tape_leaves(tape, Kind.CONSTANT)
-        values[places] = tape.constants[elements, np.newaxis]
+        values = filled_leaves(tape, (x[rows], p[rows]), kind)
         for operations in tape_levels(tape):
             values[operations.results] = operations.apply(values)
         made[rows] = values[tape.results].T
@@ -323,15 +317,9 @@ def _krawczyk(
 
 def _values(tape: Tape, x: IntervalArray, p: Array) -> IntervalArray:
     """Evaluate a tape at boxes of unknowns: (..., results)."""
-    ends = np.empty((2, len(tape.kinds), len(p)))
-    for argument, given in enumerate((x.ends, np.stack([p, p]))):
-        places, elements = tape_leaves(tape, Kind.INPUT, argument)
-        ends[:, places] = np.swapaxes(given, 1, 2)[:, elements]
-    places, elements = tape_leaves(tape, Kind.CONSTANT)
-    ends[:, places] = tape.constants[elements, np.newaxis]
-    values = IntervalArray(ends)
+    ends = filled_leaves(tape, (x.ends, np.stack([p, p])), float)
     for operations in tape_levels(tape):
-        ends[:, operations.results] = operations.apply(values).ends
+        ends[:, operations.results] = operations.apply(IntervalArray(ends)).ends
     return IntervalArray(np.swapaxes(ends[:, tape.results], 1, 2))
 
 

@@ -340,7 +340,8 @@ def solve_family(
         if not again.size:
             break
         solver.attempt(again, number)
-    return solver.result()
+    own = solver.roots, solver.status, solver.error, solver.attempts, solver.lost, solver.steps
+    return FamilyRoots(*own)
 
 
 class _Solver:
@@ -372,22 +373,17 @@ class _Solver:
         size = max(1, CHUNK // self.paths)
         for first in range(0, len(chosen), size):
             rows = chosen[first : first + size]
-            self._keep(rows, self._ends(rows, start, self.settings.tighter(number)))
-
-    def _ends(
-        self, rows: npt.NDArray[np.intp], start: StartSet, settings: TrackingSettings
-    ) -> TrackedPaths:
-        count = len(rows)
-        return track(
-            self.family,
-            np.tile(start.roots, (count, 1)),
-            start.parameters,
-            self.parameters[rows],
-            np.repeat(np.arange(count), self.paths),
-            settings,
-            threads=self.threads,
-            target=self.target,
-        )
+            made = track(
+                self.family,
+                np.tile(start.roots, (len(rows), 1)),
+                start.parameters,
+                self.parameters[rows],
+                np.repeat(np.arange(len(rows)), self.paths),
+                self.settings.tighter(number),
+                threads=self.threads,
+                target=self.target,
+            )
+            self._keep(rows, made)
 
     def _keep(self, rows: npt.NDArray[np.intp], made: TrackedPaths) -> None:
         shape = (len(rows), self.paths)
@@ -432,9 +428,3 @@ class _Solver:
         lost = np.isin(self.status, LOST).any(axis=1)
         ended_otherwise = (self.status != PathStatus.FINISHED).any(axis=1)
         return np.flatnonzero(lost | (ended_otherwise & (self.agreed < SAME_ENDS - 1)))
-
-    def result(self) -> FamilyRoots:
-        """Return what was found."""
-        return FamilyRoots(
-            self.roots, self.status, self.error, self.attempts, self.lost, self.steps
-        )

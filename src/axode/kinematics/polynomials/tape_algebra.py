@@ -119,13 +119,24 @@ def tape_levels(tape: Tape) -> tuple[LevelOperations, ...]:
     return tuple(made)
 
 
-def tape_leaves(tape: Tape, kind: Kind, argument: int = -1) -> tuple[Indices, Indices]:
-    """Places of the inputs of one argument, or of constants, and which elements they are."""
-    chosen = tape.kinds == kind
-    if kind == Kind.INPUT:
-        chosen &= tape.operands[:, 0] == argument
-    places = np.flatnonzero(chosen)
-    return places, tape.operands[places, 1 if kind == Kind.INPUT else 0].astype(np.intp)
+def filled_leaves(tape: Tape, arguments: Sequence[Any], kind: npt.DTypeLike) -> Any:
+    """Array for the values of a tape, (..., values, points), with inputs and constants in place.
+
+    Args:
+        tape: The tape.
+        arguments: Its arguments, (..., points, elements) each.
+        kind: Kind of the numbers.
+    """
+    *batch, points, _ = arguments[0].shape
+    made = np.empty((*batch, len(tape.kinds), points), dtype=kind)
+    leaves = np.flatnonzero(tape.kinds == Kind.INPUT)
+    numbers, elements = tape.operands[leaves, 0], tape.operands[leaves, 1].astype(np.intp)
+    for number, given in enumerate(arguments):
+        own = numbers == number
+        made[..., leaves[own], :] = np.swapaxes(given, -1, -2)[..., elements[own], :]
+    leaves = np.flatnonzero(tape.kinds == Kind.CONSTANT)
+    made[..., leaves, :] = tape.constants[tape.operands[leaves, 0].astype(np.intp), np.newaxis]
+    return made
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.kinematics.motion_graph import ElementaryJoint
-from axode.numerics.rotations import from_quaternions, to_quaternions
+from axode.kinematics.motion_graph import ElementaryJoint, flat_poses, homogeneous
+from axode.numerics.rotations import about_axis, cross_matrix, from_quaternions, to_quaternions
 from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX, cross, dot
 
@@ -344,21 +344,6 @@ Mask = npt.NDArray[np.bool_]
 Values = dict[int, Array]  # by the place of the joint in the side: tree, then element
 
 
-def turn_about(axis: Array, angle: Array) -> Array:
-    """Rotation matrices about axes: (n, 3, 3)."""
-    c, s = np.cos(angle), np.sin(angle)
-    K = cross_matrix(axis)
-    return np.eye(3) + s[:, None, None] * K + (1 - c)[:, None, None] * (K @ K)
-
-
-def cross_matrix(a: Array) -> Array:
-    """Matrices of cross products: (n, 3, 3)."""
-    K = np.zeros((len(a), 3, 3))
-    K[:, 0, 1], K[:, 0, 2], K[:, 1, 2] = -a[:, 2], a[:, 1], -a[:, 0]
-    K[:, 1, 0], K[:, 2, 0], K[:, 2, 1] = a[:, 2], -a[:, 1], a[:, 0]
-    return K
-
-
 def placed(rotation: Array, point: Array) -> Array:
     """Homogeneous matrices of rotations about points: (n, 4, 4)."""
     made = np.zeros((len(rotation), 4, 4))
@@ -439,7 +424,7 @@ def shortest_turn(start: Array, end: Array) -> Array:
         across = np.eye(3)[np.argmin(np.abs(start[opposite]), axis=1)]
         axis = np.cross(start[opposite], across)
         axis /= np.linalg.norm(axis, axis=1)[:, None]
-        made[opposite] = turn_about(axis, np.full(len(axis), np.pi))
+        made[opposite] = about_axis(axis, np.full(len(axis), np.pi))
     return made
 
 
@@ -475,20 +460,15 @@ class SideNumbers:
     @classmethod
     def joined(cls, sides: Sequence[SideNumbers]) -> SideNumbers:
         """Join sides of one form along their first axis; names are those of the first."""
-        if len(sides) == 1:
-            return sides[0]
 
-        def together(name: str) -> tuple[Array, ...]:
-            columns = zip(*(getattr(side, name) for side in sides), strict=True)
-            return tuple(np.concatenate(arrays) for arrays in columns)
+        def together(name: str) -> Any:
+            given = [getattr(side, name) for side in sides]
+            if isinstance(given[0], tuple):
+                return tuple(map(np.concatenate, zip(*given, strict=True)))
+            return np.concatenate(given)
 
-        one = sides[0]
-        point, link, link_point = (
-            np.concatenate([getattr(side, name) for side in sides])
-            for name in ("point", "link", "link_point")
-        )
-        frames, links, sizes = (together(name) for name in ("frames", "links", "sizes"))
-        return cls(one.joints, one.tree, frames, links, sizes, point, link, link_point)
+        arrays = ("frames", "links", "sizes", "point", "link", "link_point")
+        return cls(sides[0].joints, sides[0].tree, *map(together, arrays))
 
     def axis(self, k: int) -> Array:
         """Direction of a joint's axis."""
@@ -522,7 +502,7 @@ class SideNumbers:
         if self.joints[k].kind == "parallelogram":
             moved = np.stack([np.cos(value) - 1, np.sin(value), np.zeros(len(value))], axis=1)
             return shifted(apply(self.frames[k][:, :3, :3], self.sizes[k][:, None] * moved))
-        return placed(turn_about(self.axis(k), value), self.frames[k][:, :3, 3])
+        return placed(about_axis(self.axis(k), value), self.frames[k][:, :3, 3])
 
     @property
     def element(self) -> range:
@@ -540,56 +520,28 @@ class ChainNumbers:
 
     def __init__(self, chains: Sequence[ReducedChain], arguments: Sequence[SX]) -> None:
         self.sides = [side for chain in chains for side in (chain.first, chain.second)]
-        entries = [entry for side in self.sides for entry in self._entries(side)]
-        made = ca.vertcat(*entries) if entries else SX(0, 1)
-        self.function = ca.Function("chains", list(arguments), [ca.densify(made)])
-
-    @staticmethod
-    def _entries(side: ChainEnd) -> list[SX]:
-        items: tuple[PlacedJoint, ...] = side.tree + side.element
-        entries = [_flat(pose) for item in items for pose in (item.frame, item.link)]
-        entries += [SX(item.joint.size) for item in items]
-        return [*entries, side.point, _flat(side.link), side.link_point]
+        entries: list[SX] = []
+        for side in self.sides:
+            items = side.tree + side.element
+            poses = [*(item.frame for item in items), *(item.link for item in items), side.link]
+            sizes = [SX(item.joint.size) for item in items]
+            entries += [flat_poses(poses), *sizes, side.point, side.link_point]
+        made = ca.densify(ca.vertcat(SX(0, 1), *entries))
+        self.function = ca.Function("chains", list(arguments), [made])
 
     def at(self, held: Array, parameters: Array, rows: npt.NDArray[np.intp]) -> list[SideNumbers]:
         """Both sides of every chain, at some rows of what is held and of parameters."""
         table = np.array(self.function(held.T, parameters.T)).T[rows]
-        place = 0
-
-        def take(count: int) -> Array:
-            nonlocal place
-            place += count
-            return table[:, place - count : place]
-
-        def pose() -> Array:
-            made = np.zeros((len(table), 4, 4))
-            made[:, :3], made[:, 3, 3] = take(12).reshape(-1, 4, 3).swapaxes(1, 2), 1.0
-            return made
-
         sides = []
         for side in self.sides:
-            items = side.tree + side.element
-            poses = [pose() for _ in items for _ in range(2)]
-            sizes = tuple(take(1)[:, 0] for _ in items)
-            joints = tuple(item.joint for item in items)
-            point, link = take(3), pose()
-            sides.append(
-                SideNumbers(
-                    joints,
-                    len(side.tree),
-                    tuple(poses[::2]),
-                    tuple(poses[1::2]),
-                    sizes,
-                    point,
-                    link,
-                    take(3),
-                )
-            )
+            joints = tuple(item.joint for item in side.tree + side.element)
+            n = len(joints)
+            ends = np.cumsum([12 * (2 * n + 1), n, 3, 3])
+            flat, sizes, point, link_point, table = np.split(table, ends, axis=1)
+            frames = tuple(np.moveaxis(homogeneous(flat), 1, 0))
+            numbers = frames[:n], frames[n:-1], tuple(sizes.T), point, frames[-1], link_point
+            sides.append(SideNumbers(joints, len(side.tree), *numbers))
         return sides
-
-
-def _flat(pose: Pose) -> SX:
-    return ca.vec(ca.densify(ca.horzcat(pose.R, pose.p)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -607,16 +559,9 @@ class Branch:
 
     def split(self, count: int) -> list[Branch]:
         """Divide what was computed together into equal parts."""
-        size = len(self.missing) // count
-        parts = [slice(k * size, (k + 1) * size) for k in range(count)]
-        return [
-            Branch(
-                {k: value[part] for k, value in self.first.items()},
-                {k: value[part] for k, value in self.second.items()},
-                self.missing[part],
-            )
-            for part in parts
-        ]
+        sides = ({k: np.split(v, count) for k, v in s.items()} for s in (self.first, self.second))
+        one, two = ([{k: v[i] for k, v in s.items()} for i in range(count)] for s in sides)
+        return [Branch(*part) for part in zip(one, two, np.split(self.missing, count), strict=True)]
 
 
 def joined_values(values: Sequence[Values]) -> Values:
@@ -717,12 +662,12 @@ def _element_values(side: SideNumbers, turn: Array) -> list[tuple[Values, Array]
         return [({k: angle_of(R, side.axis(k))}, none)]
     if side.freedoms == 2:
         one = angle_about(side.axis(k), side.axis(k + 1), apply(R, side.axis(k + 1)))
-        rest = turn_about(side.axis(k), -one) @ R
+        rest = about_axis(side.axis(k), -one) @ R
         return [({k: one, k + 1: angle_of(rest, side.axis(k + 1))}, none)]
     made = []
     last = side.axis(k + 2)
     for one, two, missing in two_angles(side.axis(k), side.axis(k + 1), last, apply(R, last)):
-        before = turn_about(side.axis(k), one) @ turn_about(side.axis(k + 1), two)
+        before = about_axis(side.axis(k), one) @ about_axis(side.axis(k + 1), two)
         three = angle_of(before.swapaxes(1, 2) @ R, last)
         made.append(({k: one, k + 1: two, k + 2: three}, missing))
     return made
@@ -736,7 +681,7 @@ def _rod_branches(first: SideNumbers, second: SideNumbers, across: Array) -> lis
     turned = first.link[:, :3, :3] @ second.link[:, :3, :3].swapaxes(1, 2)
     made = []
     for one, two, missing in two_angles(first.axis(0), rod[:, :3, 2], start, end):
-        turn = turn_about(first.axis(0), one) @ turned
+        turn = about_axis(first.axis(0), one) @ turned
         angle = angle_of(across[:, :3, :3].swapaxes(1, 2) @ turn, second.axis(0))
         made.append(Branch({0: one, 1: two}, {0: angle}, missing))
     return made

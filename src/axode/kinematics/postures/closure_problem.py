@@ -35,7 +35,7 @@ from axode.kinematics.motion_graph import (
 )
 from axode.kinematics.postures.chains import ChainGeometry, ReducedChain, Space, reduce_chain
 from axode.mechanism.elements.bodies import GROUND
-from axode.numerics.rank import least_squares
+from axode.numerics.rotations import nearest_point, perpendiculars
 from axode.numerics.tolerances import MISSED
 from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX
@@ -259,11 +259,10 @@ class _Home:
 
     def _in_world(self, joint: ElementaryJoint, one: Array, two: Array) -> Array | None:
         """Frame of a joint at home, from the link whose pose is known."""
-        for link, frame in ((joint.first, one), (joint.second, two)):
-            if link in self.state.poses:
-                made: Array = self.state.poses[link] @ frame
-                return made
-        return None
+        poses = self.state.poses
+        if joint.first in poses:
+            return np.asarray(poses[joint.first] @ one)
+        return np.asarray(poses[joint.second] @ two) if joint.second in poses else None
 
     def space(self) -> Space:
         """Which motions the joints can give: those of a plane, about a point, or any."""
@@ -279,12 +278,8 @@ class _Home:
             self.normal = axes[0]
             return "planar" if flat else "spatial"
         points = np.array([frame[:3, 3] for frame in turns])
-        projectors = np.eye(3) - axes[:, :, np.newaxis] * axes[:, np.newaxis]
-        self.centre = least_squares(
-            projectors.sum(axis=0), np.einsum("kij,kj->i", projectors, points)
-        )
-        off = np.einsum("kij,kj->ki", projectors, points - self.centre)
-        meet = np.linalg.norm(off, axis=1).max() <= self.tolerance * self.size
+        self.centre, off = nearest_point(points, axes)
+        meet = off.max() <= self.tolerance * self.size
         return "spherical" if meet and not slides else "spatial"
 
     def carriers(self, chains: Sequence[Chain], space: Space) -> tuple[Carrier, ...]:
@@ -296,7 +291,8 @@ class _Home:
                 ends.setdefault(link, []).append((self.state.poses[link] @ frame)[:3, 3])
         base = np.eye(4)
         if space == "planar":
-            base[:3, :3] = _axes_across(self.normal)
+            u, w = perpendiculars(self.normal)
+            base[:3, :3] = np.column_stack([-u, -w, self.normal])
         base[:3, 3] = np.mean(ends[GROUND.name], axis=0) if ends[GROUND.name] else 0.0
         if space == "spherical":
             base[:3, 3] = self.centre
@@ -342,12 +338,14 @@ class _Home:
             NotApplicable: if none of its links can be.
         """
         frames = {GROUND.name: self.base, **{c.node: c.frame for c in carriers}}
-        inner = {link: _pose(np.linalg.inv(frame)) for link, frame in frames.items()}
+        inverses = {link: np.linalg.inv(frame) for link, frame in frames.items()}
+        inner = {link: Pose(SX(T[:3, :3]), SX(T[:3, 3])) for link, T in inverses.items()}
+        here = Pose.identity()
         moved = tuple(
             replace(
                 joint,
-                frame_1=inner.get(joint.first, Pose.identity()) @ joint.frame_1,
-                frame_2=inner.get(joint.second, Pose.identity()) @ joint.frame_2,
+                frame_1=inner.get(joint.first, here) @ joint.frame_1,
+                frame_2=inner.get(joint.second, here) @ joint.frame_2,
             )
             for joint in chain
         )
@@ -364,14 +362,3 @@ class _Home:
                 "slides only.\n  Describe the joints with the freedoms that they have."
             )
         return made
-
-
-def _axes_across(normal: Array) -> Array:
-    """Rotation matrix whose z is a unit vector."""
-    x = np.cross(np.eye(3)[np.argmin(np.abs(normal))], normal)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(normal, x), normal])
-
-
-def _pose(matrix: Array) -> Pose:
-    return Pose(SX(matrix[:3, :3]), SX(matrix[:3, 3]))

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.kinematics.motion_graph import Rod
+from axode.kinematics.motion_graph import flat_poses, homogeneous
 from axode.kinematics.polynomials.polynomial_family import ComplexArray
 from axode.kinematics.postures.chains import (
     Branch,
@@ -28,7 +28,6 @@ from axode.kinematics.postures.closure_family import ClosureFamily
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rotations import from_quaternions, to_quaternions
 from axode.symbolic.algebra.frames import Pose, placement
-from axode.symbolic.algebra.spatial import SX
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -177,12 +176,15 @@ class CoordinateMap:
         self.home = home
         arguments = [self.problem.held, self.problem.parameters]
         self.chains = ChainNumbers(self.problem.chains, arguments)
-        rods = [_rod_chain(rod) for pair in self.problem.rods for rod in pair]
+        rods = []  # as chains between the links that they join
+        for rod in (rod for pair in self.problem.rods for rod in pair):
+            back = tuple(joint.reverse() for joint in reversed(rod))
+            rods.append(ReducedChain("axes", chain_end(rod, 0, 1), chain_end(back, 0, 1), ()))
         self.rods = ChainNumbers(rods, arguments)
         self.rod_links = [(rod.first.node, rod.second.node) for rod in rods]
         self.anchors = self._anchors()
         places = [self.problem.groups.places[link][1] @ pose for link, pose in self.anchors]
-        self.places = ca.Function("places", arguments, [_flat_poses(places)])
+        self.places = ca.Function("places", arguments, [flat_poses(places)])
 
     def _anchors(self) -> list[tuple[str, Pose]]:
         """Frames whose poses are needed: of links beside rods, then of joints that are free."""
@@ -231,13 +233,12 @@ class CoordinateMap:
 
     def branches(self, chain: ReducedChain) -> int:
         """Number of ways in which the elements of a chain can reach the same postures."""
-        counts = {1: 1, 2: 2, 3: 2}
         made = 1
         ends = sorted((chain.first, chain.second), key=lambda end: end.freedoms)
         for k, end in enumerate(ends):
             spherical = any(item.joint.kind == "spherical" for item in end.element)
-            if end.element and not spherical and not (k == 1 and end.freedoms == 2):
-                made *= counts[end.freedoms]
+            if end.freedoms > 1 and not spherical and not (k == 1 and end.freedoms == 2):
+                made *= 2
         return made
 
     def _nodes(self, roots: RealRoots) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -360,12 +361,9 @@ class CoordinateMap:
         if not self.anchors:
             return
         table = np.array(self.places(held.T, parameters.T)).T[rows]
-        table = table.reshape(len(rows), len(self.anchors), 4, 3)
-        at = []
-        for k, (link, _) in enumerate(self.anchors):
-            place = np.tile(np.eye(4), (len(rows), 1, 1))
-            place[:, :3] = table[:, k].swapaxes(1, 2)
-            at.append(poses[self.problem.groups.places[link][0]] @ place)
+        links = [self.problem.groups.places[link][0] for link, _ in self.anchors]
+        places = np.moveaxis(homogeneous(table), 1, 0)
+        at = [poses[link] @ place for link, place in zip(links, places, strict=True)]
         sides = self.rods.at(held, parameters, rows)
         pairs = list(zip(at[::2], at[1::2], strict=True))
         for k, pair in enumerate(pairs[: len(self.rod_links)]):
@@ -378,14 +376,3 @@ class CoordinateMap:
             relative = inverse_pose(parent) @ child
             both = np.concatenate([to_quaternions(relative[:, :3, :3]), relative[:, :3, 3]], axis=1)
             self._write_values(q, connection.coordinates, both)
-
-
-def _rod_chain(rod: Rod) -> ReducedChain:
-    """A rod of a parallelogram as a chain between the links that it joins."""
-    back = tuple(joint.reverse() for joint in reversed(rod))
-    return ReducedChain("axes", chain_end(rod, 0, 1), chain_end(back, 0, 1), ())
-
-
-def _flat_poses(poses: Sequence[Pose]) -> SX:
-    entries = [ca.vec(ca.densify(ca.horzcat(pose.R, pose.p))) for pose in poses]
-    return ca.densify(ca.vertcat(*entries)) if entries else SX(0, 1)

@@ -83,20 +83,12 @@ class SolutionCounts:
 
     def times(self, factor: int) -> SolutionCounts:
         """Count every solution as many times as the joints can take it."""
-        numbers = (self.finite, self.singular, self.infinite, self.lost, self.unreachable)
-        return SolutionCounts(self.paths * factor, *(factor * count for count in numbers))
+        return SolutionCounts(**{name: factor * count for name, count in vars(self).items()})
 
     def at(self, target: int) -> SolutionCounts:
         """Select the counts of one target."""
-        one = slice(target, target + 1)
-        return SolutionCounts(
-            self.paths,
-            self.finite[one],
-            self.singular[one],
-            self.infinite[one],
-            self.lost[one],
-            self.unreachable[one],
-        )
+        own = {n: c[target : target + 1] for n, c in vars(self).items() if n != "paths"}
+        return SolutionCounts(self.paths, **own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,20 +175,16 @@ class Postures:
         """Select the postures of one target of a batch, by its place."""
         flat = int(np.ravel_multi_index(target, self.shape)) if self.shape else 0
         rows = np.flatnonzero(self.target == flat)
-        return Postures(
-            self.model,
-            self.output,
-            {name: values[flat : flat + 1] for name, values in self.given.items()},
-            (),
-            self.q[rows],
-            self.poses[rows],
-            self.residual[rows],
-            self.certified[rows],
-            self.determinant[rows],
-            tuple(self.labels[row] for row in rows),
-            np.zeros(len(rows), dtype=np.intp),
-            self.counts.at(flat),
-            self.conditions.at(flat),
+        arrays = ("q", "poses", "residual", "certified", "determinant")
+        return replace(
+            self,
+            given={name: values[flat : flat + 1] for name, values in self.given.items()},
+            shape=(),
+            labels=tuple(self.labels[row] for row in rows),
+            target=np.zeros(len(rows), dtype=np.intp),
+            counts=self.counts.at(flat),
+            conditions=self.conditions.at(flat),
+            **{name: getattr(self, name)[rows] for name in arrays},
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,11 +193,7 @@ class Postures:
         columns, rows = self._table()
         return {
             "solutions": counts.paths,
-            "finite": counts.finite.tolist(),
-            "singular": counts.singular.tolist(),
-            "infinite": counts.infinite.tolist(),
-            "lost": counts.lost.tolist(),
-            "unreachable": counts.unreachable.tolist(),
+            **{name: count.tolist() for name, count in vars(counts).items() if name != "paths"},
             "postures": [
                 {
                     "target": int(self.target[k]),
@@ -341,7 +325,8 @@ def direct(
     if set(robot.driven) == set(robot.model.coordinates):
         return _only_postures(robot, held, shape, driven, conditions)
     closure = direct_closure(robot)
-    p = geometry_parameters(robot, table, len(held))
+    known = list(robot.model.parameters)
+    p = table[:, [known.index(name) for name in robot.graph.values]]
     geometry = closure.geometry_of(held, p)
     found = solve_targets(closure, geometry, threads, target)
     solver = PostureSolver(robot, closure, held, p, geometry, conditions, certify)
@@ -465,14 +450,6 @@ def _broadcast(
     return held, np.ascontiguousarray(rows), shape
 
 
-def geometry_parameters(robot: Kinematics, table: Array, count: int) -> Array:
-    """Parameters in the order of the graph's, of every target, from those of the model."""
-    names, known = list(robot.graph.values), list(robot.model.parameters)
-    if not names:
-        return np.zeros((count, 0))
-    return table[:, [known.index(name) for name in names]]
-
-
 def solve_targets(
     closure: ClosureFamily, geometry: Array, threads: int | None, target: str
 ) -> FamilyRoots:
@@ -519,14 +496,9 @@ class PostureSolver:
         good = is_closed & (missing < NEGLIGIBLE)
         kept = np.flatnonzero(good)
         unreachable = np.bincount(rows[~good], minlength=len(self.held))
-        return arrange(
-            robot,
-            (q[kept], residual[kept], certified[kept], sign[kept], rows[kept]),
-            shape,
-            given,
-            count_solutions(found, unreachable),
-            self.conditions,
-        )
+        solved = q[kept], residual[kept], certified[kept], sign[kept], rows[kept]
+        counts = count_solutions(found, unreachable)
+        return arrange(robot, solved, shape, given, counts, self.conditions)
 
     def real(self, found: FamilyRoots) -> tuple[RealRoots, Indices, Mask, Array]:
         """Real roots, their targets, certificates and signs of determinants."""
@@ -625,21 +597,9 @@ def arrange(
     poses = model.poses(q, **options)[:, body] if len(q) else np.zeros((0, 4, 4))
     distance = home_distance(model, robot.output, poses, q)
     order, labels = label_modes(sign, distance, rows)
-    return Postures(
-        model,
-        robot.output,
-        given,
-        shape,
-        q[order],
-        poses[order],
-        residual[order],
-        certified[order],
-        sign[order],
-        labels,
-        rows[order],
-        counts,
-        conditions,
-    )
+    found: Any = [part[order] for part in (q, poses, residual, certified, sign)]
+    about: Any = labels, rows[order], counts, conditions
+    return Postures(model, robot.output, given, shape, *found, *about)
 
 
 def inverse_postures(
@@ -666,9 +626,8 @@ def inverse_postures(
         q, missing = mapping.find(roots, held, p, rows, [branch])
         reached = model.poses(q)[:, model.bodies.index(robot.output), :3] - matrices[rows]
         error = np.abs(reached).max(axis=(1, 2), initial=0.0)
-        kept = np.flatnonzero(
-            (missing < NEGLIGIBLE) & (error < REACHED * (1.0 + facts_of(model).length))
-        )
+        near = error < REACHED * (1.0 + facts_of(model).length)
+        kept = np.flatnonzero((missing < NEGLIGIBLE) & near)
         parts.append((q[kept], error[kept], certified[kept], sign[kept], rows[kept]))
     solved: Any = tuple(np.concatenate(items) for items in zip(*parts, strict=True))
     reachable = np.bincount(parts[0][-1], minlength=len(held))

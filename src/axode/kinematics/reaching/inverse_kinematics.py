@@ -186,13 +186,8 @@ class PostureProblem:
         """Compile a program, once per model and structure of the goals."""
         tapes = self.tapes
         makers = {"reach": reach_program, "approach": approach_program, "polish": polish_program}
-        return compiled(
-            self.model,
-            (name, tapes.goals, tapes.free),
-            Place(),
-            lambda: makers[name](tapes),
-            alike=True,
-        )
+        key, place = (name, tapes.goals, tapes.free), Place()
+        return compiled(self.model, key, place, lambda: makers[name](tapes), alike=True)
 
 
 class PostureSearch:
@@ -204,6 +199,8 @@ class PostureSearch:
         near: Postures to start from: (runs, coordinates).
         conditions: Time and parameters of the runs.
         batch: Axes that the runs are counted through.
+        tolerance: Error up to which a target is met.
+        threads: Number of threads that share the runs.
 
     Attributes:
         q: Best coordinates so far: (runs, coordinates).
@@ -218,8 +215,10 @@ class PostureSearch:
         near: Array,
         conditions: Conditions,
         batch: tuple[int, ...],
+        tolerance: float,
+        threads: int | None,
     ) -> None:
-        self.batch = batch
+        self.batch, self.tolerance, self.threads = batch, tolerance, threads
         self.problem, self.model, self.conditions = problem, problem.model, conditions
         self.wanted, self.near = np.ascontiguousarray(wanted), np.array(near)
         self.q = self.near.copy()
@@ -227,14 +226,8 @@ class PostureSearch:
         self.error = np.full(len(near), np.inf)
         self.iterations = np.zeros(len(near), dtype=int)
         self.attempts = np.ones(len(near), dtype=int)
-        self.tolerance = 0.0
-        self.threads: int | None = None
-
-    def start(self, tolerance: float, threads: int | None) -> None:
-        """Search from the wanted postures."""
-        self.tolerance, self.threads = tolerance, threads
-        runs = np.arange(len(self.q))
-        self._keep(runs, *self._reach(self.near[:, self.problem.free], runs))
+        runs = np.arange(len(near))
+        self._keep(runs, *self._reach(self.near[:, problem.free], runs))
 
     def retry(self, attempts: int, seed: int) -> None:
         """Search from random postures where targets are not met yet.
@@ -276,77 +269,81 @@ class PostureSearch:
         self.cost[chosen], self.error[chosen] = cost[better], error[better]
         self.iterations[chosen] = count[better]
 
-    def _buffers_read(self, runs: Indices, program: Any) -> dict[str, Array]:
+    def _run(
+        self, name: str, x: Array, runs: Indices, budget: int, **more: Array
+    ) -> dict[str, Array]:
+        """Run a program from some postures, with further buffers; return its state at the end."""
+        rollout = self.problem.program(name)
+        state: dict[str, Array] = rollout.new_state(len(runs), {"x": x})
+        self._advance(rollout, state, runs, budget, more)
+        return state
+
+    def _advance(
+        self,
+        rollout: Any,
+        state: Mapping[str, Array],
+        runs: Indices,
+        budget: int,
+        more: Mapping[str, Array],
+    ) -> None:
         everyone = len(runs) == len(self.q)
         there = self.conditions if everyone else self.conditions.at(runs)
+        near = self.near if everyone else self.near[runs]
         own = {
-            "held": self.near if everyone else self.near[runs],
+            "held": near,
             "t": np.broadcast_to(there.t, runs.shape)[:, np.newaxis],
             "p": self.model.parameter_vector() if there.p is None else there.p,
             "wanted": self.wanted if everyone else self.wanted[runs],
-            "near": self.near[:, self.problem.free]
-            if everyone
-            else self.near[np.ix_(runs, self.problem.free)],
+            "near": near[:, self.problem.free],
             "tolerance": np.array([self.tolerance]),
             **self.problem.shared_buffers,
+            **more,
         }
-        return {
-            name: np.ascontiguousarray(own[name], dtype=float)
-            for name in program.given
-            if name in own
+        given = {
+            name: np.ascontiguousarray(own[name], dtype=float) for name in rollout.program.given
         }
+        rollout({**state, **given}, {}, budget=budget, threads=self.threads)
 
     def _reach(self, x: Array, runs: Indices) -> tuple[Array, Array, Array, Array]:
         """Step from some postures: coordinates that moved, cost, error and steps."""
-        rollout = self.problem.program("reach")
-        state = rollout.new_state(len(runs), {"x": x})
-        given = self._buffers_read(runs, rollout.program) | {"fresh": np.ones(1)}
-        rollout({**state, **given}, {}, budget=BUDGETS[0], threads=self.threads)
+        state = self._run("reach", x, runs, BUDGETS[0], fresh=np.ones(1))
         rest = np.flatnonzero(state["active"][:, 0])
         if rest.size:
             more = {name: np.ascontiguousarray(a[rest]) for name, a in state.items()}
-            given = self._buffers_read(runs[rest], rollout.program) | {"fresh": np.zeros(1)}
-            rollout({**more, **given}, {}, budget=BUDGETS[1], threads=self.threads)
+            rollout = self.problem.program("reach")
+            self._advance(rollout, more, runs[rest], BUDGETS[1], {"fresh": np.zeros(1)})
             for name, array in more.items():
                 state[name][rest] = array
-        return state["x"], *(state[name][:, 0] for name in ("cost", "error", "count"))
+        cost, error, count = (state[name][:, 0] for name in ("cost", "error", "count"))
+        return state["x"], cost, error, count
 
     def polish(self, nearest: bool) -> None:
         """Make errors least where targets are not met, and distances where there is a choice."""
         met = self.error <= self.tolerance
-        missed = np.flatnonzero(~met & np.isfinite(self.cost))
-        self._polish(missed, pull=False)
-        if self.problem.tapes.closing:
-            self._close(missed)
-        if nearest and self.problem.has_choice:
-            runs = np.flatnonzero(met)
+        missed, runs = np.flatnonzero(~met & np.isfinite(self.cost)), np.flatnonzero(met)
+        if missed.size:
+            self._polish(missed, pull=False)
+            if self.problem.tapes.closing:
+                self._close(missed)
+        if nearest and runs.size and self.problem.has_choice:
             self._approach(runs)
             self._polish(runs, pull=True)
 
+    def _moving(self, runs: Indices) -> Array:
+        """Coordinates that may move, as they are."""
+        return np.asarray(self.q[np.ix_(runs, self.problem.free)])
+
     def _approach(self, runs: Indices) -> None:
         """Go along the postures that meet the targets towards the wanted one."""
-        if not runs.size:
-            return
-        problem, rollout = self.problem, self.problem.program("approach")
-        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, problem.free)]})
-        rollout(
-            {**state, **self._buffers_read(runs, rollout.program)},
-            {},
-            budget=APPROACH_STEPS,
-            threads=self.threads,
-        )
+        state = self._run("approach", self._moving(runs), runs, APPROACH_STEPS)
         x, cost, error, _ = self._reach(state["x"], runs)
         self._replace(runs, x, cost, error, state["count"][:, 0])
 
     def _close(self, runs: Indices) -> None:
         """Close loops exactly where targets are not met, wherever that moves bodies."""
-        if not runs.size:
-            return
-        rollout = self.problem.program("reach")
-        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, self.problem.free)]})
-        given = self._buffers_read(runs, rollout.program) | {"fresh": np.ones(1)}
-        given["weights"] = np.zeros_like(given["weights"])
-        rollout({**state, **given}, {}, budget=sum(BUDGETS), threads=self.threads)
+        none = np.zeros_like(self.problem.shared_buffers["weights"])
+        x, budget = self._moving(runs), sum(BUDGETS)
+        state = self._run("reach", x, runs, budget, fresh=np.ones(1), weights=none)
         self.q[np.ix_(runs, self.problem.free)] = state["x"]
         self.error[runs], self.cost[runs] = self._left(state["x"], runs)
 
@@ -361,19 +358,14 @@ class PostureSearch:
         self.iterations[runs] += count.astype(int)
 
     def _polish(self, runs: Indices, *, pull: bool) -> None:
-        if not runs.size:
-            return
-        problem, rollout = self.problem, self.problem.program("polish")
-        state = rollout.new_state(len(runs), {"x": self.q[np.ix_(runs, problem.free)]})
-        given = self._buffers_read(runs, rollout.program) | {"pull": np.array([float(pull)])}
         steps = PULL_STEPS if pull else POLISH_STEPS
-        rollout({**state, **given}, {}, budget=steps, threads=self.threads)
+        state = self._run("polish", self._moving(runs), runs, steps, pull=np.array([float(pull)]))
         error, cost = self._left(state["x"], runs)
         if pull:
             self._replace(runs, state["x"], cost, error, state["count"][:, 0])
             return
         better = (cost <= self.cost[runs] * (1 + 1e-9)) | (state["open"][:, 0] < CLOSED)
-        self.q[np.ix_(runs[better], problem.free)] = state["x"][better]
+        self.q[np.ix_(runs[better], self.problem.free)] = state["x"][better]
         self.cost[runs[better]], self.error[runs[better]] = cost[better], error[better]
         self.iterations[runs] += state["count"][:, 0].astype(int)
 
@@ -384,10 +376,7 @@ class PostureSearch:
 
     def _left(self, x: Array, runs: Indices) -> tuple[Array, Array]:
         """Largest row in its unit, and the cost, of some postures."""
-        rollout = self.problem.program("reach")
-        state = rollout.new_state(len(runs), {"x": x})
-        given = self._buffers_read(runs, rollout.program) | {"fresh": np.ones(1)}
-        rollout({**state, **given}, {}, budget=0, threads=self.threads)
+        state = self._run("reach", x, runs, 0, fresh=np.ones(1))
         return state["error"][:, 0], state["cost"][:, 0]
 
 
@@ -549,8 +538,8 @@ def find_postures(
     wanted = [np.broadcast_to(g.wanted, (*batch, g.size)).reshape(-1, g.size) for g in goals]
     begin = np.broadcast_to(near, (*batch, near.shape[-1])).reshape(-1, near.shape[-1])
     values = np.concatenate(wanted, axis=-1)
-    search = PostureSearch(problem, values, begin, conditions.spread(batch), batch)
-    search.start(tolerance, threads)
+    conditions = conditions.spread(batch)
+    search = PostureSearch(problem, values, begin, conditions, batch, tolerance, threads)
     search.retry(attempts, seed)
     return search
 
@@ -565,15 +554,11 @@ def _report(search: PostureSearch, conditions: Conditions) -> InverseKinematicsR
     allowed = LARGEST_NORM * search.tolerance * in_units(model, [goal.unit for goal in goals])
     met = {g.title: errors[g.title] <= a for g, a in zip(goals, allowed, strict=True)}
     lower, upper = search.problem.lower, search.problem.upper
-    return InverseKinematicsResult(
-        q,
-        (search.error <= search.tolerance).reshape(batch)[()],
-        np.abs(model.residual(q, **o)).max(axis=-1, initial=0.0),
-        errors,
-        met,
-        search.iterations.reshape(batch)[()],
-        search.attempts.reshape(batch)[()],
-        (q <= lower) | (q >= upper),
-        model,
-        conditions,
+    reached, iterations, attempts = (
+        x.reshape(batch)[()]
+        for x in (search.error <= search.tolerance, search.iterations, search.attempts)
     )
+    residual = np.abs(model.residual(q, **o)).max(axis=-1, initial=0.0)
+    found: Any = q, reached, residual, errors, met, iterations, attempts
+    about: Any = (q <= lower) | (q >= upper), model, conditions
+    return InverseKinematicsResult(*found, *about)

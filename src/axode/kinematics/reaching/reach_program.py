@@ -29,7 +29,15 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, JacobianColumns, Operation, Program, While, stride
 from axode.codegen.tape.tape import Tape
 from axode.kinematics.reaching.goals import SIZES
-from axode.numerics.tolerances import LAST_STEP, MATRIX_ROUNDING, NEGLIGIBLE, POLISHED, STATIONARY
+from axode.numerics.tolerances import (
+    LAST_STEP,
+    MATRIX_ROUNDING,
+    NEGLIGIBLE,
+    POLISHED,
+    SEVEN_DIGITS,
+    STATIONARY,
+    SUM_ROUNDING,
+)
 from axode.problems.assemble.closure_program import (
     NOT_FINITE,
     call_tape,
@@ -46,7 +54,6 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-1, 1e-7, 1e9
 STATE = {"cost": 1, "error": 1, "damping": 1, "count": 1, "active": 1}
 MAX_APPROACH = 0.5  # of the coordinates' units: longest step towards a posture
 OFF_ZEROS = 1e-2  # of the rows' units: what a step may leave to the next
-NEAR_ENOUGH = 1e-6  # of the coordinates' units: a shorter way is left to polishing
 SHORT_MOVE = 0.1  # of the coordinates' units: after a Newton step below rows are shifted
 POSTURE = 1e-4  # weight of the distance from the wanted posture against the rows
 APPROACH_STATE = {"away": 1, "pace": 1, "count": 1, "active": 1}
@@ -174,10 +181,8 @@ class ReachTapes:
             wanted, weights = (v[name][first : first + size] for name in ("wanted", "weights"))
             rows += [w * (a - b) for a, b, w in zip(value, wanted, weights, strict=True)]
         open_ = call_tape(self.residual, given) if self.residual is not None else []
-        rows += [
-            (LOOP_WEIGHT / unit) * open_[k]
-            for k, unit in zip(self.closing, self.row_units, strict=True)
-        ]
+        units = zip(self.closing, self.row_units, strict=True)
+        rows += [(LOOP_WEIGHT / unit) * open_[k] for k, unit in units]
         for four in self.quaternions:
             rows.append(LOOP_WEIGHT * (total([q[k] * q[k] for k in four]) - 1.0))
         return rows
@@ -237,13 +242,15 @@ def may_move(x: Vector, g: Vector, v: dict[str, Vector]) -> Vector:
 
 def step_within_limits(tapes: ReachTapes, x: Vector, d: Vector, v: dict[str, Vector]) -> Vector:
     """Coordinates after a step, shortened if it is long, within the limits."""
-    zero = 0.0 * x[0]
-    shorter = MAX_STEP / largest([abs(a) for a in d], zero).most(MAX_STEP)
+    shorter = MAX_STEP / largest([abs(a) for a in d], 0.0 * x[0]).most(MAX_STEP)
     moved = [a + unit * (shorter * b) for a, unit, b in zip(x, v["units"], d, strict=True)]
-    moved = tapes.normalized(moved)
-    return [
-        a.most(low).least(high) for a, low, high in zip(moved, v["lower"], v["upper"], strict=True)
-    ]
+    return within_limits(tapes.normalized(moved), v)
+
+
+def within_limits(x: Vector, v: dict[str, Vector]) -> Vector:
+    """Coordinates, or the limits that they are beyond."""
+    limits = zip(x, v["lower"], v["upper"], strict=True)
+    return [a.most(low).least(high) for a, low, high in limits]
 
 
 def largest_error(tapes: ReachTapes, r: Vector, v: dict[str, Vector], zero: Formula) -> Formula:
@@ -283,9 +290,8 @@ def reach_program(tapes: ReachTapes, *, counted: bool = True) -> Program:
 
 
 def _begin(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
-    x, zero = v["x"], 0.0 * v["x"][0]
-    x = [a.most(low).least(high) for a, low, high in zip(x, v["lower"], v["upper"], strict=True)]
-    x = tapes.normalized(x)
+    zero = 0.0 * v["x"][0]
+    x = tapes.normalized(within_limits(v["x"], v))
     r = tapes.rows_at(**{**v, "x": x})
     error = largest_error(tapes, r, v, zero)
     started = {
@@ -335,12 +341,8 @@ def _step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     slope = largest([abs(a) for a in own], zero)
     reached = error <= v["tolerance"][0]
     goes_on = (error > MATRIX_ROUNDING) & (error < NOT_FINITE) & (damping < MOST_DAMPING)
-    goes_on = goes_on & (count < MAX_STEPS)
-    goes_on = (
-        goes_on
-        & ~(reached & ~helps)
-        & ((slope > STATIONARY * (size * (2.0 * cost)).sqrt()) | reached)
-    )
+    steep = slope > STATIONARY * (size * (2.0 * cost)).sqrt()
+    goes_on = goes_on & (count < MAX_STEPS) & ~(reached & ~helps) & (steep | reached)
     return {
         "x": [helps.then(a, b) for a, b in zip(trial, x, strict=True)],
         "cost": [helps.then(better, cost)],
@@ -362,7 +364,13 @@ def approach_program(tapes: ReachTapes) -> Program:
     n = tapes.size
     more = {"lower": n, "upper": n, "units": n, "near": n, "ease": tapes.wanted}
     read = tapes.sizes | more
-    begin = formula_tape("approach_begin", read, lambda **v: _approach_begin(v))
+
+    def start(**v: Vector) -> dict[str, Vector]:
+        zero = 0.0 * v["x"][0]
+        away, one = half_square(_away(v["x"], v), zero), 1.0 + zero
+        return {"away": [away], "pace": [one], "count": [zero], "active": [one]}
+
+    begin = formula_tape("approach_begin", read, start)
     step = formula_tape("approach_step", read | APPROACH_STATE, lambda **v: _approach(tapes, v))
     body = Evaluate(step, (*read, *APPROACH_STATE, "x", *APPROACH_STATE))
     operations: tuple[Operation, ...] = (
@@ -375,13 +383,6 @@ def approach_program(tapes: ReachTapes) -> Program:
 
 def _away(x: Vector, v: dict[str, Vector]) -> Vector:
     return [(a - b) / u for a, b, u in zip(x, v["near"], v["units"], strict=True)]
-
-
-def _approach_begin(v: dict[str, Vector]) -> dict[str, Vector]:
-    zero = 0.0 * v["x"][0]
-    one = 1.0 + zero
-    away = half_square(_away(v["x"], v), zero)
-    return {"away": [away], "pace": [one], "count": [zero], "active": [one]}
 
 
 def _approach(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
@@ -418,7 +419,7 @@ def _approach(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
         "away": [helps.then(nearer, away)],
         "pace": [pace],
         "count": [count + active],
-        "active": [active & (size > NEAR_ENOUGH) & (pace > 1e-3)],
+        "active": [active & (size > SEVEN_DIGITS) & (pace > 1e-3)],
     }
 
 
@@ -436,15 +437,15 @@ def polish_program(tapes: ReachTapes) -> Program:
     shifted = base | {"shift": m}
     gradient = formula_tape("gradient", shifted, lambda **v: {"g": _gradient(tapes, v)})
     along = forward_tape(gradient, {"x": ("direction", 0)}, {"direction": n})
-    hessian = JacobianColumns(
-        (Evaluate(along, (*shifted, "direction", "g_change")),),
-        "direction",
-        "g_change",
-        "hessian",
-        stride(n),
-    )
+    columns = (Evaluate(along, (*shifted, "direction", "g_change")),)
+    hessian = JacobianColumns(columns, "direction", "g_change", "hessian", stride(n))
     everything = shifted | {"lower": n, "upper": n} | POLISH_STATE
-    begin = formula_tape("polish_begin", shifted, lambda **v: _polish_begin(tapes, v))
+
+    def start(**v: Vector) -> dict[str, Vector]:
+        made = {name: [0.0 * v["x"][0]] for name in POLISH_STATE}
+        return made | {"value": [_value(tapes, v)[0]], "active": [1.0 + 0.0 * v["x"][0]]}
+
+    begin = formula_tape("polish_begin", shifted, start)
     step_sizes = everything | {"g": n, "hessian": n * stride(n)}
     step = formula_tape("polish_step", step_sizes, lambda **v: _polish_step(tapes, v))
     made = ("x", "shift", *POLISH_STATE)
@@ -467,8 +468,7 @@ def _value(tapes: ReachTapes, v: dict[str, Vector]) -> tuple[Formula, Vector]:
     zero = 0.0 * v["x"][0]
     r = tapes.rows_at(**v)
     whole = half_square([a + b for a, b in zip(r, v["shift"], strict=True)], zero)
-    away = [(a - b) / u for a, b, u in zip(v["x"], v["near"], v["units"], strict=True)]
-    return whole + v["pull"][0] * POSTURE * half_square(away, zero), r
+    return whole + v["pull"][0] * POSTURE * half_square(_away(v["x"], v), zero), r
 
 
 def _gradient(tapes: ReachTapes, v: dict[str, Vector]) -> Vector:
@@ -481,26 +481,6 @@ def _gradient(tapes: ReachTapes, v: dict[str, Vector]) -> Vector:
         away = (v["x"][j] - v["near"][j]) / unit
         made.append(unit * total(terms, zero) + v["pull"][0] * POSTURE * away)
     return made
-
-
-def _polish_begin(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
-    zero = 0.0 * v["x"][0]
-    value, _ = _value(tapes, v)
-    return {
-        "value": [value],
-        "damping": [zero],
-        "count": [zero],
-        "active": [1.0 + zero],
-        "slope": [zero],
-        "open": [zero],
-    }
-
-
-def _must_vanish(tapes: ReachTapes, r: Vector, pull: Formula) -> tuple[Vector, Vector]:
-    """Rows that must vanish, in their units, zero for others; and which they are."""
-    own = [pull.then(a, 0.0) for a in r[: tapes.wanted]]
-    loops = r[tapes.wanted :]
-    return [*own, *(a / LOOP_WEIGHT for a in loops)], [*own, *loops]
 
 
 def _polish_step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
@@ -519,18 +499,17 @@ def _polish_step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     better, _ = _value(tapes, {**v, "x": trial})
     moved = largest([abs(a) for a in d], zero)
     still = convex & (moved < LAST_STEP)
-    rounding = 1e-15 * value
-    helps = active & convex & (better <= value + rounding)
-    least = 1e-6 * largest([abs(H[i][i]) for i in range(n)], zero)
+    helps = active & convex & (better <= value + SUM_ROUNDING * value)
+    least = SEVEN_DIGITS * largest([abs(H[i][i]) for i in range(n)], zero)
     longer = (10.0 * damping).most(least)
     shorter = (damping > least).then(0.1 * damping, 0.0)
     after = [helps.then(a, b) for a, b in zip(trial, x, strict=True)]
     _, r = _value(tapes, {**v, "x": after})
-    in_units, vanishing = _must_vanish(tapes, r, v["pull"][0])
-    open_ = largest([abs(a) for a in in_units], zero)
+    wanted, loops = [v["pull"][0].then(a, 0.0) for a in r[: tapes.wanted]], r[tapes.wanted :]
+    open_ = largest([abs(a) for a in [*wanted, *(a / LOOP_WEIGHT for a in loops)]], zero)
     shifts = helps & damping.equals(0.0) & (moved < SHORT_MOVE)
     stuck = ~helps & ((damping > 1e6 * least) | still)
-    shift = [shifts.then(a + b, a) for a, b in zip(v["shift"], vanishing, strict=True)]
+    shift = [shifts.then(a + b, a) for a, b in zip(v["shift"], [*wanted, *loops], strict=True)]
     again, _ = _value(tapes, {**v, "x": after, "shift": shift})
     return {
         "x": after,

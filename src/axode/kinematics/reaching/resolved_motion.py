@@ -41,7 +41,7 @@ from axode.model.named_arguments import as_numbers
 from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
 from axode.numerics.rank import singular_values, singular_vectors
-from axode.numerics.tolerances import ROUNDING
+from axode.numerics.tolerances import NEGLIGIBLE, ROUNDING
 from axode.problems.arguments import in_units, require_model
 from axode.problems.assemble.assemble import read_states
 from axode.problems.inverse.time_signals import check_times
@@ -71,11 +71,8 @@ def motion_program(tapes: ReachTapes, coordinates: Sequence[int | None]) -> Prog
     begin = formula_tape("motion_begin", read, lambda **v: _begin(coordinates, v))
     there = tapes.sizes | {"span": 1, "error": 1, "index": 1, "samples": 1}
     end = formula_tape("motion_end", there, lambda **v: _end(tapes, v))
-    first = formula_tape(
-        "first",
-        {"index": 1, "samples": 1},
-        lambda index, samples: {"more": [index[0] < samples[0]]},
-    )
+    ends = {"index": 1, "samples": 1}
+    first = formula_tape("first", ends, lambda index, samples: {"more": [index[0] < samples[0]]})
     body: tuple[Operation, ...] = (
         ReadRow("path", "index", "wanted"),
         ReadRow("spans", "index", "span"),
@@ -87,17 +84,9 @@ def motion_program(tapes: ReachTapes, coordinates: Sequence[int | None]) -> Prog
     own = ("x", "held", "wanted", "lower", "upper", "fresh")
     given = {name: size for name, size in inner.given.items() if name not in own}
     tables = {"path": tapes.wanted, "spans": 1, "out": tapes.coordinates + n + 1}
-    operations: tuple[Operation, ...] = (
-        Evaluate(first, ("index", "samples", "more")),
-        While("more", body),
-    )
-    return Program(
-        "motion",
-        {"held": tapes.coordinates, "index": 1},
-        given | bounds | {"samples": 1},
-        tables,
-        operations,
-    )
+    state, given = {"held": tapes.coordinates, "index": 1}, given | bounds | {"samples": 1}
+    operations = (Evaluate(first, ("index", "samples", "more")), While("more", body))
+    return Program("motion", state, given, tables, operations)
 
 
 def _begin(coordinates: Sequence[int | None], v: dict[str, Vector]) -> dict[str, Vector]:
@@ -191,7 +180,7 @@ def _wrong_sides(A: Array, b: Array, extra: Array, y: Array, fixed: Array) -> Ar
     slope = np.einsum("...ij,...i->...j", A, left) + extra[..., np.newaxis] * y
     size = np.abs(A).max(axis=(-2, -1), initial=0.0) * np.abs(b).max(axis=-1, initial=0.0)
     pull = slope * np.sign(y)
-    return np.where(fixed & (pull > 1e-9 * size[..., np.newaxis]), pull, 0.0)
+    return np.where(fixed & (pull > NEGLIGIBLE * size[..., np.newaxis]), pull, 0.0)
 
 
 @dataclass(frozen=True)
@@ -253,13 +242,11 @@ def resolved_rates(
     q = np.broadcast_to(q, (*batch, q.shape[-1]))
     maps = [_map(model, rows, q, conditions) for rows, _ in parts]
     J = np.concatenate([own for own, _ in maps], axis=-2)
-    wanted = np.concatenate(
-        [
-            np.broadcast_to(v, (*batch, v.shape[-1])) - b
-            for (_, v), (_, b) in zip(parts, maps, strict=True)
-        ],
-        axis=-1,
-    )
+    drifts = [
+        np.broadcast_to(v, (*batch, v.shape[-1])) - b
+        for (_, v), (_, b) in zip(parts, maps, strict=True)
+    ]
+    wanted = np.concatenate(drifts, axis=-1)
     scale = _by_speed(model, "weights", weights, 1.0)
     fastest = _by_speed(model, "limits", limits, np.inf)
     nu, s = solve_bounded(J, wanted, fastest, 1 / np.sqrt(scale), damping)
