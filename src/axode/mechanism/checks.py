@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import Fault, NotApplicable, shortened, suggest
@@ -20,13 +20,12 @@ from axode.mechanism.elements.forces import (
     Strut,
     negative_constants,
 )
-from axode.mechanism.elements.joints import Coupling
 from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import (
+    coordinate_meanings,
     coordinate_names,
     coordinate_of,
-    coupled_by,
     formulas_in,
     not_in_tree,
     parameters_of,
@@ -48,7 +47,7 @@ from axode.mechanism.values.geometry import axis_fault, rotation_fault, unit
 if TYPE_CHECKING:
     from axode.mechanism.mechanism import Mechanism
 
-# size ------------------------------------------------------------------------------------------
+# size ---------------------------------------------------------------------------------------
 
 
 # Code without loops grows with every joint, and a matrix of the speeds with their square: of more,
@@ -106,7 +105,7 @@ def _check_speeds(source: str, what: str, count: int) -> None:
         )
 
 
-# faults ----------------------------------------------------------------------------------------
+# faults -------------------------------------------------------------------------------------
 
 
 MAX_LOOP_TOLERANCE = 0.1  # beyond it, rows that hold something are taken for rounding
@@ -124,13 +123,9 @@ def value_faults(mechanism: Mechanism) -> list[Fault]:
         *_parameter_faults(mechanism, formulas),
         *(_time_faults(mechanism) if any(map(depends_on_time, formulas)) else ()),
         *_name_faults(mechanism),
-        *_body_faults(mechanism),
-        *_connection_faults(mechanism),
-        *_contact_faults(mechanism),
+        *_part_faults(mechanism),
         *coupling_faults(mechanism),
-        *_force_faults(mechanism),
-        *_motion_faults(mechanism),
-        *_measure_faults(mechanism),
+        *_acting_faults(mechanism),
     ]
     return list(dict.fromkeys(found))
 
@@ -145,17 +140,14 @@ def relation_faults(mechanism: Mechanism, *, joints_known: bool = True) -> list[
     found = [
         *_duplicates(mechanism),
         *(_unconnected_bodies(mechanism) if joints_known else ()),
-        *_joint_relations(mechanism),
-        *_contact_relations(mechanism),
+        *_part_relations(mechanism),
         *coupling_relations(mechanism),
-        *_force_relations(mechanism),
-        *_measure_relations(mechanism),
-        *_motion_relations(mechanism),
+        *_acting_relations(mechanism),
     ]
     return list(dict.fromkeys(found))
 
 
-# values ---------------------------------------------------------------------------------------
+# values ------------------------------------------------------------------------------------
 
 
 def _parameter_faults(mechanism: Mechanism, formulas: list[Expression]) -> Iterator[Fault]:
@@ -181,17 +173,25 @@ def _parameter_faults(mechanism: Mechanism, formulas: list[Expression]) -> Itera
 
 def _named_records(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
     """Every part and the kind of thing a user calls it."""
-    yield from (("body", body) for body in mechanism.bodies)
-    yield from (("joint", connection) for connection in mechanism.connections)
-    yield from (("loop", connection) for connection in mechanism.loops)
-    yield from ((kind_of_contact(contact), contact) for contact in mechanism.contacts)
-    yield from (("coupling", coupling) for coupling in mechanism.couplings)
-    yield from (("motor", drive) for drive in mechanism.drives)
-    yield from (("damper", damper) for damper in mechanism.dampers)
-    yield from (("spring", spring) for spring in mechanism.springs)
-    yield from ((kind_of_strut(strut), strut) for strut in mechanism.struts)
-    yield from (("wrench", wrench) for wrench in mechanism.wrenches)
-    yield from (("measure", measure) for measure in mechanism.measures)
+    groups: dict[str, Sequence[Any]] = {
+        "body": mechanism.bodies,
+        "joint": mechanism.connections,
+        "loop": mechanism.loops,
+        "contact": mechanism.contacts,
+        "coupling": mechanism.couplings,
+        "motor": mechanism.drives,
+        "damper": mechanism.dampers,
+        "spring": mechanism.springs,
+        "strut": mechanism.struts,
+        "wrench": mechanism.wrenches,
+        "measure": mechanism.measures,
+    }
+    for kind, records in groups.items():
+        for record in records:
+            if kind == "contact":
+                yield kind_of_contact(record), record
+            else:
+                yield kind_of_strut(record) if kind == "strut" else kind, record
 
 
 def kind_of_contact(contact: Contact) -> str:
@@ -238,16 +238,28 @@ def name_fault(name: str) -> str | None:
     return None
 
 
-def _body_faults(mechanism: Mechanism) -> Iterator[Fault]:
+def _part_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    """Numbers of bodies, joints and contacts."""
     for body in mechanism.bodies:
         for field, message in body.faults():
             yield Fault("body", body.name, field, message)
-
-
-def _connection_faults(mechanism: Mechanism) -> Iterator[Fault]:
     for kind, group in (("joint", mechanism.connections), ("loop", mechanism.loops)):
         for connection in group:
             yield from _placement_faults(kind, connection)
+    spins = {c.name: getattr(c.joint, "axis", None) for c in mechanism.connections}
+    for contact in mechanism.contacts:
+        kind, name = kind_of_contact(contact), contact.name
+        for field, message in contact.wheel.faults():
+            yield Fault(kind, name, field, message)
+        fault = axis_fault(contact.axis)
+        if fault and spins.get(name) != contact.axis:  # else reported for the joint already
+            yield Fault(kind, name, "axis", fault)
+        fault = axis_fault(contact.plane.normal)
+        if fault:
+            yield Fault(kind, name, "ground", f"normal {fault}")
+        if not _all_finite(contact.plane.point):
+            yield Fault(kind, name, "ground", "point must be finite")
+        yield from _finite(kind, name, contact, ("at",))
 
 
 def _placement_faults(kind: str, connection: Connection) -> Iterator[Fault]:
@@ -285,24 +297,8 @@ def _all_finite(values: tuple[Scalar, ...]) -> bool:
     return all([math.isfinite(numeric(value)) for value in values])
 
 
-def _contact_faults(mechanism: Mechanism) -> Iterator[Fault]:
-    spins = {c.name: getattr(c.joint, "axis", None) for c in mechanism.connections}
-    for contact in mechanism.contacts:
-        kind, name = kind_of_contact(contact), contact.name
-        for field, message in contact.wheel.faults():
-            yield Fault(kind, name, field, message)
-        fault = axis_fault(contact.axis)
-        if fault and spins.get(name) != contact.axis:  # else reported for the joint already
-            yield Fault(kind, name, "axis", fault)
-        fault = axis_fault(contact.plane.normal)
-        if fault:
-            yield Fault(kind, name, "ground", f"normal {fault}")
-        if not _all_finite(contact.plane.point):
-            yield Fault(kind, name, "ground", "point must be finite")
-        yield from _finite(kind, name, contact, ("at",))
-
-
-def _force_faults(mechanism: Mechanism) -> Iterator[Fault]:
+def _acting_faults(mechanism: Mechanism) -> Iterator[Fault]:
+    """Numbers of what acts on the mechanism, holds it or is measured."""
     for drive in mechanism.drives:
         for field, message in drive.motor.faults():
             yield Fault("motor", drive.name, field, message)
@@ -322,17 +318,6 @@ def _force_faults(mechanism: Mechanism) -> Iterator[Fault]:
         if wrench.frame not in ("world", "body"):
             message = f"must be 'world' or 'body', got {shortened(wrench.frame)}"
             yield Fault("wrench", wrench.name, "frame", message)
-
-
-def _measure_faults(mechanism: Mechanism) -> Iterator[Fault]:
-    for measure in mechanism.measures:
-        if measure.kind not in (*KINDS, "function"):
-            message = f"unknown kind '{measure.kind}'. {suggest('kind', measure.kind, [*KINDS])}"
-            yield Fault("measure", measure.name, "kind", message)
-        yield from _finite("measure", measure.name, measure, ("at", "other_at"))
-
-
-def _motion_faults(mechanism: Mechanism) -> Iterator[Fault]:
     for prescribed in mechanism.prescribed:
         motion = prescribed.motion
         if not depends_on_time(motion) and not math.isfinite(numeric(motion)):
@@ -341,9 +326,14 @@ def _motion_faults(mechanism: Mechanism) -> Iterator[Fault]:
     for name, value in mechanism.home_coordinates.items():
         if not math.isfinite(value):
             yield Fault("home", "", name, "must be finite")
+    for measure in mechanism.measures:
+        if measure.kind not in (*KINDS, "function"):
+            message = f"unknown kind '{measure.kind}'. {suggest('kind', measure.kind, [*KINDS])}"
+            yield Fault("measure", measure.name, "kind", message)
+        yield from _finite("measure", measure.name, measure, ("at", "other_at"))
 
 
-# relations ------------------------------------------------------------------------------------
+# relations ---------------------------------------------------------------------------------
 
 
 def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
@@ -373,10 +363,6 @@ def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
     for name, count in signals.items():
         if count > 1:
             yield Fault("joint", name, "", f"{count} coordinates or speeds have this name")
-    yield from _duplicate_inputs(mechanism)
-
-
-def _duplicate_inputs(mechanism: Mechanism) -> Iterator[Fault]:
     taken = Counter(name for wrench in mechanism.wrenches for name in wrench.input_names)
     for drive in mechanism.drives:
         usual = (f"{drive.name}.torque", f"{drive.name}.force")
@@ -414,7 +400,8 @@ def _known_body(
         yield Fault(kind, name, field, message)
 
 
-def _joint_relations(mechanism: Mechanism) -> Iterator[Fault]:
+def _part_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    """Bodies of joints and contacts."""
     known = _known_bodies(mechanism)
     for kind, group in (("joint", mechanism.connections), ("loop", mechanism.loops)):
         for connection in group:
@@ -440,10 +427,6 @@ def _joint_relations(mechanism: Mechanism) -> Iterator[Fault]:
                     f"a joint that closes a loop has no "
                     f"{field}s; name those of the joints in the tree",
                 )
-
-
-def _contact_relations(mechanism: Mechanism) -> Iterator[Fault]:
-    known = _known_bodies(mechanism)
     for contact in mechanism.contacts:
         kind, name = kind_of_contact(contact), contact.name
         yield from _known_body(known, kind, name, "body", contact.body)
@@ -452,7 +435,8 @@ def _contact_relations(mechanism: Mechanism) -> Iterator[Fault]:
             yield Fault(kind, name, "ground", "a wheel cannot roll on itself")
 
 
-def _force_relations(mechanism: Mechanism) -> Iterator[Fault]:
+def _acting_relations(mechanism: Mechanism) -> Iterator[Fault]:
+    """What motors, springs, wrenches, measures and prescribed motions name."""
     known = _known_bodies(mechanism)
     meanings = speed_meanings(mechanism)
     for kind, parts in (("motor", mechanism.drives), ("damper", mechanism.dampers)):
@@ -472,18 +456,10 @@ def _force_relations(mechanism: Mechanism) -> Iterator[Fault]:
             yield Fault(kind, strut.name, "child", "it needs two different bodies")
     for wrench in mechanism.wrenches:
         yield from _known_body(known, "wrench", wrench.name, "body", wrench.body)
-
-
-def _measure_relations(mechanism: Mechanism) -> Iterator[Fault]:
-    known = _known_bodies(mechanism)
     for measure in mechanism.measures:
         if measure.kind != "function":
             yield from _known_body(known, "measure", measure.name, "body", measure.body)
             yield from _known_body(known, "measure", measure.name, "other", measure.other)
-
-
-def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
-    known = coordinate_names(mechanism)
     own = {name for connection in mechanism.connections for name in connection.coordinates}
     named = [("prescribe", p.coordinate) for p in mechanism.prescribed]
     for (kind, name), count in Counter(named).items():
@@ -492,7 +468,8 @@ def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
     named += [("home", name) for name in mechanism.home_coordinates]
     for kind, name in named:
         if name not in own:
-            message = f"unknown coordinate '{name}'. {suggest('coordinate', name, known)}"
+            hint = suggest("coordinate", name, coordinate_names(mechanism))
+            message = f"unknown coordinate '{name}'. {hint}"
             yield Fault(kind, "", name, message)
         elif kind == "prescribe" and name in quaternion_components(mechanism):
             yield Fault(
@@ -504,7 +481,7 @@ def _motion_relations(mechanism: Mechanism) -> Iterator[Fault]:
             )
 
 
-# couplings -------------------------------------------------------------------------------------
+# couplings ----------------------------------------------------------------------------------
 
 
 def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
@@ -512,7 +489,12 @@ def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
     for coupling in mechanism.couplings:
         name = coupling.name
         if len(coupling.terms) + len(coupling.arguments) < 2 or not coupling.terms:
-            yield Fault("coupling", name, "terms", _too_few(coupling))
+            message = "has a function and no term that follows it; give the joint that does"
+            if coupling.terms or not coupling.arguments:
+                count = len(coupling.terms)
+                message = f"a coupling relates at least two joints, got {count}; add the others, "
+                message += "or hold a single joint with prescribe"
+            yield Fault("coupling", name, "terms", message)
         for joint, coefficient in coupling.terms:
             value = numeric(coefficient)
             if not math.isfinite(value) or value == 0.0:
@@ -522,53 +504,52 @@ def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:
             yield Fault("coupling", name, "offset", "must be finite")
 
 
-def _too_few(coupling: Coupling) -> str:
-    if coupling.arguments and not coupling.terms:
-        return "has a function and no term that follows it; give the joint that does"
-    remedy = "add the others, or hold a single joint with prescribe"
-    return f"a coupling relates at least two joints, got {len(coupling.terms)}; {remedy}"
-
-
 def coupling_relations(mechanism: Mechanism) -> Iterator[Fault]:
     """Terms that name nothing, several things, the same thing twice, or a quaternion."""
     components = quaternion_components(mechanism)
+    coordinates = coordinate_meanings(mechanism)
+    moved: dict[str, str] = {}  # by speed, the coordinate whose rate it is, or itself
+    for connection in mechanism.connections:
+        for k, speed in enumerate(connection.speeds):
+            rate = connection.joint.rate_of(k)
+            moved.setdefault(speed, speed if rate is None else connection.coordinates[rate])
     for coupling in mechanism.couplings:
         meant: dict[str, str] = {}
         for joint, _ in coupling.terms:
-            coordinate, speed = coupled_by(mechanism, joint)
-            field = f"terms.{joint}"
-            if coordinate in components:
-                yield Fault("coupling", coupling.name, field, _quaternion(mechanism, joint))
-            elif coordinate is None and speed is None:
+            field, message = f"terms.{joint}", ""
+            motion = coordinates.get(joint) or moved.get(joint)
+            if coordinates.get(joint) in components:
+                message = _quaternion(mechanism, joint)
+            elif motion is None:
                 message = _unknown(mechanism, joint)
-                yield Fault("coupling", coupling.name, field, message)
-            else:
-                motion = _motion(mechanism, coordinate, speed)
-                if motion in meant:
-                    message = f"is the same motion as '{meant[motion]}'; name each motion once"
-                    yield Fault("coupling", coupling.name, field, message)
-                meant[motion] = joint
-        yield from _offset_of_speeds(mechanism, coupling)
-        for name in coupling.arguments:
-            message = _argument_fault(mechanism, name, components)
+            elif motion in meant:
+                message = f"is the same motion as '{meant[motion]}'; name each motion once"
             if message:
-                yield Fault("coupling", coupling.name, "function", message)
-
-
-def _argument_fault(mechanism: Mechanism, name: str, components: set[str]) -> str:
-    """What keeps a name from being an argument of a function; empty if nothing does."""
-    coordinate, speed = coupled_by(mechanism, name)
-    if name in parameters_of(mechanism):
-        return f"'{name}' is a joint and a parameter; rename one of them"
-    if coordinate in components:
-        return _quaternion(mechanism, name)
-    if speed is not None:
-        known = ", ".join(coordinate_names(mechanism))
-        return f"'{name}' is a speed, and a function takes coordinates: {known}"
-    if coordinate is None:
-        known = ", ".join(parameters_of(mechanism)) or "none yet"
-        return f"{not_in_tree(mechanism, name, 'coordinate')} Parameters: {known}."
-    return ""
+                yield Fault("coupling", coupling.name, field, message)
+            if motion is not None and motion not in components:
+                meant[motion] = joint
+        speeds = [name for name, _ in coupling.terms if name in moved and name not in coordinates]
+        given = {"offset": numeric(coupling.offset) != 0.0, "function": coupling.arguments}
+        for field in (field for field in given if given[field] and speeds):
+            message = (
+                f"'{speeds[0]}' is a speed, so that the terms relate speeds and have no {field}"
+            )
+            remedy = f"name coordinates instead, or leave the {field} out"
+            yield Fault("coupling", coupling.name, field, f"{message}; {remedy}")
+        for name in coupling.arguments:
+            if name in parameters_of(mechanism):
+                message = f"'{name}' is a joint and a parameter; rename one of them"
+            elif coordinates.get(name) in components:
+                message = _quaternion(mechanism, name)
+            elif name in coordinates:
+                continue
+            elif name in moved:
+                known = ", ".join(coordinate_names(mechanism))
+                message = f"'{name}' is a speed, and a function takes coordinates: {known}"
+            else:
+                known = ", ".join(parameters_of(mechanism)) or "none yet"
+                message = f"{not_in_tree(mechanism, name, 'coordinate')} Parameters: {known}."
+            yield Fault("coupling", coupling.name, "function", message)
 
 
 def _unknown(mechanism: Mechanism, name: str) -> str:
@@ -581,32 +562,9 @@ def _unknown(mechanism: Mechanism, name: str) -> str:
     )
 
 
-def _motion(mechanism: Mechanism, coordinate: str | None, speed: str | None) -> str:
-    """The coordinate that a term moves, or the speed that is no coordinate's rate."""
-    for connection in mechanism.connections:
-        if speed in connection.speeds:
-            k = connection.joint.rate_of(connection.speeds.index(speed or ""))
-            if k is not None:
-                return connection.coordinates[k]
-    return coordinate or speed or ""
-
-
 def _quaternion(mechanism: Mechanism, name: str) -> str:
     speeds = next(c.speeds for c in mechanism.connections if name in c.coordinates)
     return (
         "a quaternion's component cannot be coupled; name one of the joint's speeds, "
         f"{', '.join(speeds)}, or use Revolute or Universal joints"
     )
-
-
-def _offset_of_speeds(mechanism: Mechanism, coupling: Coupling) -> Iterator[Fault]:
-    speeds = [name for name, _ in coupling.terms if coupled_by(mechanism, name)[1]]
-    given = {"offset": numeric(coupling.offset) != 0.0, "function": coupling.arguments}
-    for field in (field for field in given if given[field] and speeds):
-        yield Fault(
-            "coupling",
-            coupling.name,
-            field,
-            f"'{speeds[0]}' is a speed, so that the terms relate speeds and have no {field}; name "
-            f"coordinates instead, or leave the {field} out",
-        )

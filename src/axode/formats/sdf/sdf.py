@@ -25,13 +25,14 @@ from axode.formats.sdf.sdf_parts import (
 )
 from axode.formats.sdf.sdf_scopes import FrameResolver, ModelScope, SdfFrame
 from axode.formats.sdf.sdf_values import (
+    COUNTED,
     GEARBOXES,
     MISSING,
     SCENERY,
     WEIGHTLESS,
     SdfOwner,
-    SdfPose,
-    sdf_findings,
+    joint_frame,
+    position,
 )
 from axode.formats.xml.findings import FLUID, SPEED_DAMPING, Findings
 from axode.formats.xml.reading import BASES, PartNames, XmlFile
@@ -40,10 +41,10 @@ from axode.mechanism.checks import relation_faults, require_readable, value_faul
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Spherical
 from axode.mechanism.mechanism import Mechanism
-from axode.numerics.rotations import to_quaternions
+from axode.numerics.rotations import RigidPose, to_quaternions
 from axode.numerics.tolerances import SEVEN_DIGITS
 
-# building --------------------------------------------------------------------------------------
+# building --------------------------------------------------------------------------------
 
 
 _AXIS_NAMES = ("first", "second")
@@ -80,8 +81,10 @@ class SdfBuilder:
         joints = [joint for joint in self.joints if joint.type != "gearbox"]
         tree = self._choose(static, joints)
         self._hold_roots(tree, base)
-        for frame in static:
-            self._fix(frame)
+        for frame in static:  # a link of a static model is fixed to the ground
+            body = self.names[frame]
+            name, place = self.part_names.free("joint", body), self.frames.in_world(frame)
+            self.mechanism.add_joint(name, Fixed(), parent=GROUND, child=body, **joint_frame(place))
         for number, joint in enumerate(joints):
             self._add_joint(joint, tree.forward.get(number + len(static)))
         for joint in joints:
@@ -162,21 +165,8 @@ class SdfBuilder:
                 self.mechanism.set_home(_home(name, pose))
             else:
                 self.mechanism.add_joint(
-                    name, joint, parent=GROUND, child=root, at=pose.at, rotation=pose.rotation
+                    name, joint, parent=GROUND, child=root, **joint_frame(pose)
                 )
-
-    def _fix(self, frame: SdfFrame) -> None:
-        """Fix a link of a static model to the ground."""
-        pose = self.frames.in_world(frame)
-        name = self.part_names.free("joint", self.names[frame])
-        self.mechanism.add_joint(
-            name,
-            Fixed(),
-            parent=GROUND,
-            child=self.names[frame],
-            at=pose.at,
-            rotation=pose.rotation,
-        )
 
     def _add_joint(self, joint: SdfJoint, forward: bool | None) -> None:
         """Add a joint to the tree, in either direction, or close a loop with it."""
@@ -199,21 +189,14 @@ class SdfBuilder:
             kind,
             parent=parent,
             child=child,
-            at=ends[0].at,
-            rotation=ends[0].rotation,
-            child_at=ends[1].at,
-            child_rotation=ends[1].rotation,
+            **joint_frame(ends[0]),
+            **joint_frame(ends[1], "child_"),
             **options,
         )
 
     def _close(self, joint: SdfJoint, name: str, parent: str, child: str) -> None:
         """Close a loop; if something acts on the joint, a massless copy of its child has it."""
-        placed = {
-            "at": joint.on_parent.at,
-            "rotation": joint.on_parent.rotation,
-            "child_at": joint.on_child.at,
-            "child_rotation": joint.on_child.rotation,
-        }
+        placed = joint_frame(joint.on_parent) | joint_frame(joint.on_child, "child_")
         if not joint.needs_coordinates:
             self.mechanism.add_loop(name, joint.kind(), parent=parent, child=child, **placed)
             return
@@ -318,7 +301,7 @@ class SdfBuilder:
         self.mechanism.add_coupling(name, terms)
 
     def add_ball(
-        self, frame_a: SdfFrame, frame_b: SdfFrame, points: list[SdfPose], element: Element
+        self, frame_a: SdfFrame, frame_b: SdfFrame, points: list[RigidPose], element: Element
     ) -> None:
         """Close a loop with a ball joint between two points, each given in a frame."""
         bodies, places = [], []
@@ -327,7 +310,7 @@ class SdfBuilder:
             world = self.frames.in_world(frame) @ point
             bodies.append(self.body(link))
             on = world if link is None else self.frames.in_world(link).inverse() @ world
-            places.append(on.at)
+            places.append(position(on))
         name = self.part_names.free("joint", "_".join(bodies))
         self.lines["loop", name] = element
         self.mechanism.add_loop(
@@ -335,10 +318,10 @@ class SdfBuilder:
         )
 
 
-def _home(name: str, pose: SdfPose) -> dict[str, float]:
+def _home(name: str, pose: RigidPose) -> dict[str, float]:
     """Coordinates of a floating joint, those that are not zero."""
     values = dict(zip(("qw", "qx", "qy", "qz"), to_quaternions(pose.R).tolist(), strict=True))
-    values |= dict(zip("xyz", pose.at, strict=True))
+    values |= dict(zip("xyz", position(pose), strict=True))
     at_zero = values["qw"] == 1.0
     return {f"{name}.{k}": v for k, v in values.items() if v and not (k == "qw" and at_zero)}
 
@@ -440,7 +423,7 @@ def _part(body: str, beside: dict[str, list[int]], edges: Sequence[GraphEdge]) -
     return list(found)
 
 
-# reading ---------------------------------------------------------------------------------------
+# reading ---------------------------------------------------------------------------------
 
 
 GRAVITY = (0.0, 0.0, -9.8)  # of a world that gives none
@@ -462,7 +445,7 @@ def mechanism_from_sdf(file: XmlFile) -> Mechanism:
             physics, and what was done about it.
         OmissionWarning: once, listing everything that a mechanism cannot hold.
     """
-    source, findings = file.source, sdf_findings()
+    source, findings = file.source, Findings(COUNTED, "what is listed with its line")
     root = parse(file.text, source, file.remarks)
     findings.note_remarks("sdf", file.remarks)
     world = ModelFiles(source, file.folder, findings).world(root)
@@ -609,5 +592,5 @@ class WorldReader:
                     name = given.text if given else ""
                     frames.append(self.frames.find(scope, name, owner, given or element, body))
                     place = owner.vector(element, f"{_BALL}_{point}", (0.0, 0.0, 0.0))
-                    points.append(SdfPose(np.eye(3), np.array(place)))
+                    points.append(RigidPose(np.eye(3), np.array(place)))
                 builder.add_ball(frames[0], frames[1], points, element)

@@ -20,7 +20,8 @@ from axode.formats.sdf.sdf_values import (
     UNKNOWN,
     UNLIMITED,
     SdfOwner,
-    SdfPose,
+    orientation,
+    position,
 )
 from axode.formats.xml.findings import DRY_FRICTION, FLUID, LIMITS, Findings, Numbers, box, cleaned
 from axode.formats.xml.xml_tree import Element
@@ -36,9 +37,10 @@ from axode.mechanism.elements.joints import (
     Universal,
 )
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
+from axode.numerics.rotations import RigidPose
 from axode.numerics.tolerances import TWO_ROUNDINGS
 
-# links --------------------------------------------------------------------------------------------
+# links --------------------------------------------------------------------------------------
 
 
 WATER = 1000.0  # [kg/m^3], the density of what has none
@@ -109,7 +111,7 @@ class LinkReader:
         values = [owner.value(tensor, n, u) for n, u in zip(_MOMENTS, usual, strict=True)]
         weight = inertial.first("mass") or inertial
         inertia = owner.inertia(weight, tensor or inertial, mass, values, pose.R)
-        return mass, pose.at, inertia
+        return mass, position(pose), inertia
 
     def _computed(self, inertial: Element) -> tuple[float, Numbers, Inertia]:
         """Mass, mass centre and inertia of the collision shapes, as solids."""
@@ -196,13 +198,13 @@ class LinkReader:
             return None
         return values if len(values) == 3 and all(0 <= x <= 1 for x in values) else None
 
-    def _drawn(self, solid: Element, pose: SdfPose) -> Shape | None:
-        at, R = pose.at, pose.R
+    def _drawn(self, solid: Element, pose: RigidPose) -> Shape | None:
+        at, R = position(pose), pose.R
         if solid.tag == "mesh":
             uri = solid.first("uri")
             scale = self.owner.vector(solid, "scale", (1.0, 1.0, 1.0))
             file = uri.text if uri else ""
-            return Mesh(file, scale, at, pose.rotation) if file.isprintable() else None
+            return Mesh(file, scale, at, orientation(pose)) if file.isprintable() else None
         if solid.tag not in ("box", "sphere", "cylinder", "capsule"):
             return None
         sizes = self._sizes(solid)
@@ -210,7 +212,7 @@ class LinkReader:
             return Sphere(sizes[0], at)
         if solid.tag in ("cylinder", "capsule"):
             return Cylinder(sizes[0], sizes[1], cleaned(R[:, 2], 1.0), at)
-        return box(sizes, at, R, pose.rotation)
+        return box(sizes, at, R, orientation(pose))
 
     def add_geometry(self, geometry: Geometry, body: str) -> None:
         """Add the solids of the link, those that touch others first, and its planes.
@@ -231,7 +233,7 @@ class LinkReader:
                 length = math.hypot(*normal)
                 if 0 < length < math.inf:
                     up = cleaned(pose.R @ normal / length, 1.0)
-                    geometry.planes.append((body, pose.at, up))
+                    geometry.planes.append((body, position(pose), up))
             elif body != GROUND.name:
                 shape = reader._drawn(solid, pose)
                 described = LinkSolid.of(body, shape) if shape else None
@@ -272,7 +274,7 @@ def _solid(kind: str, sizes: Numbers) -> tuple[float, Numbers]:
     return volume, (across, across, along)
 
 
-# joints -------------------------------------------------------------------------------------------
+# joints -------------------------------------------------------------------------------------
 
 
 AXES = {  # how many axes a joint of a type has
@@ -344,9 +346,9 @@ class SdfJoint:
     type: str
     parent: SdfFrame | None
     child: SdfFrame | None
-    on_parent: SdfPose
-    on_child: SdfPose
-    world: SdfPose
+    on_parent: RigidPose
+    on_child: RigidPose
+    world: RigidPose
     axes: list[SdfAxis]
     pitch: float = 0.0
     rotor: float = 0.0
@@ -449,7 +451,7 @@ class SdfJointReader:
         simbody = physics.first("simbody") if physics else None
         joint.must_cut = owner.flag(simbody.first("must_be_loop_joint")) if simbody else False
 
-    def _in(self, link: SdfFrame | None, world: SdfPose) -> SdfPose:
+    def _in(self, link: SdfFrame | None, world: RigidPose) -> RigidPose:
         """The joint's frame in a link."""
         return world if link is None else self.frames.in_world(link).inverse() @ world
 

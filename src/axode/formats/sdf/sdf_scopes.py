@@ -12,9 +12,10 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
 
-from axode.formats.sdf.sdf_values import IDENTITY, SdfOwner, SdfPose
+from axode.formats.sdf.sdf_values import IDENTITY, SdfOwner
 from axode.formats.xml.findings import Findings
 from axode.formats.xml.xml_tree import Element
+from axode.numerics.rotations import RigidPose
 
 SELF = "__model__"
 WORLD = "world"
@@ -152,7 +153,7 @@ class FrameResolver:
     """
 
     findings: Findings
-    poses: dict[_Key, SdfPose] = field(default_factory=dict)
+    poses: dict[_Key, RigidPose] = field(default_factory=dict)
     attached: dict[SdfFrame, SdfFrame | None] = field(default_factory=dict)
     reported: set[tuple[int, str]] = field(default_factory=set)
 
@@ -175,15 +176,15 @@ class FrameResolver:
 
     # poses ---------------------------------------------------------------------------------------
 
-    def in_world(self, frame: SdfFrame) -> SdfPose:
+    def in_world(self, frame: SdfFrame) -> RigidPose:
         """Where a frame is in the world, as the file places it."""
         return self._within(frame, None)
 
-    def relative(self, frame: SdfFrame, other: SdfFrame) -> SdfPose:
+    def relative(self, frame: SdfFrame, other: SdfFrame) -> RigidPose:
         """Where a frame is in another."""
         return self.in_world(other).inverse() @ self.in_world(frame)
 
-    def placed(self, element: Element, frame: SdfFrame, owner: SdfOwner) -> SdfPose:
+    def placed(self, element: Element, frame: SdfFrame, owner: SdfOwner) -> RigidPose:
         """Pose in a link's frame of something with a `<pose>` that may name another frame."""
         given = element.first("pose")
         pose = owner.read_pose(given)
@@ -193,7 +194,7 @@ class FrameResolver:
         base = self.find(frame.scope, name, owner, given, "relative_to")
         return self.relative(base, frame) @ pose
 
-    def _within(self, frame: SdfFrame, scope: ModelScope | None) -> SdfPose:
+    def _within(self, frame: SdfFrame, scope: ModelScope | None) -> RigidPose:
         """A frame in a scope around it; in the world for None."""
         total = IDENTITY
         for key in self._chain(frame, scope):
@@ -269,7 +270,7 @@ class FrameResolver:
         owner = self.owner(scope.own)
         return self.find(scope, name, owner, element or scope.element, "placement_frame")
 
-    def _pose(self, key: _Key) -> SdfPose:
+    def _pose(self, key: _Key) -> RigidPose:
         base, scope, given = self._base(key)
         frame = key.own if isinstance(key, ModelScope) else key
         pose = self._within(base, scope) @ self.owner(frame).read_pose(given)

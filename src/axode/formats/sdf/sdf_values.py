@@ -14,7 +14,6 @@ from axode.formats.xml.findings import (
     PICTURES,
     PLUGINS,
     SENSORS,
-    Findings,
     Numbers,
     Owner,
     cleaned,
@@ -87,28 +86,25 @@ _SWITCHED = {"true": True, "1": True, "false": False, "0": False}
 UNLIMITED = 1e16  # as older versions write infinity
 
 
-class SdfPose(RigidPose):
-    """Where a frame is in another."""
-
-    @property
-    def at(self) -> Numbers:
-        """Position, without what rounding leaves of zeros."""
-        return cleaned(self.p, 1.0)
-
-    @property
-    def rotation(self) -> Any:
-        """Rotation as a mechanism holds it."""
-        if np.abs(self.R - np.eye(3)).max() <= SUM_ROUNDING:
-            return NO_ROTATION
-        return tuple(tuple(snap(float(x)) + 0.0 for x in row) for row in self.R)  # type: ignore[operator]
+IDENTITY = RigidPose(np.eye(3), np.zeros(3))
+COUNTED = (CONTACTS, SCENERY, SOLVERS, PICTURES)  # what is left out and is no loss
 
 
-IDENTITY = SdfPose(np.eye(3), np.zeros(3))
+def position(pose: RigidPose) -> Numbers:
+    """Position of a frame, without what rounding leaves of zeros."""
+    return cleaned(pose.p, 1.0)
 
 
-def sdf_findings() -> Findings:
-    """Return no findings yet: some of what is left out is no loss, and only counted."""
-    return Findings((CONTACTS, SCENERY, SOLVERS, PICTURES), "what is listed with its line")
+def orientation(pose: RigidPose) -> Any:
+    """Rotation of a frame as a mechanism holds it."""
+    if np.abs(pose.R - np.eye(3)).max() <= SUM_ROUNDING:
+        return NO_ROTATION
+    return tuple(tuple(snap(float(x)) + 0.0 for x in row) for row in pose.R)  # type: ignore[operator]
+
+
+def joint_frame(pose: RigidPose, prefix: str = "") -> dict[str, Any]:
+    """Arguments that place a joint's frame in its parent, or, with "child_", in its child."""
+    return {f"{prefix}at": position(pose), f"{prefix}rotation": orientation(pose)}
 
 
 @dataclass(frozen=True)
@@ -164,7 +160,7 @@ class SdfOwner(Owner):
             self.report(element, element.tag, f"expected true or false, got '{element.text[:60]}'")
         return bool(switched)
 
-    def read_pose(self, element: Element | None) -> SdfPose:
+    def read_pose(self, element: Element | None) -> RigidPose:
         """The pose that an element holds; none is the identity."""
         if element is None or not element.text:
             return IDENTITY
@@ -184,7 +180,7 @@ class SdfOwner(Owner):
             turn = tuple(map(exact_angle, element.text.split()[3:]))
             if _SWITCHED[degrees]:
                 turn = tuple(math.radians(angle) for angle in values[3:])
-        return SdfPose(matrix(turn), np.array(values[:3]))
+        return RigidPose(matrix(turn), np.array(values[:3]))
 
     def _quaternion(self, element: Element, values: Numbers) -> Numbers:
         """The quaternion w, x, y, z of seven numbers."""

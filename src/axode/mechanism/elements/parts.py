@@ -150,15 +150,11 @@ def make_connection(
     parent: Any,
     child: Any,
     *,
-    at: Any = ORIGIN,
-    rotation: Any = NO_ROTATION,
-    child_at: Any = ORIGIN,
-    child_rotation: Any = NO_ROTATION,
     coordinates: Any = (),
     speeds: Any = (),
-    armature: Any = 0.0,
+    **given: Any,
 ) -> Connection:
-    """A joint on its two bodies."""
+    """A joint on its two bodies; its frames there and its armature may be given."""
     owner = f"joint '{as_name('joint', name)}'"
     if not isinstance(joint, AbstractJoint):
         usual = "Revolute('z')"
@@ -171,14 +167,19 @@ def make_connection(
         joint,
         body_name(owner, "parent", parent),
         body_name(owner, "child", child),
-        convert(owner, "at", as_vector, at),
-        convert(owner, "rotation", as_rotation, rotation),
-        convert(owner, "child_at", as_vector, child_at),
-        convert(owner, "child_rotation", as_rotation, child_rotation),
-        _names(owner, "coordinate", coordinates, len(joint.coordinate_names)),
-        _names(owner, "speed", speeds, len(joint.speed_names)),
-        convert(owner, "armature", as_scalar, armature),
+        **{key: convert(owner, key, _CONVERSIONS[key], value) for key, value in given.items()},
+        coordinate_names=_names(owner, "coordinate", coordinates, len(joint.coordinate_names)),
+        speed_names=_names(owner, "speed", speeds, len(joint.speed_names)),
     )
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "at": as_vector,
+    "rotation": as_rotation,
+    "child_at": as_vector,
+    "child_rotation": as_rotation,
+    "armature": as_scalar,
+}
 
 
 def _names(owner: str, what: str, given: Any, count: int) -> tuple[str, ...]:

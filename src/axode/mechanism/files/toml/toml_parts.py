@@ -16,20 +16,14 @@ from axode.mechanism.files.toml.toml_schema import (
     BodyTable,
     CasterTable,
     ContactTable,
-    DamperTable,
     Document,
     GroundTable,
-    JointTable,
     LoopTable,
-    MeasureTable,
     MotorNumbers,
-    MotorTable,
     RollTable,
-    SpringTable,
     StrutTable,
     Table,
     WheelTable,
-    WrenchTable,
 )
 from axode.mechanism.mechanism import Mechanism
 
@@ -98,17 +92,14 @@ class Builder:
                 setattr(extended, key, getattr(document, key))
         steps: tuple[tuple[str, Callable[[str, Any], None]], ...] = (
             ("body", self.body),
-            ("joint", self.joint),
-            ("loop", self.loop),
+            *((kind, partial(self.joint, kind)) for kind in ("joint", "loop")),
             ("wheel", self.wheel),
             ("caster", self.caster),
             ("contact", self.contact),
             *((kind, partial(self.coupling, kind)) for kind in COUPLINGS),
-            ("motor", self.motor),
-            ("damper", self.damper),
-            ("spring", self.spring),
-            ("wrench", self.wrench),
-            ("measure", self.measure),
+            ("motor", partial(self.plain, "motor")),
+            *((kind, partial(self.acting, kind)) for kind in ("damper", "spring")),
+            *((kind, partial(self.plain, kind)) for kind in ("wrench", "measure")),
         )
         for kind, step in steps:
             for part, table in getattr(document, kind).items():
@@ -139,15 +130,13 @@ class Builder:
         self.mechanism.add_body(name, mass=table.mass, com=table.com, inertia=inertia, shape=shape)
         self.record_origin(("body",), TableOrigin("body", name, derived=_derived(table)), name)
 
-    def joint(self, name: str, table: JointTable) -> None:
-        made = self.joint_of("joint", name, table)
-        self.mechanism.add_joint(name, made, **_arguments(table, *JOINT_KEYS))
-        self.record_origin(("joint", "loop"), TableOrigin("joint", name, {"joint": "type"}), name)
-
-    def loop(self, name: str, table: LoopTable) -> None:
-        made = self.joint_of("loop", name, table)
-        self.mechanism.add_loop(name, made, **_arguments(table, *JOINT_KEYS))
-        self.record_origin(("loop",), TableOrigin("loop", name, {"joint": "type"}), name)
+    def joint(self, kind: str, name: str, table: LoopTable) -> None:
+        """Add a joint or a loop; a joint whose child is held already is a loop, too."""
+        made = self.variant(kind, name, table, JOINTS[table.type], JOINT_KEYS)
+        add = self.mechanism.add_joint if kind == "joint" else self.mechanism.add_loop
+        add(name, made, **_arguments(table, *JOINT_KEYS))
+        kinds = ("joint", "loop") if kind == "joint" else ("loop",)
+        self.record_origin(kinds, TableOrigin(kind, name, {"joint": "type"}), name)
 
     def wheel(self, name: str, table: WheelTable) -> None:
         given = _arguments(table, *WHEEL_KEYS) | {"ground": _ground(table)}
@@ -194,27 +183,25 @@ class Builder:
             keys["function"] = coefficient
         self.record_origin(("coupling",), TableOrigin(kind, name, keys), name)
 
-    def motor(self, name: str, table: MotorTable) -> None:
-        self.mechanism.add_motor(name, **_arguments(table))
-        self.record_origin(("motor",), TableOrigin("motor", name), name)
+    def acting(self, kind: str, name: str, table: StrutTable) -> None:
+        """Add a damper or spring, which acts on a joint or between points of two bodies."""
+        ends = ("parent", "child", "at", "child_at")
+        for key in ends if table.joint is not None else ():
+            if key in table.model_fields_set:
+                message = f"a {kind} acts on a joint or between two bodies, not both"
+                self.report(kind, name, key, message)
+        given = _arguments(table, *(ends if table.joint is not None else ()))
+        getattr(self.mechanism, f"add_{kind}")(name, **given)
+        other, keys = "spring", {"damping": "coefficient"}
+        if kind == "spring":
+            other, keys = "damper", {"coefficient": "damping"}
+        self.record_origin((kind, other), TableOrigin(kind, name, keys), name)
 
-    def damper(self, name: str, table: DamperTable) -> None:
-        self.mechanism.add_damper(name, **self.acting("damper", name, table))
-        origin = TableOrigin("damper", name, {"damping": "coefficient"})
-        self.record_origin(("damper", "spring"), origin, name)
-
-    def spring(self, name: str, table: SpringTable) -> None:
-        self.mechanism.add_spring(name, **self.acting("spring", name, table))
-        origin = TableOrigin("spring", name, {"coefficient": "damping"})
-        self.record_origin(("spring", "damper"), origin, name)
-
-    def wrench(self, name: str, table: WrenchTable) -> None:
-        self.mechanism.add_wrench(name, **_arguments(table))
-        self.record_origin(("wrench",), TableOrigin("wrench", name), name)
-
-    def measure(self, name: str, table: MeasureTable) -> None:
-        self.mechanism.measure(name, **_arguments(table))
-        self.record_origin(("measure",), TableOrigin("measure", name), name)
+    def plain(self, kind: str, name: str, table: Table) -> None:
+        """Add a part whose keys are the arguments of the method that adds it."""
+        add = "measure" if kind == "measure" else f"add_{kind}"
+        getattr(self.mechanism, add)(name, **_arguments(table))
+        self.record_origin((kind,), TableOrigin(kind, name), name)
 
     # pieces of tables ----------------------------------------------------------------------------
 
@@ -225,9 +212,6 @@ class Builder:
                 self.origins[kind, name] = origin
             else:
                 self.origins.setdefault((kind, name), origin)
-
-    def joint_of(self, kind: str, name: str, table: LoopTable) -> Any:
-        return self.variant(kind, name, table, JOINTS[table.type], JOINT_KEYS)
 
     def wheel_of(self, kind: str, name: str, table: RollTable) -> Any:
         return self.variant(kind, name, table, WHEELS[table.type], WHEEL_KEYS)
@@ -263,17 +247,6 @@ class Builder:
                 self.report(kind, name, prefix + key, f"is missing; {what} needs it")
                 given[key] = {"size": (1.0, 1.0, 1.0), "file": "-"}.get(key, 1.0)
         return made(**given)
-
-    def acting(self, kind: str, name: str, table: StrutTable) -> dict[str, Any]:
-        """Arguments of a damper or spring, which acts on a joint or on points of two bodies."""
-        if table.joint is None:
-            return _arguments(table)
-        ends = ("parent", "child", "at", "child_at")
-        for key in ends:
-            if key in table.model_fields_set:
-                message = f"a {kind} acts on a joint or between two bodies, not both"
-                self.report(kind, name, key, message)
-        return _arguments(table, *ends)
 
 
 def _arguments(table: Table, *without: str) -> dict[str, Any]:

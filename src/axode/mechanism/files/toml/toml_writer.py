@@ -14,22 +14,25 @@ import tomli_w
 
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.elements.bodies import SHAPES, Body, Inertia
-from axode.mechanism.elements.forces import (
-    KINDS,
-    Drive,
-    JointDamper,
-    JointSpring,
-    Measure,
-    Motor,
-    Strut,
-    Wrench,
-)
+from axode.mechanism.elements.forces import KINDS, Drive, Measure
 from axode.mechanism.elements.joints import JOINTS, Coupling
 from axode.mechanism.elements.wheels import WHEELS, Contact, Plane
+from axode.mechanism.files.toml.toml_schema import (
+    BodyTable,
+    ContactTable,
+    CouplingTable,
+    DamperTable,
+    JointTable,
+    MeasureTable,
+    MotorNumbers,
+    SpringTable,
+    Table,
+    WrenchTable,
+)
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
 from axode.mechanism.values.expressions import Expression, format_scalar
-from axode.mechanism.values.geometry import AXES, ORIGIN
+from axode.mechanism.values.geometry import AXES
 from axode.numerics.tolerances import LOOP_TOLERANCE
 
 HEADING = (
@@ -59,12 +62,12 @@ def _document(mechanism: Mechanism) -> dict[str, Any]:
         "contact": {contact.name: _contact(contact) for contact in mechanism.contacts},
         "coupling": {coupling.name: _coupling(coupling) for coupling in mechanism.couplings},
         "motor": {drive.name: _drive(drive) for drive in mechanism.drives},
-        "damper": {damper.name: _damper(damper) for damper in mechanism.dampers},
+        "damper": {d.name: _table(d, DamperTable, joint="coordinate") for d in mechanism.dampers},
         "spring": {
-            **{spring.name: _spring(spring) for spring in mechanism.springs},
-            **{strut.name: _strut(strut) for strut in mechanism.struts},
+            **{s.name: _table(s, SpringTable, joint="coordinate") for s in mechanism.springs},
+            **{strut.name: _table(strut, SpringTable) for strut in mechanism.struts},
         },
-        "wrench": {wrench.name: _wrench(wrench) for wrench in mechanism.wrenches},
+        "wrench": {wrench.name: _table(wrench, WrenchTable) for wrench in mechanism.wrenches},
         "measure": {measure.name: _measure(measure) for measure in mechanism.measures},
         "prescribe": {p.coordinate: _plain(p.motion) for p in mechanism.prescribed},
         "home": dict(mechanism.home_coordinates),
@@ -86,11 +89,27 @@ def _plain(value: Any) -> Any:
     return format_scalar(value) if isinstance(value, Expression) else value
 
 
-def _entries(record: Any, **usual: Any) -> dict[str, Any]:
-    """The named fields of a record, except those that are as usual to the sign of zero."""
-    values = {name: getattr(record, name) for name in usual}
-    changed = {n: v for n, v in values.items() if v is not None and repr(v) != repr(usual[n])}
-    return {n: _axis(v) if n in ("axis", "second") else _plain(v) for n, v in changed.items()}
+def _table(record: Any, schema: type[Table], **renamed: str) -> dict[str, Any]:
+    """The keys of a table, except those that are as usual to the sign of zero.
+
+    Args:
+        record: What has their values.
+        schema: The table.
+        renamed: Attributes of the record by key, where they have other names.
+    """
+    values = {key: getattr(record, renamed.get(key, key), None) for key in schema.model_fields}
+    return _changed(values, {key: entry.default for key, entry in schema.model_fields.items()})
+
+
+def _changed(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    """Values of a file that are not as usual."""
+    changed = {
+        key: value
+        for key, value in values.items()
+        if value not in (None, ()) and repr(value) != repr(usual[key])
+    }
+    named = ("axis", "second")
+    return {key: _axis(v) if key in named else _plain(v) for key, v in changed.items()}
 
 
 def _axis(axis: Any) -> Any:
@@ -107,12 +126,11 @@ def _typed(record: Any, known: dict[str, type[Any]]) -> dict[str, Any]:
             f"a file cannot hold {shortened(record)}: it is none of {', '.join(known)}"
         )
     usual = {f.name: f.default for f in fields(record) if f.compare}
-    return {"type": kind, **_entries(record, **usual)}
+    return {"type": kind, **_changed({name: getattr(record, name) for name in usual}, usual)}
 
 
 def _body(body: Body) -> dict[str, Any]:
-    table = {"mass": _plain(body.mass), **_entries(body, com=ORIGIN)}
-    table["inertia"] = _inertia(body.inertia)
+    table = _table(body, BodyTable) | {"inertia": _inertia(body.inertia)}
     shapes = [_typed(shape, SHAPES) for shape in body.shapes]
     if shapes:
         table["shape"] = shapes if len(shapes) > 1 else shapes[0]
@@ -130,70 +148,30 @@ def _inertia(inertia: Inertia) -> Any:
 
 
 def _connection(connection: Connection) -> dict[str, Any]:
-    usual = {f.name: f.default for f in fields(Connection)}
-    kept = ("at", "rotation", "child_at", "child_rotation", "armature")
-    places = {n: usual[n] for n in kept}
-    table = _typed(connection.joint, JOINTS)
-    table = {
-        "type": table.pop("type"),
-        "parent": connection.parent,
-        "child": connection.child,
-        **table,
-        **_entries(connection, **places),
-    }
-    if connection.coordinate_names:
-        table["coordinates"] = list(connection.coordinate_names)
-    if connection.speed_names:
-        table["speeds"] = list(connection.speed_names)
-    return table
+    joint = _typed(connection.joint, JOINTS)
+    ends = {"type": joint["type"], "parent": connection.parent, "child": connection.child}
+    own = {"coordinates": "coordinate_names", "speeds": "speed_names"}
+    return ends | joint | _table(connection, JointTable, **own)
 
 
 def _contact(contact: Contact) -> dict[str, Any]:
-    table = _typed(contact.wheel, WHEELS)
-    table = {
-        "type": table.pop("type"),
-        "body": contact.body,
-        **table,
-        **_entries(contact, at=ORIGIN),
-        "axis": _axis(contact.axis),
-    }
-    plane = contact.plane
+    wheel, plane = _typed(contact.wheel, WHEELS), contact.plane
+    table = {"type": wheel["type"], "body": contact.body} | wheel | _table(contact, ContactTable)
+    table["axis"] = _axis(contact.axis)
     if repr(plane) != repr(Plane()):
-        table["ground"] = {
-            "normal": _axis(plane.normal),
-            "point": _plain(plane.point),
-            "on": plane.on,
-        }
+        normal, point = _axis(plane.normal), _plain(plane.point)
+        table["ground"] = {"normal": normal, "point": point, "on": plane.on}
     return table
 
 
 def _coupling(coupling: Coupling) -> dict[str, Any]:
     terms = {joint: _plain(coefficient) for joint, coefficient in coupling.terms}
-    return {**_entries(coupling, offset=0.0, function=0.0), "terms": terms}
+    return _table(coupling, CouplingTable) | {"terms": terms}
 
 
 def _drive(drive: Drive) -> dict[str, Any]:
-    numbers = _entries(drive.motor, **{f.name: f.default for f in fields(Motor)})
-    return {"joint": drive.coordinate, **numbers, **_entries(drive, input=None)}
-
-
-def _damper(damper: JointDamper) -> dict[str, Any]:
-    return {"joint": damper.coordinate, "coefficient": _plain(damper.coefficient)}
-
-
-def _spring(spring: JointSpring) -> dict[str, Any]:
-    stiffness = _plain(spring.stiffness)
-    return {"joint": spring.coordinate, "stiffness": stiffness, **_entries(spring, rest=0.0)}
-
-
-def _strut(strut: Strut) -> dict[str, Any]:
-    return {
-        "parent": strut.parent,
-        "child": strut.child,
-        **_entries(strut, at=ORIGIN, child_at=ORIGIN),
-        "stiffness": _plain(strut.stiffness),
-        **_entries(strut, rest=0.0, damping=0.0),
-    }
+    own = {"joint": drive.coordinate} | _table(drive.motor, MotorNumbers)
+    return own if drive.input is None else own | {"input": drive.input}
 
 
 def _measure(measure: Measure) -> dict[str, Any]:
@@ -202,12 +180,4 @@ def _measure(measure: Measure) -> dict[str, Any]:
             f"measure '{measure.name}' is a Python function, which a file cannot hold; remove it "
             "from mechanism.measures, or measure a " + ", ".join(KINDS)
         )
-    return {
-        "kind": measure.kind,
-        "body": measure.body,
-        **_entries(measure, at=ORIGIN, other="ground", other_at=ORIGIN),
-    }
-
-
-def _wrench(wrench: Wrench) -> dict[str, Any]:
-    return {"body": wrench.body, **_entries(wrench, at=ORIGIN, frame="world")}
+    return _table(measure, MeasureTable)
