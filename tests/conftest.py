@@ -18,6 +18,8 @@ settings.register_profile("axode", derandomize=True, deadline=None, print_blob=T
 settings.load_profile("axode")
 # Of several processes on a few cores, each with as many threads, BLAS spends the time on waiting.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Tests change the derivation, and see whether it notices: it has to take place.
+os.environ.setdefault("AXODE_MODEL_CACHE", "off")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

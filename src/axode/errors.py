@@ -9,7 +9,9 @@ import os
 import re
 import reprlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -289,6 +291,37 @@ def warn_renamed(old: str, new: str) -> None:
         DeprecationWarning,
         stacklevel=level_outside(),
     )
+
+
+DESCRIPTION_WARNINGS: dict[str, type[Warning]] = {
+    kind.__name__: kind for kind in (PlausibilityWarning, RequestNotMetWarning)
+}
+_COLLECTED: ContextVar[list[tuple[str, str]] | None] = ContextVar("collected", default=None)
+
+
+def warn_of_description(message: str, category: type[Warning]) -> None:
+    """Warn of a description at the user's line, or leave it to who collects such warnings."""
+    collected = _COLLECTED.get()
+    if collected is None:
+        warnings.warn(message, category, stacklevel=level_outside())
+    else:
+        collected.append((category.__name__, message))
+
+
+@contextmanager
+def collect_warnings(collected: list[tuple[str, str]]) -> Iterator[None]:
+    """Collect warnings of a description, class and text, in place of issuing them."""
+    token = _COLLECTED.set(collected)
+    try:
+        yield
+    finally:
+        _COLLECTED.reset(token)
+
+
+def issue_warnings(collected: Iterable[tuple[str, str]]) -> None:
+    """Issue warnings that were collected, here or in another process."""
+    for category, message in collected:
+        warn_of_description(message, DESCRIPTION_WARNINGS[category])
 
 
 def level_outside() -> int:

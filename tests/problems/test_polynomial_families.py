@@ -9,7 +9,7 @@ import pytest
 
 import axode as ax
 import polynomial_families
-from axode.codegen.targets.object_cache import ObjectCache
+from axode.disk.object_cache import ObjectCache
 from axode.kinematics.polynomials import path_tracker
 from axode.kinematics.polynomials import solve_family as families
 from axode.kinematics.polynomials.path_tracker import PathStatus, TrackingSettings

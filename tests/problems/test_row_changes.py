@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.constraints.row_choice import rows_at
+from axode.model.conditions import Conditions
+from axode.problems.other_models import rows_at
 from variants import further
 
 ENERGY = 1e-8  # relative, in several turns
@@ -82,7 +83,7 @@ def test_rank_is_lost_by_the_kept_rows_only():
     kept, whole = [], []
     for first in np.linspace(0.1, 2 * math.pi - 0.1, 101):
         q = np.array([first, second_angle(*SHIPPED, first), -first])
-        rows = rows_at(system, q, 0.0, np.zeros(0))
+        rows = rows_at(model, q, Conditions())
         kept.append(np.linalg.svd(rows.matrix[list(system.report.kept)], compute_uv=False)[1])
         whole.append(np.linalg.svd(rows.matrix, compute_uv=False)[1])
         assert not rows.lost and rows.best_pivot > 0.1

@@ -15,7 +15,7 @@ from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.codegen.targets.object_cache import CacheWarning, ObjectCache, cache_directory
+from axode.disk.object_cache import CacheWarning, ObjectCache, cache_directory
 from tests.targets import functions
 
 KEYS = [f"{k:064x}" for k in range(4)]

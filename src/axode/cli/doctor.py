@@ -229,7 +229,7 @@ def _threads(known: dict[str, Any]) -> tuple[bool, str]:
 
 def _cache(known: dict[str, Any]) -> tuple[bool, str]:
     """Check that the cache can be written and read."""
-    from axode.codegen.targets.object_cache import ObjectCache, cache_directory
+    from axode.disk.object_cache import ObjectCache, cache_directory
 
     folder = cache_directory()
     if folder is None:
@@ -402,7 +402,7 @@ def extras() -> dict[str, dict[str, Any]]:
 
 def cache() -> dict[str, Any]:
     """Return the folder of compiled code, its size, and whether it can be written."""
-    from axode.codegen.targets.object_cache import cache_directory
+    from axode.disk.object_cache import cache_directory
 
     folder = cache_directory()
     if folder is None:

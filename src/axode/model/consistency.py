@@ -53,6 +53,7 @@ SHAPES: dict[str, tuple[Dimension, ...]] = {
 }
 # The same of functions that are made on demand.
 FURTHER_SHAPES: dict[str, tuple[Dimension, ...]] = {
+    "all_rows": ("all_rows", "speeds"),
     "leg_jacobians": (6, "freedoms"),
     "leg_speed_maps": ("freedoms", "nu"),
     "leg_wrenches": ("legs", 6),
@@ -112,6 +113,7 @@ def _sizes(facts: Facts) -> dict[str, int]:
         "speeds": len(facts.speeds),
         "rows": len(facts.rows),
         "dropped": len(facts.dropped),
+        "all_rows": len(facts.rows) + len(facts.dropped),
         "parameter_checks": len(facts.parameter_checks),
         "residual_rows": len(facts.residual_rows),
         "contacts": len(facts.contacts),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +16,16 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.derivatives.derivative_names import DIFFERENTIATED, SOME, TableName
-from axode.errors import NotApplicable, UnknownName
+from axode.disk.typed import as_dataclass, parse_json
+from axode.errors import FileError, NotApplicable, UnknownName
 from axode.model.parameter_checks import FAULTS, ParameterChecks
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     import casadi
 
-    from axode.mechanism.mechanism import Mechanism
     from axode.mechanism.scene.scene import Scene
+    from axode.symbolic.constraints.row_numbers import RowNumbers
     from axode.symbolic.equations import Equations
     from axode.symbolic.functions import FunctionGraph
 
@@ -33,6 +37,7 @@ ON_DEMAND = (  # functions that files hold only if they are named, besides deriv
     "platform_velocities",
     "motor_map",
     "leg_wrenches",
+    "all_rows",
     "twist_constraints",
     "twist_map",
     "twist_map_rate",
@@ -87,13 +92,21 @@ class AbstractLibrary(ABC):
         """Function of any tape, for the target of these functions."""
         return tape_entry(tape, self.target, self.precision)
 
+    @property
+    def row_numbers(self) -> RowNumbers | None:
+        """What choices of rows and speeds are made from; None if they cannot be changed."""
+        return None
+
     @abstractmethod
     def scene(self) -> Scene:
         """Return what pictures of the model show."""
 
     @abstractmethod
-    def on_cpu(self) -> AbstractLibrary:
-        """Source of these functions for the CPU, in double precision."""
+    def on_target(self, target: str) -> AbstractLibrary:
+        """Source of these functions for another target, in double precision.
+
+        The target "numpy" evaluates tapes without compiling them.
+        """
 
 
 class SymbolicLibrary(AbstractLibrary):
@@ -106,27 +119,36 @@ class SymbolicLibrary(AbstractLibrary):
         self._fixed = fixed
         self.target = target
         self.precision = precision
+        self._tapes: dict[str, Tape] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let copies derive the mechanism again, since symbols cannot be pickled."""
-        e = self.equations
-        return _derived, (
-            type(self),
-            e.system.mechanism,
-            e.formulation,
-            e.independent,
-            self.target,
-            self._fixed,
-            self.precision,
-        )
+        return _library, (type(self), self.equations, self.target, self._fixed, self.precision)
 
-    def on_cpu(self) -> SymbolicLibrary:
-        return SymbolicLibrary(self.equations, "cpu", fixed=self._fixed)
+    def on_target(self, target: str) -> SymbolicLibrary:
+        library = SymbolicLibrary(self.equations, target, fixed=self._fixed)
+        library._tapes = self._tapes
+        return library
 
     def scene(self) -> Scene:
         from axode.mechanism.scene.shaping import scene_of
 
-        return scene_of(self.equations.system.mechanism)
+        return scene_of(self.equations.mechanism)
+
+    @cached_property
+    def row_numbers(self) -> RowNumbers:
+        from axode.symbolic.constraints.row_numbers import RowNumbers
+
+        cache = self.equations.cache
+        data = None if cache is None else cache.read("row numbers")
+        if data is not None:
+            with contextlib.suppress(FileError):
+                known = as_dataclass(RowNumbers, parse_json(data), "row numbers")
+                if not any(known.faults):
+                    return known
+        numbers = RowNumbers.of(self.equations.system)
+        if cache is not None:
+            cache.write("row numbers", json.dumps(asdict(numbers)).encode())
+        return numbers
 
     def names(self) -> tuple[str, ...]:
         from axode.symbolic.functions import RECIPES
@@ -135,9 +157,27 @@ class SymbolicLibrary(AbstractLibrary):
 
     @stoppable
     def tape(self, name: str) -> Tape:
+        known = self._tapes.get(name)
+        if known is None:
+            known = self._tapes[name] = self._known_tape(name, lambda: self._tape(name))
+        return known
+
+    def _known_tape(self, name: str, make: Callable[[], Tape]) -> Tape:
+        """Read a tape that this or another process made of the same description, or make it."""
+        cache, entry = self.equations.cache, f"tape {name}, fixed {self._fixed}"
+        data = None if cache is None else cache.read(entry)
+        if data is not None:
+            with contextlib.suppress(FileError):
+                return Tape.from_bytes(data)
+        tape = make()
+        if cache is not None:
+            cache.write(entry, tape.to_bytes())
+        return tape
+
+    def _tape(self, name: str) -> Tape:
         if name == FAULTS:
             names = () if self._fixed else tuple(self.equations.parameters)
-            return ParameterChecks.of(self.equations.system.mechanism, names).tape
+            return ParameterChecks.of(self.equations.mechanism, names).tape
         function, by, argument = name.partition(SOME)
         if by and TableName.read(name) is None:
             return self.jacobian(function, argument)
@@ -157,14 +197,16 @@ class SymbolicLibrary(AbstractLibrary):
 
     @stoppable
     def entry(self, name: str) -> Entry:
-        return self._entry(self._graph(name))
+        return self._entry(name, lambda: self._graph(name))
 
     @stoppable
     def hybrid(self, accelerations: Sequence[str], inputs: Sequence[str]) -> Entry:
         from axode.symbolic.functions import hybrid_graph
 
-        graph = hybrid_graph(self.equations, accelerations, inputs, fixed=self._fixed)
-        return self._entry(graph)
+        return self._entry(
+            f"hybrid {accelerations} {inputs}",
+            lambda: hybrid_graph(self.equations, accelerations, inputs, fixed=self._fixed),
+        )
 
     def _graph(self, name: str) -> FunctionGraph:
         from axode.symbolic.functions import function_graph
@@ -180,24 +222,21 @@ class SymbolicLibrary(AbstractLibrary):
             return adjoint_graph(self.equations, name, fixed=self._fixed)
         return function_graph(self.equations, name, fixed=self._fixed)
 
-    def _entry(self, graph: FunctionGraph) -> Entry:
+    def _entry(self, name: str, graph: Callable[[], FunctionGraph]) -> Entry:
         if self.target == "interpreter":
             from axode.codegen.targets.interpreter import InterpretedFunction
 
-            return Entry(graph.arguments, InterpretedFunction(graph))
-        return tape_entry(graph_tape(graph), self.target, self.precision)
+            made = graph()
+            return Entry(made.arguments, InterpretedFunction(made))
+        tape = self._tapes.get(name)
+        if tape is None:
+            tape = self._tapes[name] = self._known_tape(name, lambda: graph_tape(graph()))
+        return tape_entry(tape, self.target, self.precision)
 
 
-def _derived(
-    kind: type[SymbolicLibrary],
-    mechanism: Mechanism,
-    formulation: str,
-    independent: tuple[str, ...],
-    target: str,
-    fixed: bool,
-    precision: str = "float64",
+def _library(
+    kind: type[SymbolicLibrary], equations: Equations, target: str, fixed: bool, precision: str
 ) -> SymbolicLibrary:
-    equations = mechanism.derive(formulation, independent)
     return kind(equations, target, fixed=fixed, precision=precision)
 
 
@@ -216,8 +255,8 @@ class TapeLibrary(AbstractLibrary):
         self.target = target
         self.precision = precision
 
-    def on_cpu(self) -> TapeLibrary:
-        return TapeLibrary(self._tapes, self._scene)
+    def on_target(self, target: str) -> TapeLibrary:
+        return TapeLibrary(self._tapes, self._scene, target)
 
     def scene(self) -> Scene:
         return self._scene
@@ -267,7 +306,7 @@ def shaped_tape(
 def tape_entry(tape: Tape, target: str = "cpu", precision: str = "float64") -> Entry:
     """Function of a tape, compiled when it is first called."""
     arguments = tuple(port.name for port in tape.inputs)
-    if target == "interpreter":
+    if target in ("interpreter", "numpy"):
         from axode.codegen.targets.interpreter import InterpretedTape
 
         return Entry(arguments, InterpretedTape(tape))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from axode.model.metadata import Facts
     from axode.model.model import Model
     from axode.model.named_arguments import Array, NamedArguments
+    from axode.symbolic.constraints.row_numbers import RowNumbers
 
 
 class ModelParts:
@@ -50,6 +51,11 @@ def defaults_of(model: ModelParts) -> dict[str, Array]:
     return model._arguments.defaults
 
 
+def row_numbers_of(model: ModelParts) -> RowNumbers | None:
+    """Return what choices of rows and speeds are made from; None if they cannot be changed."""
+    return model._library.row_numbers
+
+
 def function_tape(model: ModelParts, function: str) -> Tape:
     """Return the scalar operations of a function, or of its `_jvp` or `_vjp`."""
     from axode.model.function_products import product_tape
@@ -70,7 +76,7 @@ def model_on_cpu(model: Model) -> Model:
     if model.target != "cuda":
         return model
     if model._cpu is None:
-        model._cpu = type(model)(model._facts, model._library.on_cpu())
+        model._cpu = type(model)(model._facts, model._library.on_target("cpu"))
     return model._cpu
 
 

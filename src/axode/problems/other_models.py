@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.model.conditions import Conditions
-from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
-from axode.model.model_parts import facts_of
+from axode.model.model_parts import facts_of, library_of, row_numbers_of
 from axode.model.signal_values import signal_values
 from axode.model.signals import KINDS
 from axode.numerics.rank import least_norm
 from axode.numerics.tolerances import UNBALANCED
+
+if TYPE_CHECKING:
+    from axode.model.function_source import Entry
+    from axode.symbolic.constraints.row_numbers import EvaluatedRows
 
 Array = npt.NDArray[np.float64]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
@@ -31,6 +35,7 @@ CORRECTED = 0.05  # relative: the most by which speeds are corrected where rows 
 FEW = 2000  # states that are evaluated before code would have been compiled
 
 _INTERPRETED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
+_ROWS: WeakKeyDictionary[Model, Entry] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class DescribedStates:
 
 def is_rounded(model: Model) -> bool:
     """Check whether a model left out rows that contradict those it keeps by rounding errors."""
-    return model.has_equations and bool(model.equations.system.report.loose)
+    numbers = row_numbers_of(model)
+    return numbers is not None and numbers.rounded
 
 
 def measure_disagreement(model: Model) -> float:
@@ -68,10 +74,51 @@ def measure_disagreement(model: Model) -> float:
 
     A run whose rows changed leaves the user's rows open by as much.
     """
-    if not is_rounded(model):
-        return 0.0
-    dropped = model.equations.system.report.dropped
-    return GROWTH * max(row.disagreement for row in dropped)
+    numbers = row_numbers_of(model)
+    return GROWTH * numbers.disagreement if numbers is not None and numbers.rounded else 0.0
+
+
+def rows_at(
+    model: Model, q: Array, conditions: Conditions, ahead: Array | None = None
+) -> EvaluatedRows:
+    """Evaluate all rows of a mechanism at configurations.
+
+    Args:
+        model: One whose rows and speeds can be changed.
+        q: Configurations, (..., size).
+        conditions: Time and parameters, each one for all or one per configuration.
+        ahead: Where the next step leads from each.
+    """
+    from axode.symbolic.constraints.row_numbers import EvaluatedRows
+
+    numbers = row_numbers_of(model)
+    assert numbers is not None
+    entry = _rows_entry(model)
+    given = {
+        "q": q,
+        "t": np.asarray(conditions.t)[..., np.newaxis],
+        "p": model.parameter_vector(conditions.p),
+    }
+    arrays = (
+        np.broadcast_to(given[name], (*q.shape[:-1], given[name].shape[-1]))
+        for name in entry.arguments
+    )
+    return EvaluatedRows(
+        numbers.names,
+        entry.call(*arrays),
+        numbers.scales,
+        numbers.own,
+        numbers.speed_units,
+        numbers.rounded,
+        None if ahead is None else rows_at(model, ahead, conditions),
+    )
+
+
+def _rows_entry(model: Model) -> Entry:
+    """Return the function that evaluates all rows, the same for models on other rows."""
+    if model not in _ROWS:
+        _ROWS[model] = library_of(model).on_target("numpy").entry("all_rows")
+    return _ROWS[model]
 
 
 def translate_speeds(
@@ -103,7 +150,7 @@ def carry_speeds(
     if after is before:
         return old
     new = translate_speeds(before, after.independent, q, old, conditions)
-    if not is_rounded(before) or before.equations.system.rheonomic:
+    if not is_rounded(before) or facts_of(before).driven:
         return new
     twice, conditions = _never_single(len(q), conditions)
     kept = before.energy(q[twice], old[twice], **conditions.options)[: len(q), 0]
@@ -115,11 +162,10 @@ def carry_speeds(
 
 def interpret_few_states(model: Model, count: int) -> Model:
     """Give a model whose functions need no compiling, where there is little to evaluate."""
-    if count > FEW or not model.has_equations:
+    if count > FEW:
         return model
     if model not in _INTERPRETED:
-        library = SymbolicLibrary(model.equations, "interpreter", fixed=facts_of(model).fixed)
-        _INTERPRETED[model] = Model(facts_of(model), library)
+        _INTERPRETED[model] = Model(facts_of(model), library_of(model).on_target("numpy"))
     return _INTERPRETED[model]
 
 
@@ -154,16 +200,13 @@ def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Con
     """Find forces on the user's rows that do what those on other rows do; NaN where none do."""
     if not other.rows:
         return np.full((len(q), len(own.rows)), np.nan)
-    system = own.equations.system
-    p = np.broadcast_to(own.parameter_vector(conditions.p), (len(q), len(system.parameter_names)))
-    t = np.broadcast_to(conditions.t, (len(q),))
-    flat = np.array(system.all_rows_function(q.T, t[np.newaxis], p.T).full())
-    A = np.moveaxis(flat.reshape(len(system.rows), len(q), -1), 1, 0)
-    names = [row.name for row in system.rows]
+    rows, numbers = rows_at(own, q, conditions), row_numbers_of(own)
+    assert numbers is not None
+    A, names = rows.matrix, list(rows.names)
     theirs, ours = (A[:, [names.index(row) for row in rows]] for rows in (other.rows, own.rows))
     force = np.einsum("trj,tr->tj", theirs, lam)
     # against their usual size: a row that vanishes here carries nothing
-    usual = np.abs(np.array(system.report.all_matrices)).max(axis=(0, 2))
+    usual = np.abs(np.array(numbers.matrices)).max(axis=(0, 2))
     scale = usual[[names.index(row) for row in own.rows]][np.newaxis, :, np.newaxis]
     found = least_norm(np.swapaxes(ours / scale, 1, 2), force, UNBALANCED)
     missed = np.abs(np.einsum("trj,tr->tj", ours / scale, found) - force).max(axis=1)

@@ -5,9 +5,10 @@ Matrices are derived when they are asked for and kept; asking for I never builds
 
 from __future__ import annotations
 
-import warnings
+import contextlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,16 @@ import casadi as ca
 import numpy as np
 
 from axode.argument_types import check_arguments
-from axode.errors import MechanismError, PlausibilityWarning, UnknownName, level_outside
+from axode.errors import (
+    DESCRIPTION_WARNINGS,
+    MechanismError,
+    PlausibilityWarning,
+    UnknownName,
+    collect_warnings,
+    issue_warnings,
+    warn_of_description,
+)
+from axode.mechanism.description_cache import DescriptionCache
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.quasi_velocities import Definition, read_independent
 from axode.mechanism.topology import speed_meanings
@@ -31,8 +41,11 @@ from axode.symbolic.analysis.actuation import (
 )
 from axode.symbolic.analysis.inertia_rank import find_missing_inertia
 from axode.symbolic.constraints.closing import beyond_tolerance
+from axode.symbolic.constraints.row_choice import system_on
+from axode.symbolic.constraints.row_numbers import Choice
 from axode.symbolic.constraints.system import System, build_system
 from axode.symbolic.formulations import FORMULATIONS
+from axode.symbolic.formulations.base import AbstractFormulation
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.lagrange import energies
 from axode.symbolic.formulations.legs import LegsFormulation
@@ -63,19 +76,75 @@ def derive(
         names, quasi = read_independent(mechanism, independent, known)
         independent, mechanism.quasi_velocities = names, quasi
     mechanism.check()
-    system = build_system(mechanism, independent)
-    equations = Equations(system, formulation)
+    described = DescribedSystem(mechanism, independent, formulation, self_check)
+    cache = DescriptionCache.of(mechanism, formulation, independent, self_check)
+    warned = None if cache is None else _known_warnings(cache)
+    if warned is None:
+        warned = []
+        try:
+            with collect_warnings(warned):
+                equations = _derived(described)
+            if cache is not None:
+                cache.write("derived", json.dumps(warned).encode())
+        finally:
+            issue_warnings(warned)
+        equations.cache = cache
+        return equations
+    issue_warnings(warned)
+    return Equations(described, formulation, cache=cache)
+
+
+def _derived(described: DescribedSystem) -> Equations:
+    """Derive a mechanism that is not known yet, and check the result."""
+    equations = Equations(described, described.formulation)
+    _ = equations._by  # raises if the formulation does not apply
     if equations.missing_inertia is not None:
         what = "Forward dynamics is not defined; kinematics and inverse dynamics are computed."
-        warnings.warn(
-            f"{equations.missing_inertia}\n  {what}",
-            PlausibilityWarning,
-            stacklevel=level_outside(),
-        )
-    if self_check:
-        equations.self_check = SelfCheck(system)
+        warn_of_description(f"{equations.missing_inertia}\n  {what}", PlausibilityWarning)
+    if equations.self_check is not None:
         equations.self_check.check_system()
     return equations
+
+
+def _known_warnings(cache: DescriptionCache) -> list[tuple[str, str]] | None:
+    """Read what derivation warned of in another process; None if this is the first one."""
+    data = cache.read("derived")
+    with contextlib.suppress(ValueError, TypeError):
+        found = [] if data is None else json.loads(data)
+        if data is not None and all(kind in DESCRIPTION_WARNINGS for kind, _ in found):
+            return [(str(kind), str(text)) for kind, text in found]
+    return None
+
+
+@dataclass(frozen=True)
+class ChosenSystem:
+    """What a system on other rows and speeds is made from."""
+
+    parent: Equations
+    choice: Choice
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What is described."""
+        return self.parent.mechanism
+
+    def build(self) -> System:
+        """Build the system."""
+        return system_on(self.parent.system, self.choice)
+
+
+@dataclass(frozen=True)
+class DescribedSystem:
+    """What a system is built from, and what was asked for."""
+
+    mechanism: Mechanism
+    independent: Sequence[str] | None
+    formulation: str
+    self_check: bool
+
+    def build(self) -> System:
+        """Build the system."""
+        return build_system(self.mechanism, self.independent)
 
 
 class Equations:
@@ -87,21 +156,53 @@ class Equations:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and other processes derive the mechanism again; symbols cannot travel."""
+        source = self.source
+        if isinstance(source, ChosenSystem):
+            return source.parent.on, (source.choice,)
+        if source is not None:
+            given = source.mechanism, source.formulation, source.independent, source.self_check
+            return derive, given
         checked = self.self_check is not None
         return derive, (self.system.mechanism, self.formulation, self.independent, checked)
 
     def __init__(
-        self, system: System, formulation: str, self_check: SelfCheck | None = None
+        self,
+        system: System | DescribedSystem | ChosenSystem,
+        formulation: str,
+        self_check: SelfCheck | None = None,
+        cache: DescriptionCache | None = None,
     ) -> None:
-        self.system: System = system
-        self.self_check = self_check
+        self.source = None if isinstance(system, System) else system
         self.formulation = formulation
-        self._by = FORMULATIONS[formulation](system)
-        self._book = (
-            self._by
-            if isinstance(self._by, ComplementFormulation)
-            else ComplementFormulation(system)
-        )
+        self.cache = cache
+        if isinstance(system, System):
+            self.system, self.self_check = system, self_check
+            _ = self._by  # raises if the formulation does not apply
+
+    @derived_property
+    def system(self) -> System:
+        """Symbols, rows and choices; of a mechanism that is known built when they are needed."""
+        assert self.source is not None
+        if self.cache is None:
+            return self.source.build()
+        with collect_warnings([]):  # they were issued when the mechanism was derived
+            return self.source.build()
+
+    @derived_property
+    def self_check(self) -> SelfCheck | None:
+        """What compares functions with the laws of Newton and Euler, unless it was turned off."""
+        source = self.source
+        checked = isinstance(source, DescribedSystem) and source.self_check
+        return SelfCheck(self.system) if checked else None
+
+    @derived_property
+    def _by(self) -> AbstractFormulation:
+        return FORMULATIONS[self.formulation](self.system)
+
+    @derived_property
+    def _book(self) -> ComplementFormulation:
+        by = self._by
+        return by if isinstance(by, ComplementFormulation) else ComplementFormulation(self.system)
 
     @cached_property
     def missing_inertia(self) -> MechanismError | None:
@@ -113,7 +214,17 @@ class Equations:
     @property
     def name(self) -> str:
         """The mechanism's."""
-        return self.system.mechanism.name
+        return self.mechanism.name
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What is described."""
+        return self.system.mechanism if self.source is None else self.source.mechanism
+
+    def on(self, choice: Choice) -> Equations:
+        """Return the equations on other rows and independent speeds."""
+        cache = None if self.cache is None else self.cache.part(repr(choice))
+        return Equations(ChosenSystem(self, choice), self.formulation, cache=cache)
 
     @property
     def coordinates(self) -> tuple[str, ...]:

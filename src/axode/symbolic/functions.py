@@ -172,6 +172,11 @@ FURTHER_RECIPES: dict[str, FunctionRecipe] = {
         lambda e: e.system.at_speeds(e.platform.wrenches(e.nu_dot)),
         lambda e: (len(e.platform.platform.legs), 6),
     ),
+    "all_rows": FunctionRecipe(
+        ("q",),
+        lambda e: matrix_of(list(e.system.rows), len(e.speeds)),
+        lambda e: (len(e.system.rows), len(e.speeds)),
+    ),
     "twist_constraints": FunctionRecipe(
         ("q",), lambda e: e.twist_constraints.A, lambda e: e.twist_constraints.A.shape
     ),

@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 
 from axode.codegen.host import host
 from axode.codegen.targets.compiler_process import LONG, compile_apart
-from axode.codegen.targets.object_cache import ObjectCache, cache_directory
+from axode.disk.object_cache import ObjectCache, cache_directory
 
 # LLVM contexts and the linker are not safe to enter from two threads. The one lock of everything
 # that compiles; a fork waits for it, because a child could never take it from a thread it lacks.

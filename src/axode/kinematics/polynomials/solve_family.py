@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.targets.object_cache import ObjectCache, cache_directory
+from axode.disk.object_cache import ObjectCache, cache_directory
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.kinematics.polynomials.path_tracker import (
     PLACES,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.model.model import Model
+from axode.model.model_parts import row_numbers_of
 from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.inputs.inputs import InputPlan, plan_input
@@ -267,7 +268,7 @@ class Runs:
     def _begin_elsewhere(self, batch: Batch, runs: Numbers) -> Numbers:
         """Let runs that do not leave a singular start begin with another model; gives the rest."""
         begins = runs[batch.buffers["t"][runs, 0] == self.settings.t0]
-        if batch is not self._first or not begins.size or not self.model.has_equations:
+        if batch is not self._first or not begins.size or row_numbers_of(self.model) is None:
             return runs
         q = batch.buffers["q"][begins]
         pivots = find_smallest_pivots(self.model, q, batch.conditions(begins))

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from axode.errors import AxodeError, InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.model_parts import facts_of
+from axode.model.model_parts import facts_of, row_numbers_of
 from axode.numerics.tolerances import OPEN, ROUNDING
 from axode.problems.arguments import StateArgument
 from axode.problems.assemble.assemble import assemble_runs
 from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.failed_starts import FailedStarts
+from axode.problems.other_models import rows_at
 from axode.problems.singular.pivots import find_smallest_pivots
 
 Array = npt.NDArray[np.float64]
@@ -128,20 +129,17 @@ def check_start_speeds(model: Model, q: Array, t0: float, p: Array | None) -> No
     Raises:
         SingularConfiguration: naming independent speeds that would do.
     """
-    if not model.has_equations or "pivots" not in model.functions:
+    if row_numbers_of(model) is None or "pivots" not in model.functions:
         return
     conditions = Conditions(np.full(len(q), float(t0)), p)
     pivots = find_smallest_pivots(model, q, conditions)
     if not pivots.min(initial=1.0) < ROUNDING:
         return
-    from axode.symbolic.constraints.row_choice import rows_at
-
     run = int(np.argmin(pivots))
-    equations = model.equations
-    rows = rows_at(equations.system, q[run], t0, model.parameter_vector(conditions.at(run).p))
+    rows = rows_at(model, q[run], conditions.at(run))
     if rows.lost:
         return
-    better = [equations.speeds[j] for j in rows.independent]
+    better = [model.speed_names[j] for j in rows.independent]
     raise SingularConfiguration(
         f"'{model.name}' starts where its independent speeds {', '.join(model.independent)} do not "
         f"determine the others.\n  Derive it with some that do: derive(independent={better!r})",

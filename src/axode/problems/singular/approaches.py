@@ -19,9 +19,9 @@ import numpy.typing as npt
 from axode.errors import NearSingularityWarning, level_outside
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.model_parts import facts_of
+from axode.model.model_parts import facts_of, row_numbers_of
 from axode.numerics.rank import singular_values
-from axode.problems.other_models import interpret_few_states
+from axode.problems.other_models import interpret_few_states, rows_at
 
 Array = npt.NDArray[np.float64]
 NEAR = 0.05  # of the usual margin: forces or speeds are twenty times as large there
@@ -107,14 +107,11 @@ def warn_of_rows(model: Model, stops: Sequence[Approach]) -> None:
         model: What moves.
         stops: States at which a pivot was small.
     """
-    if not stops or not model.has_equations:
+    if not stops or row_numbers_of(model) is None:
         return
-    from axode.symbolic.constraints.row_choice import rows_at
-
-    system = model.equations.system
 
     def margin(q: Array, t: float, p: Array | None) -> float:
-        rows = rows_at(system, q, t, model.parameter_vector(p))
+        rows = rows_at(model, q, Conditions(t, p))
         s = singular_values(rows.scaled)
         return float(s[rows.rank - 1] / s[0]) if rows.rank else np.inf
 
@@ -155,7 +152,9 @@ def _usual(model: Model, key: Any, margins: Callable[[Array, Conditions], Array]
 
 def usual_margin(model: Model, margins: Callable[[Array, Conditions], Array]) -> float:
     """Find the median of a margin at the configurations that the model was derived at."""
-    samples = np.array([*model.equations.system.samples, model.home])
+    numbers = row_numbers_of(model)
+    assert numbers is not None
+    samples = np.array([*numbers.samples, model.home])
     return float(np.median(margins(samples, Conditions())))
 
 
@@ -163,7 +162,7 @@ def _driven_speeds(model: Model) -> list[str] | None:
     """Speeds that motors drive, one each; None if a motor drives several."""
     from axode.mechanism.topology import speed_meanings
 
-    mechanism = model.equations.system.mechanism
+    mechanism = model.equations.mechanism
     meanings = speed_meanings(mechanism)
     driven = [meanings.get(drive.coordinate) for drive in mechanism.drives]
     return None if None in driven else [name for name in driven if name is not None]
@@ -172,7 +171,9 @@ def _driven_speeds(model: Model) -> list[str] | None:
 def _hold(model: Model, driven: Sequence[str], q: Array, conditions: Conditions) -> Array:
     """Least motion of driven joints in a motion of unit size, per configuration."""
     evaluated = interpret_few_states(model, len(q))
-    length = model.equations.system.assembly.extent
+    numbers = row_numbers_of(model)
+    assert numbers is not None
+    length = numbers.extent
     units = np.array([length if unit == "m/s" else 1.0 for unit in facts_of(model).speed_units])
     Theta = evaluated.speed_map(np.ascontiguousarray(q), **conditions.options)
     scaled = Theta / units[:, np.newaxis]

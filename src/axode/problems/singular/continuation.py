@@ -20,7 +20,7 @@ from numpy.polynomial import Chebyshev
 
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
-from axode.model.model_parts import facts_of
+from axode.model.model_parts import facts_of, row_numbers_of
 from axode.model.signal_values import state_values
 from axode.numerics.tolerances import MISSED, NEGLIGIBLE, SAME_MOTION
 from axode.problems.arguments import residual_units
@@ -67,9 +67,9 @@ def land_beyond(batch: Batch, run: int) -> Landing | None:
     Returns:
         None if the motion does not come to one, is not smooth enough, or lands on no constraints.
     """
-    if not batch.model.has_equations:
+    if row_numbers_of(batch.model) is None:
         return None
-    if batch.model.equations.system.rheonomic:
+    if facts_of(batch.model).driven:
         return None  # prescribed motion drives it there, not momentum
     with np.errstate(all="ignore"):
         return _Approach(batch, run).landing()

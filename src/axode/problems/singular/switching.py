@@ -12,12 +12,17 @@ import numpy.typing as npt
 
 from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
-from axode.model.metadata import Facts
 from axode.model.model import Model
-from axode.model.model_parts import facts_of
+from axode.model.model_parts import facts_of, row_numbers_of
 from axode.numerics.rank import smallest_singular_value
 from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT, RANK, SHORTEST_STEP, SMALL_PIVOT
-from axode.problems.other_models import GOOD_PIVOT, DescribedStates, is_rounded, translate_speeds
+from axode.problems.other_models import (
+    GOOD_PIVOT,
+    DescribedStates,
+    interpret_few_states,
+    is_rounded,
+    rows_at,
+)
 from axode.problems.runs.batch import SMALLEST_PIVOT, Batch
 from axode.problems.runs.session import CompiledRuns, Numbers
 from axode.problems.singular.continuation import CONTINUATION_PIVOT
@@ -26,7 +31,7 @@ from axode.problems.steps.step_acceptance import RUNNING, SINGULAR
 from axode.runtime.resident_buffers import read_rows
 
 if TYPE_CHECKING:
-    from axode.symbolic.constraints.row_choice import Choice, Chooser, EvaluatedRows
+    from axode.symbolic.constraints.row_numbers import Choice
 
 Array = npt.NDArray[np.float64]
 MIN_GAIN = 3.0  # times what the present choice keeps: what another one must keep
@@ -53,8 +58,12 @@ class Choices:
     def __init__(self, own: Model) -> None:
         from axode.symbolic.constraints.row_choice import Chooser
 
-        self.chooser: Chooser = Chooser.of(own.equations.system)
+        numbers = row_numbers_of(own)
+        assert numbers is not None
+        self.own = numbers.own
+        self.chooser = Chooser(numbers)
         self._made: dict[Choice, Model] = {}
+        self._on: WeakKeyDictionary[Model, Choice] = WeakKeyDictionary()
 
     @classmethod
     def of(cls, own: Model) -> Choices:
@@ -63,37 +72,26 @@ class Choices:
             _CHOICES[own] = cls(own)
         return _CHOICES[own]
 
-    def rows_at(
-        self, own: Model, q: Array, conditions: Conditions, ahead: Array | None = None
-    ) -> EvaluatedRows:
-        """Evaluate all rows at configurations, and where the next step leads."""
-        from axode.symbolic.constraints.row_choice import rows_at
-
-        p = own.parameter_vector(conditions.p)
-        return rows_at(self.chooser.system, q, conditions.t, p, ahead)
-
-    def rates(self, own: Model, q: Array, v: Array, conditions: Conditions) -> Array:
-        """Evaluate rates of the coordinates, (states, size)."""
-        given = q, v, np.reshape(conditions.t, (-1, 1)), own.parameter_vector(conditions.p)
-        columns = [np.broadcast_to(x, (len(q), x.shape[-1])).T for x in given]
-        return np.array(self.chooser.system.rates_function(*columns).full()).T
-
     def model(self, own: Model, choice: Choice) -> Model:
         """Return the model on some rows and speeds; the user's if they are its own."""
-        if choice == self.chooser.own:
+        if choice == self.own:
             return own
         made = self._made.pop(choice, None)
         if made is None:
-            from axode.symbolic.equations import Equations
+            from axode.model.compile import facts_of_equations
 
-            equations = Equations(self.chooser.system_on(choice), own.equations.formulation)
-            facts = replace(Facts.of(equations, fixed=facts_of(own).fixed), home=facts_of(own).home)
-            library = SymbolicLibrary(equations, own.target, fixed=facts_of(own).fixed)
-            made = Model(facts, library)
+            equations, fixed = own.equations.on(choice), facts_of(own).fixed
+            facts = replace(facts_of_equations(equations, fixed), home=facts_of(own).home)
+            made = Model(facts, SymbolicLibrary(equations, own.target, fixed=fixed))
+            self._on[made] = choice
         self._made[choice] = made  # the last one
         for oldest in list(self._made)[:-MAX_MODELS]:
             del self._made[oldest]
         return made
+
+    def of_model(self, model: Model) -> Choice:
+        """Return the choice on which a model was made."""
+        return self._on.get(model, self.own)
 
 
 _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
@@ -101,10 +99,10 @@ _CHOICES: WeakKeyDictionary[Model, Choices] = WeakKeyDictionary()
 
 def describe_loss(own: Model, q: Array, conditions: Conditions) -> str:
     """Describe what is nearly lost at a configuration."""
-    names, weights, free = Choices.of(own).rows_at(own, q, conditions).weakest
+    names, weights, free = rows_at(own, q, conditions).weakest
     return (
         f"{_weak(names, weights)}, so that it may also move along "
-        f"{_direction(own.equations.speeds, free)}"
+        f"{_direction(own.speed_names, free)}"
     )
 
 
@@ -168,15 +166,13 @@ def find_changes(
         lies = flat < np.minimum(near, NEARLY_FLAT)
         near = np.where(lies, flat, near)
     least = np.where(near >= SMALL_PIVOT, RETRY_BELOW * near, np.nan)
-    if not own.has_equations:  # from a file: there is no other choice
+    if row_numbers_of(own) is None:  # from a file that lacks them: there is no other choice
         return Changes([], runs, least)
-    from axode.symbolic.constraints.row_choice import Choice
-
     choices, conditions = Choices.of(own), batch.conditions(runs)
     q, nu, step = (read_rows(b, name, runs) for name in ("q", "nu", "h_s"))
-    v = translate_speeds(model, model.speed_names, q, nu, conditions)
-    rows = choices.rows_at(own, q, conditions, q + step * choices.rates(own, q, v, conditions))
-    present = Choice.of(model.equations.system)
+    rates = interpret_few_states(model, len(q)).rates(q, nu, **conditions.options)
+    rows = rows_at(own, q, conditions, q + step * rates)
+    present = choices.of_model(model)
     found, number, offered = choices.chooser.choose(rows)
     kept = rows.regularity(present.rows, present.independent, present.base)
     better = (near < SMALL_PIVOT) | (offered > _min_gain(own) * kept)
@@ -213,7 +209,7 @@ def near_singular(
     changes = find_changes(batch, runs, own, can_cross=across is not None)
     for run, least in zip(changes.stay.tolist(), changes.least_pivot.tolist(), strict=True):
         q, near = b["q"][run], float(b["near"][run, 0])
-        if across is not None and model.has_equations and not _lies(batch, run, near):
+        if across is not None and row_numbers_of(own) is not None and not _lies(batch, run, near):
             pivot = smallest_pivot(model, q.copy(), batch.conditions(run))
             lost = describe_loss(own, q.copy(), batch.conditions(run))
             if pivot < CONTINUATION_PIVOT and across(batch, run, lost):
@@ -250,7 +246,7 @@ def _describe(batch: Batch, run: int, own: Model) -> str:
     q, conditions = batch.buffers["q"][run].copy(), batch.conditions(run)
     if "flat" in batch.buffers and float(batch.buffers["flat"][run, 0]) < NEARLY_FLAT:
         return find_flattest_wheel(batch.model, q, conditions)[1]
-    if own.has_equations:
+    if row_numbers_of(own) is not None:
         return describe_loss(own, q, conditions)
     return (
         f"the independent speeds {', '.join(batch.model.independent)} no longer describe the "
@@ -264,11 +260,11 @@ def choose_rows(own: Model, q: Array, conditions: Conditions) -> Model:
     Returns:
         The user's where it is regular, and where its speeds or all rows together are singular.
     """
-    if not own.has_equations or smallest_pivot(own, q, conditions) > GOOD_PIVOT:
+    if row_numbers_of(own) is None or smallest_pivot(own, q, conditions) > GOOD_PIVOT:
         return own
     choices = Choices.of(own)
-    rows = choices.rows_at(own, q[np.newaxis], conditions)
-    mine = np.array(choices.chooser.own.independent, dtype=int)
+    rows = rows_at(own, q[np.newaxis], conditions)
+    mine = np.array(choices.own.independent, dtype=int)
     if rows.lost[0] or rows.kept_by_speeds(mine)[0] < GOOD_PIVOT:
         return own
     return choices.model(own, choices.chooser.choose(rows, mine)[0][0])
@@ -283,12 +279,12 @@ def find_start_elsewhere(batch: CompiledRuns, run: int, own: Model) -> tuple[Mod
     """
     b = batch.buffers
     q, nu, conditions = b["q"][run].copy(), b["nu"][run].copy(), batch.conditions(run)
-    if not own.has_equations or smallest_pivot(own, q, conditions) > LOST_PIVOT:
+    if row_numbers_of(own) is None or smallest_pivot(own, q, conditions) > LOST_PIVOT:
         return None
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None
     choices = Choices.of(own)
-    rows = choices.rows_at(own, q[np.newaxis], conditions)
+    rows = rows_at(own, q[np.newaxis], conditions)
     found, _, offered = choices.chooser.choose(rows)
     if rows.lost[0] or not offered[0] > REGULAR:
         return None
@@ -315,11 +311,11 @@ def choose_models(own: Model, q: Array, conditions: Conditions) -> DescribedStat
     flat = np.ascontiguousarray(q.reshape(-1, q.shape[-1]))
     known = conditions.spread(q.shape[:-1])
     made_by, models = np.zeros(len(flat), dtype=np.intp), [own]
-    if own.has_equations:
+    if row_numbers_of(own) is not None:
         poor = np.flatnonzero(find_smallest_pivots(own, flat, known) < GOOD_PIVOT)
         if poor.size:
             choices = Choices.of(own)
-            rows, mine = choices.rows_at(own, flat[poor], known.at(poor)), choices.chooser.own
+            rows, mine = rows_at(own, flat[poor], known.at(poor)), choices.own
             found, number, offered = choices.chooser.choose(rows)
             kept = rows.regularity(mine.rows, mine.independent, mine.base)
             good = (offered > np.maximum(_min_gain(own) * kept, REGULAR)) & ~rows.lost

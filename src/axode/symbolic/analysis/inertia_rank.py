@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import casadi as ca
 import numpy as np
 
-from axode.errors import Fault, MechanismError, PlausibilityWarning, level_outside
+from axode.errors import Fault, MechanismError, PlausibilityWarning, warn_of_description
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
@@ -118,4 +117,4 @@ def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) 
         )
     else:
         return
-    warnings.warn(message, PlausibilityWarning, stacklevel=level_outside())
+    warn_of_description(message, PlausibilityWarning)

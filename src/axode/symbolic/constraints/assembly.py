@@ -8,7 +8,6 @@ disagree are named with a remedy.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from axode.errors import LoopNotClosed, RequestNotMetWarning, level_outside
+from axode.errors import LoopNotClosed, RequestNotMetWarning, warn_of_description
 from axode.mechanism.elements.joints import JOINTS
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.topology import coupled_by, tree_order
@@ -624,8 +623,7 @@ def warn_of_moved_home(assembly: Assembly, home: np.ndarray) -> None:
     else:
         return
     listed = ", ".join(f"{names[k]} = {asked[k]:.4g} became {home[k]:.4g}" for k in far)
-    warnings.warn(
+    warn_of_description(
         f"'{assembly.tree.mechanism.name}': closing the loops moved home: {listed}. {why}",
         RequestNotMetWarning,
-        stacklevel=level_outside(),
     )

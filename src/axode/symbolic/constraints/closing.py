@@ -12,14 +12,13 @@ beyond what rounding may grow to.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
 
-from axode.errors import LoopNotClosed, PlausibilityWarning, first_of, level_outside
+from axode.errors import LoopNotClosed, PlausibilityWarning, first_of, warn_of_description
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.numerics.newton import METRE
@@ -251,9 +250,7 @@ def _warn_of_small_rows(mechanism: Mechanism, report: RankReport) -> None:
     }
     for text, names in texts.items():
         if names:
-            warnings.warn(
-                f"'{mechanism.name}': {text}", PlausibilityWarning, stacklevel=level_outside()
-            )
+            warn_of_description(f"'{mechanism.name}': {text}", PlausibilityWarning)
 
 
 def beyond_tolerance(residual: SX, unit: str, report: RankReport) -> SX:

@@ -1,4 +1,4 @@
-"""Compiled objects on disk, one directory per user.
+"""Compiled code and what was made of descriptions on disk, one directory per user.
 
 The directory holds machine code that will be run, so no other user may be able to put anything
 there: it must belong to the user, must not be open to writers, and must not be a link; the same
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from axode.disk.atomic import replace_private_file
 
+OFF = ("", "0", "off", "no", "none")  # what turns a cache off
 MAGIC = b"axode-object 2\n"
 LIMIT_BYTES = 256 * 2**20
 ABANDONED = 3600.0  # [s] after which an unfinished file is taken for abandoned
@@ -43,7 +44,7 @@ def cache_directory() -> Path | None:
     A folder below the working folder, whose content may come from anyone, is not taken.
     """
     chosen = os.environ.get("AXODE_CACHE")
-    if chosen is not None and chosen.lower() in ("", "0", "off", "no", "none"):
+    if chosen is not None and chosen.lower() in OFF:
         return None
     try:
         folder = Path(chosen or os.environ.get("XDG_CACHE_HOME") or "").expanduser()
