@@ -74,7 +74,10 @@ def renamed_keywords(**names: str) -> Callable[[Function], Function]:
 
 
 def _check(name: str, rules: list[Rule], given: Any) -> None:
-    if rules and not any(_fits(given, fits) for _, fits in rules):
+    for _, fits in rules:
+        if _fits(given, fits):
+            return
+    if rules:
         expected = " or ".join(dict.fromkeys(text for text, _ in rules if text))
         raise InvalidArgument(f"{name}: expected {expected}, got {shortened(given)}")
 

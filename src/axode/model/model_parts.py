@@ -22,6 +22,7 @@ class ModelParts:
     _library: AbstractLibrary
     _entries: dict[Any, Entry]
     _arguments: NamedArguments
+    _memory: dict[Any, Any] | None = None
     _cpu: Model | None = None
 
     if not TYPE_CHECKING:
@@ -54,6 +55,13 @@ def defaults_of(model: ModelParts) -> dict[str, Array]:
 def row_numbers_of(model: ModelParts) -> RowNumbers | None:
     """Return what choices of rows and speeds are made from; None if they cannot be changed."""
     return model._library.row_numbers
+
+
+def memory_of(model: ModelParts) -> dict[Any, Any]:
+    """Return what problems keep of a model for the next call; it is not copied with the model."""
+    if model._memory is None:
+        model._memory = {}
+    return model._memory
 
 
 def function_tape(model: ModelParts, function: str) -> Tape:

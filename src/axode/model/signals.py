@@ -178,6 +178,12 @@ class Signals:
         inputs, powers = ([s.name for s in self.of_kind(kind)] for kind in ("input", "power"))
         return Names(self._owner, "signal", *self.state_names.groups, inputs, powers)
 
+    @cached_property
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]:
+        """Names, units, and kinds by name of all signals, as a trajectory has them."""
+        names = tuple(self._by_name)
+        return names, tuple(s.unit for s in self), {s.name: s.kind for s in self}
+
     def depends_on_speeds(self, name: str) -> bool:
         """Check whether a coordinate, speed or measure depends on the speeds."""
         return self._by_name[name].kind in SPEED_KINDS or name in self._moving

@@ -32,7 +32,7 @@ _FLOAT64 = np.dtype(np.float64)
 _KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
-def _address(array: npt.NDArray[Any]) -> int:
+def address_of(array: npt.NDArray[Any]) -> int:
     address: int = array.__array_interface__["data"][0]  # twice as fast as array.ctypes
     return address
 
@@ -102,8 +102,8 @@ class _Kernel:
     def new_work(self) -> tuple[int, npt.NDArray[np.uint8]]:
         """An aligned work array of its own, behind its address."""
         raw = np.empty(self.work_size + kernel.WORK_ALIGNMENT, dtype=np.uint8)
-        aligned = raw[-_address(raw) % kernel.WORK_ALIGNMENT :]
-        return _address(aligned), aligned
+        aligned = raw[-address_of(raw) % kernel.WORK_ALIGNMENT :]
+        return address_of(aligned), aligned
 
     def run(self, places: list[int], begin: int, end: int) -> None:
         """Samples begin to end; the interpreter lock is released meanwhile.
@@ -358,8 +358,13 @@ class CompiledFunction:
         def copied(port: Port, array: Array) -> bool:
             return any(
                 np.may_share_memory(array, output)
-                and (_address(array), array.size, port.size, spacing_of(array, len(port.shape)))
-                != (_address(output), output.size, other.size, spacing_of(output, len(other.shape)))
+                and (address_of(array), array.size, port.size, spacing_of(array, len(port.shape)))
+                != (
+                    address_of(output),
+                    output.size,
+                    other.size,
+                    spacing_of(output, len(other.shape)),
+                )
                 for other, output in zip(self.tape.outputs, outputs, strict=True)
             )
 
@@ -372,9 +377,9 @@ class CompiledFunction:
         places: list[int] = []
         for port, array in zip(self.tape.inputs, inputs, strict=True):
             shared = array.size == port.size
-            places += (_address(array), 0 if shared else spacing_of(array, len(port.shape)) or 0)
+            places += (address_of(array), 0 if shared else spacing_of(array, len(port.shape)) or 0)
         for port, array in zip(self.tape.outputs, outputs, strict=True):
-            places += (_address(array), spacing_of(array, len(port.shape)) or 0)
+            places += (address_of(array), spacing_of(array, len(port.shape)) or 0)
         return places
 
     def _run(self, places: list[int], count: int, threads: int | None) -> None:

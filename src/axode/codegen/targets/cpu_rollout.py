@@ -17,7 +17,7 @@ from axode.codegen.lowering.program_loop import program_module, program_work_siz
 from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.program import ENTRY, Program
 from axode.codegen.targets import jit
-from axode.codegen.targets.cpu import cpu_count, pool, spacing_of
+from axode.codegen.targets.cpu import address_of, cpu_count, pool, spacing_of
 from axode.runtime.launch import STATUSES, Summary
 
 Array = npt.NDArray[np.float64]
@@ -236,4 +236,4 @@ class BoundRollout:
                 f"{kind} '{name}': shape {array.shape}, expected {self.runs} runs of width {width}"
             )
         rows = array.shape[-2] if own_axes == 2 else 1
-        return [array.ctypes.data, 0 if shared else spacing, rows]
+        return [address_of(array), 0 if shared else spacing, rows]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.model.model import Model
+from axode.model.model_parts import memory_of
 from axode.problems.inputs.state_formulas import name_or_function
 from axode.problems.inputs.tracing import require_sign_changes, traced_tape
 
@@ -57,7 +58,11 @@ def event_tape(
     """
     if not events:
         return None
+    memory, key = memory_of(model), ("events", *map(id, events), speeds)
+    if key in memory:
+        return memory[key][1]
     expressions = lambda s: [event.expression(s) for event in events]  # noqa: E731
     tape = traced_tape(model, "events", expressions, speeds)
     require_sign_changes(tape, {f"event '{e.name}'": k for k, e in enumerate(events)})
+    memory[key] = events, tape  # they keep their numbers as long as they are here
     return tape

@@ -86,7 +86,7 @@ def record(
 
     times, out, made_by = _samples(runs)
     saved = saved_states(runs, times, out, made_by)
-    signals = tuple(runs.model.signals)
+    names, units, kinds = runs.model.signals.columns
     lengths = runs.lengths if runs.count > 1 else np.array([len(times)])
     if batch:
         _warn_of_failures(runs.outcomes.status)
@@ -94,9 +94,9 @@ def record(
     return Trajectory(
         time=times,
         values=RecordedColumns(saved, (*batch, len(times)), motion=motion),  # type: ignore[arg-type]
-        names=tuple(signal.name for signal in signals),
-        units=tuple(signal.unit for signal in signals),
-        kinds={signal.name: signal.kind for signal in signals},
+        names=names,
+        units=units,
+        kinds=kinds,
         statuses=_statuses(runs.outcomes),  # type: ignore[arg-type]
         lengths=lengths.reshape(batch),
         events=_events(runs, batch),  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -13,9 +14,11 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments, check_options
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
-from axode.model.model_parts import model_on_cpu
+from axode.model.model_parts import memory_of, model_on_cpu
 from axode.problems.arguments import StateArgument, number, read_state, require_model, start_time
+from axode.problems.assemble.start_warnings import collect_warnings, warn_of_start
 from axode.problems.inputs.events import check_events
+from axode.problems.inputs.fingerprints import recall
 from axode.problems.inputs.inputs import InputPlan, plan_input
 from axode.problems.inputs.laws import Law
 from axode.problems.parameter_arguments import checked_parameters
@@ -105,6 +108,8 @@ class Scenario:
         InvalidArgument: for anything but a model, and for unknown options and wrong types.
     """
 
+    _warnings: Sequence[str] = ()
+
     def __init__(self, model: Model, duration: float, **options: Unpack[RunOptions]) -> None:
         require_model("Scenario", model)
         check_arguments(Scenario.__init__, {"model": model, "duration": duration})
@@ -115,6 +120,7 @@ class Scenario:
         self.duration = number("duration", duration)
         copied: Any = {k: dict(v) if type(v) is dict else v for k, v in options.items()}
         self.options: RunOptions = copied
+        self._settings: dict[Any, Settings] = {}
 
     @classmethod
     def read(
@@ -145,13 +151,27 @@ class Scenario:
             made = what.changed(duration, **options)
         else:
             require_model(verb, what)
-            check_options(verb, RunOptions, options, own)
             if duration is None:
+                check_options(verb, RunOptions, options, own)
                 raise InvalidArgument(f"{verb}: a model needs a duration [s], {verb}(model, 5.0)")
-            made = cls(what, duration, **options)
+            made = cls._known(verb, what, duration, options, own)
         for name in refused:
             if made.options.get(name, _EMPTY[name]) not in (None, _EMPTY[name]):
                 raise NotApplicable(f"{verb} takes no {name}; simulate does")
+        return made
+
+    @classmethod
+    def _known(
+        cls, verb: str, model: Model, duration: float, options: RunOptions, own: Any
+    ) -> Scenario:
+        """Return one that was made before of the same, checked and traced, or make it."""
+
+        def make() -> Scenario:
+            check_options(verb, RunOptions, options, own)
+            return cls(model, duration, **options)
+
+        made = recall(memory_of(model), (duration, options), make)
+        made.warn_again()  # where its starts are known
         return made
 
     def changed(self, duration: float | None = None, **options: Unpack[RunOptions]) -> Scenario:
@@ -179,7 +199,7 @@ class Scenario:
     def __getstate__(self) -> dict[str, Any]:
         """Return what was given, without anything derived from it."""
         kept = ("_given", "model", "duration", "options", "place")
-        return {name: vars(self)[name] for name in kept}
+        return {name: vars(self)[name] for name in kept} | {"_settings": {}}
 
     @property
     def input(self) -> Any:
@@ -209,7 +229,11 @@ class Scenario:
     @cached_property
     def plan(self) -> InputPlan:
         """The input, traced; gains of a `Law` are arguments of its tape."""
-        return plan_input(self.model, self.input, gains=True)
+        return recall(
+            memory_of(self.model),
+            self.input,
+            lambda: plan_input(self.model, self.input, gains=True),
+        )
 
     def settings(
         self, method: str = AUTOMATIC, *, t0: float | None = None, save_every: float | None = None
@@ -221,10 +245,13 @@ class Scenario:
             t0: Time at the start, where that of the scenario is not known [s].
             save_every: Time between samples [s].
         """
-        given = self.options
-        return Settings(
+        given, t0 = self.options, self.t0 if t0 is None else t0
+        key = (method, t0, save_every) if type(save_every) in (NoneType, float) else None
+        if key in self._settings:
+            return self._settings[key]
+        made = Settings(
             given.get("method") or method,
-            self.t0 if t0 is None else t0,
+            t0,
             self.duration,
             given.get("step"),
             save_every,
@@ -235,6 +262,9 @@ class Scenario:
             singular=given.get("singular", "stop"),
             jumps=given.get("jumps", "impulse"),
         )
+        if key is not None:
+            self._settings[key] = made
+        return made
 
     @cached_property
     def starts(self) -> Starts:
@@ -252,6 +282,14 @@ class Scenario:
         given = self.state.shapes + ([] if self.p is None else [self.p.shape[:-1]])
         require_runs(shared_batch(batch, given))
         target = self.place.target
-        begun = find_starts(self.model, self.state, self.t0, self.p, batch, target=target)
+        with collect_warnings() as found:
+            begun = find_starts(self.model, self.state, self.t0, self.p, batch, target=target)
         begun.require_some()
+        self._warnings = found
+        self.warn_again()
         return begun
+
+    def warn_again(self) -> None:
+        """Warn of starts that differ from the request, as when they were found."""
+        for text in self._warnings:
+            warn_of_start(text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ def energy_tolerance(rtol: float | None) -> float:
     return max(ENERGY_TOLERANCE, min(LOOSE * (rtol or 0.0), LOOSEST))
 
 
+@cache
 def energy_rounding(precision: str) -> float:
     """Return the error that rounding may make, relative to the sum of energies."""
     return ROUNDINGS * float(np.finfo(precision).eps)
