@@ -39,8 +39,8 @@ def spoiled(name, monkeypatch, spoil):
 
     build = equations.build_system
 
-    def build_wrong(*arguments):
-        system = build(*arguments)
+    def build_wrong(*arguments, **options):
+        system = build(*arguments, **options)
         return spoil(system) or system
 
     monkeypatch.setattr(equations, "build_system", build_wrong)

@@ -74,7 +74,19 @@ class RateDerivatives(ForwardDerivatives):
 
 
 def displacements(system: System) -> SX:
-    """N^+: displacements of all joints for unit changes of the coordinates."""
+    """N^+: displacements of all joints for unit changes of the coordinates.
+
+    Bases that contacts keep from tilting do not read what would tilt them.
+    """
+    found = _inverse_rates(system)
+    for base in system.level:
+        turning = list(system.tree.links[base.link].speeds)[:3]
+        b = base.joint.in_child
+        found[turning, :] = SX(ca.DM(np.outer(b, b))) @ found[turning, :]
+    return ca.sparsify(found)
+
+
+def _inverse_rates(system: System) -> SX:
     N = ca.sparsify(system.tree.N)
     joints = system.W.shape[1]
     square = N.T @ N + ca.diag(SX([float(j >= joints) for j in range(N.shape[1])]))

@@ -414,6 +414,7 @@ class Mechanism(ActionMethods):
         formulation: str = "recursive",
         independent: Sequence[str] | Mapping[str, Definition] | None = None,
         self_check: bool = True,
+        reduce: bool = True,
     ) -> Equations:
         """Derive the equations of motion.
 
@@ -426,6 +427,9 @@ class Mechanism(ActionMethods):
                 or `["v [m/s] = ...", ...]`, or the name of a measure that is such a function.
             self_check: Compare the equations with Newton's and Euler's laws of the bodies at two
                 states, and each main function when it is built; takes milliseconds.
+            reduce: Write floating bases that contacts keep from tilting as bases that only turn
+                ("recursive" does). Names and results stay, expressions are far shorter; they hold
+                on the side on which home stands. False keeps those of a body free in space.
 
         Raises:
             MechanismError: if the description is wrong.
@@ -437,7 +441,7 @@ class Mechanism(ActionMethods):
         from axode.mechanism.checks import require_derivable
 
         require_derivable(self)
-        return call_stage("derive", self.copy(), formulation, independent, self_check)
+        return call_stage("derive", self.copy(), formulation, independent, self_check, reduce)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the mechanism to a TOML file that `axode.load` reads back exactly."""

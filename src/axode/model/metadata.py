@@ -78,7 +78,10 @@ class Facts:
             motor_names=tuple(drive.name for drive in system.mechanism.drives),
             rows=equations.rows,
             residual_rows=tuple(equations.residuals),
-            residual_units=tuple(row.unit for row in system.rows if row.residual is not None),
+            residual_units=(
+                *(row.unit for row in system.rows if row.residual is not None),
+                *("rad" for _ in system.level for _ in "xy"),
+            ),
             bodies=tuple(body.name for body in system.mechanism.bodies),
             contacts=tuple(contact.name for contact in system.mechanism.contacts),
             unknown_forces=tuple(unknown_contact_forces(equations)),

@@ -41,6 +41,7 @@ from axode.symbolic.analysis.actuation import (
 )
 from axode.symbolic.analysis.inertia_rank import find_missing_inertia
 from axode.symbolic.constraints.closing import beyond_tolerance
+from axode.symbolic.constraints.level import tilts
 from axode.symbolic.constraints.row_choice import system_on
 from axode.symbolic.constraints.row_numbers import Choice
 from axode.symbolic.constraints.system import System, build_system
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from axode.symbolic.analysis.twist_constraints import TwistConstraints, TwistRedundancy
     from axode.symbolic.formulations.platform_maps import PlatformMaps
 
+REDUCED = ("recursive",)  # formulations that write bases which do not tilt as such
+
 
 @stoppable
 def derive(
@@ -67,6 +70,7 @@ def derive(
     formulation: str = "recursive",
     independent: Sequence[str] | Mapping[str, Definition] | None = None,
     self_check: bool = True,
+    reduce: bool = True,
 ) -> Equations:
     """Check a mechanism and derive its equations; see `Mechanism.derive`."""
     if not isinstance(formulation, str) or formulation not in FORMULATIONS:
@@ -76,8 +80,8 @@ def derive(
         names, quasi = read_independent(mechanism, independent, known)
         independent, mechanism.quasi_velocities = names, quasi
     mechanism.check()
-    described = DescribedSystem(mechanism, independent, formulation, self_check)
-    cache = DescriptionCache.of(mechanism, formulation, independent, self_check)
+    described = DescribedSystem(mechanism, independent, formulation, self_check, reduce)
+    cache = DescriptionCache.of(mechanism, formulation, independent, self_check, reduce)
     warned = None if cache is None else _known_warnings(cache)
     if warned is None:
         warned = []
@@ -141,10 +145,12 @@ class DescribedSystem:
     independent: Sequence[str] | None
     formulation: str
     self_check: bool
+    reduce: bool
 
     def build(self) -> System:
         """Build the system."""
-        return build_system(self.mechanism, self.independent)
+        reduce = self.reduce and self.formulation in REDUCED
+        return build_system(self.mechanism, self.independent, reduce=reduce)
 
 
 class Equations:
@@ -160,10 +166,11 @@ class Equations:
         if isinstance(source, ChosenSystem):
             return source.parent.on, (source.choice,)
         if source is not None:
-            given = source.mechanism, source.formulation, source.independent, source.self_check
-            return derive, given
-        checked = self.self_check is not None
-        return derive, (self.system.mechanism, self.formulation, self.independent, checked)
+            options = source.independent, source.self_check, source.reduce
+            return derive, (source.mechanism, source.formulation, *options)
+        system, checked = self.system, self.self_check is not None
+        chosen = self.independent, checked, system.reduce
+        return derive, (system.mechanism, self.formulation, *chosen)
 
     def __init__(
         self,
@@ -495,7 +502,7 @@ class Equations:
 
     @derived_property
     def residuals(self) -> dict[str, SX]:
-        """Position residual of every holonomic row, dropped ones included.
+        """Position residual of every holonomic row, dropped ones included, and of level bases.
 
         Of rows that were dropped within a tolerance, what is beyond it.
         """
@@ -504,12 +511,12 @@ class Equations:
         for row in (self.system.rows[r] for r in report.loose):
             if row.residual is not None:
                 found[row.name] = beyond_tolerance(row.residual, row.unit, report)
-        return found
+        return found | dict(tilts(self.system.free_tree, self.system.level))
 
     @derived_property
     def poses(self) -> dict[str, Pose]:
         """Orientation R and position p of every body's frame in the world."""
-        tree = self.system.tree
+        tree = self.system.free_tree
         return {body.name: tree.body_world_pose(body.name) for body in self.system.mechanism.bodies}
 
     @derived_property

@@ -34,12 +34,22 @@ Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 NEARBY = 1.0  # [rad, or of the length] that others may move for coordinates that were named
 MAX_INTERPRETED = 256  # runs that NumPy closes: for more of them it pays to compile
+NEARER = "Give a nearer guess, fix fewer coordinates, or pass attempts=20 for random starts."
+OTHER_SIDE = (
+    "Wheels keep this base level on the side on which home stands: set_home on the other side, or "
+    "derive(reduce=False), whose equations hold on both."
+)
 START_SPREADS = (0.1, 0.3, 1.0)  # of further starts, in turn
 
 
 def allowed_residual(model: Model) -> Array:
     """Largest residual of each row [m or rad] at which a given configuration counts as closed."""
     return np.maximum(OPEN * residual_units(model), measure_disagreement(model))
+
+
+def is_tilt(row: str, unit: str) -> bool:
+    """Return whether a residual is that of a base which wheels keep level."""
+    return unit == "rad" and row.endswith((".tilt.x", ".tilt.y"))
 
 
 def is_always_closed(model: Model) -> bool:
@@ -147,6 +157,24 @@ class ClosureSystem:
         self, guess: Array, named: Sequence[int] = (), attempts: int = 1, seed: int = 0
     ) -> tuple[Array, Array]:
         """Find configurations as `close` does, and how much they leave open, of the rows' units."""
+        q, error = self._found(guess, named, attempts, seed)
+        turned = self._turned_over(guess)
+        q[turned], error[turned] = guess[turned], np.inf
+        return q, error
+
+    def _turned_over(self, guess: Array) -> Indices:
+        """Runs whose level bases are asked to stand on another side than the equations hold for."""
+        rows = enumerate(zip(self.names, self.units, strict=True))
+        tilts = [k for k, row in rows if is_tilt(*row)]
+        if not tilts:
+            return np.zeros(0, dtype=int)
+        q, runs = self.normalized(guess, self.fixed), np.arange(len(guess))
+        tilted = np.linalg.norm(self.residual(q, runs)[:, tilts], axis=1)
+        return np.flatnonzero(tilted > np.pi / 2)
+
+    def _found(
+        self, guess: Array, named: Sequence[int], attempts: int, seed: int
+    ) -> tuple[Array, Array]:
         everyone = np.arange(len(guess))
         free = [k for k in named if not self.fixed[k]]
         if not free or not self.model.residual_rows:
@@ -351,6 +379,6 @@ class ClosureSystem:
             float(size[0]),
             self.units[first],
             dict(zip(self.model.coordinates, q[runs[0]].tolist(), strict=True)),
-            "Give a nearer guess, fix fewer coordinates, or pass attempts=20 for random starts.",
+            OTHER_SIDE if is_tilt(self.names[first], self.units[first]) else NEARER,
         )
         return FailedStarts(runs, worst, size, open_rows(self.names), self.units), reason

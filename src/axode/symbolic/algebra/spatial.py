@@ -198,13 +198,13 @@ class Rotation:
     def outward(self, x: SX) -> SX:
         """Map components outward: R x, for one vector or several columns."""
         for turn in reversed(self.turns):
-            x = turn.matrix @ x
+            x = _turned(turn.matrix, x)
         return x
 
     def inward(self, x: SX) -> SX:
         """Map components inward: R^T x, for one vector or several columns."""
         for turn in self.turns:
-            x = turn.matrix.T @ x
+            x = _turned(turn.matrix.T, x)
         return x
 
     def outward_symmetric(self, x: SX) -> SX:
@@ -223,6 +223,14 @@ class Rotation:
     def matrix(self) -> SX:
         """The rotation as one matrix."""
         return self.outward(SX.eye(3))
+
+
+def _turned(R: SX, x: SX) -> SX:
+    """R x, numbers without the rounding of their terms: a turn may bring a vector to an axis."""
+    turned = R @ x
+    if not (is_constant(R) and is_constant(x)):
+        return turned
+    return _without_rounding(turned, np.abs(constant_values(R)) @ np.abs(constant_values(x)))
 
 
 def _snapped(x: float) -> float:

@@ -90,7 +90,7 @@ class _Measures(Mapping[str, SymbolicMeasure]):
     def _make(self, origin: Measure | Contact) -> Iterator[SymbolicMeasure]:
         equations = self._equations
         if isinstance(origin, Contact):
-            point = contact_point(equations.system.tree, origin)
+            point = contact_point(equations.system.free_tree, origin)
             for i, axis in enumerate("xyz"):
                 name = f"{origin.name}.contact.{axis}"
                 yield SymbolicMeasure(name, "m", point[i], needs_speeds=False)
@@ -115,7 +115,7 @@ def _usual(equations: Equations) -> Iterator[Measure]:
 
 
 def _value(equations: Equations, measure: Measure) -> SX:
-    tree = equations.system.tree
+    tree = equations.system.free_tree
     pose = tree.body_world_pose(measure.body)
     point = pose.point(symbolic_vector(measure.at, tree.values))
     if measure.kind == "position":

@@ -63,6 +63,7 @@ class Mobility:
     driven: tuple[str, ...] = ()  # what the rows prescribe that have explicit time
     quasi_velocities: tuple[str, ...] = ()  # each with its formula
     integrals: tuple[str, ...] = ()  # velocity constraints that integrate to sums of coordinates
+    level: tuple[str, ...] = ()  # floating bases that contacts keep from tilting, and their axes
 
     @property
     def integrable(self) -> int:
@@ -113,6 +114,7 @@ class Mobility:
             ("indeterminate", _listed(self.indeterminate, "forces of ")),
             ("configuration", reach),
             *(("integral", text) for text in self.integrals),
+            *(("level", text) for text in self.level),
             ("kind", f"{kind}, {time}, {rest}"),
             ("independent", _listed(self.independent)),
             *(("quasi-velocity", text) for text in self.quasi_velocities),
@@ -161,6 +163,7 @@ def mobility_of(equations: Equations) -> Mobility:
         driven=tuple(row.owner for row in system.kept if not row.rate.is_zero()),
         weak=tuple(f"{name} (but for {part:.1g})" for name, part in report.weak),
         quasi_velocities=tuple(_definition(system, k) for k in range(len(system.definitions))),
+        level=tuple(map(str, system.level)),
     )
 
 

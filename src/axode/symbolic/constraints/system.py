@@ -22,6 +22,7 @@ from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
 from axode.symbolic.constraints.complement import Complement
+from axode.symbolic.constraints.level import LevelBase, level_bases, level_tree
 from axode.symbolic.constraints.loops import loop_rows, point_loops
 from axode.symbolic.constraints.quasi_velocities import with_quasi_velocities
 from axode.symbolic.constraints.redundant_rows import (
@@ -64,6 +65,23 @@ class System:
     defaults: np.ndarray
     parameter_names: tuple[str, ...]
     base: tuple[int, ...] | None = None  # speeds that solves are built on; chosen unless given
+    level: tuple[LevelBase, ...] = ()  # floating bases that contacts keep from tilting
+    reduce: bool = False  # whether these were looked for
+
+    @property
+    def free_tree(self) -> Tree:
+        """The tree at any configuration: floating bases may tilt."""
+        return self.assembly.tree
+
+    @cached_property
+    def free(self) -> System:
+        """System on that tree, for what is differentiated by all coordinates."""
+        if not self.level:
+            return self
+        tree = self.free_tree
+        more = SX.zeros(tree.N.shape[0], self.tree.v.shape[0] - tree.v.shape[0])
+        wider = replace(self.tree, links=tree.links, N=ca.horzcat(tree.N, more), _poses={})
+        return replace(self, tree=wider, level=())
 
     @cached_property
     def nu(self) -> SX:
@@ -249,8 +267,16 @@ def build_open_system(mechanism: Mechanism) -> OpenSystem:
     )
 
 
-def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> System:
-    """Symbols, rows, rank and independent speeds of a mechanism that `check` has passed."""
+def build_system(
+    mechanism: Mechanism, independent: Sequence[str] | None, *, reduce: bool = False
+) -> System:
+    """Symbols, rows, rank and independent speeds of a mechanism that `check` has passed.
+
+    Args:
+        mechanism: What moves.
+        independent: Names of the speeds to keep; chosen unless given.
+        reduce: Whether bases that contacts keep from tilting are written as such.
+    """
     opened = build_open_system(mechanism)
     tree, rows, defaults = opened.tree, opened.rows, opened.defaults
     function = ca.Function(
@@ -274,9 +300,15 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
     if report.null_bases[0].shape[1] == 0 and not driven:
         raise _immobile(mechanism, tree, rows, report)
     forces = opened.forces
+    level: list[LevelBase] = []
+    if reduce:
+        level = level_bases(tree, rows, report, closed.assembly, [*samples, home])
+    if level:
+        tree, rows = _level(tree, rows, level, defaults)
+        forces = applied_forces(tree, opened.tree)
     if mechanism.quasi_velocities:
         tree, rows, report = with_quasi_velocities(tree, rows, report, samples, home, defaults)
-        mechanism, forces = tree.mechanism, applied_forces(tree)
+        mechanism, forces = tree.mechanism, applied_forces(tree, opened.tree)
     chosen = _choose(mechanism, tree, report, independent)
     return System(
         mechanism,
@@ -290,7 +322,18 @@ def build_system(mechanism: Mechanism, independent: Sequence[str] | None) -> Sys
         tuple(chosen),
         defaults,
         opened.parameter_names,
+        level=tuple(level),
+        reduce=reduce,
     )
+
+
+def _level(
+    tree: Tree, rows: Sequence[Row], level: Sequence[LevelBase], defaults: np.ndarray
+) -> tuple[Tree, list[Row]]:
+    """Write bases as ones that do not tilt; residuals stay those of bases that may."""
+    straight = level_tree(tree, level)
+    pairs = zip(_all_rows(straight, defaults), rows, strict=True)
+    return straight, [replace(a, residual=b.residual, sine=b.sine) for a, b in pairs]
 
 
 def add_motors(system: System, motors: Mapping[str, str]) -> System:
@@ -304,7 +347,9 @@ def add_motors(system: System, motors: Mapping[str, str]) -> System:
     for name, speed in motors.items():
         mechanism.add_motor(name, speed, input=name)
     tree = replace(system.tree, mechanism=mechanism)
-    return replace(system, mechanism=mechanism, tree=tree, forces=applied_forces(tree))
+    return replace(
+        system, mechanism=mechanism, tree=tree, forces=applied_forces(tree, system.free_tree)
+    )
 
 
 def _all_rows(tree: Tree, defaults: np.ndarray) -> list[Row]:

@@ -63,10 +63,11 @@ class LagrangeFormulation(AbstractFormulation):
     @cached_property
     def _derivatives(self) -> tuple[SX, SX, SX]:
         """I~, h~ at zero acceleration and the gravity force on all speeds, from the energies."""
-        tree = self.system.tree
+        system = self.system.free
+        tree = system.tree
         q, v, N = tree.q, tree.v, tree.N
         q_dot = SX.sym("q_dot", q.shape[0])
-        energy = kinetic_energy(self.system)
+        energy = kinetic_energy(system)
         energy = ca.substitute(energy, v, ca.densify(rate_inverse(tree) @ q_dot))
         momentum = ca.gradient(energy, q_dot)
         mass = ca.hessian(energy, q_dot)[0]
@@ -74,7 +75,7 @@ class LagrangeFormulation(AbstractFormulation):
         h = ca.jtimes(momentum, q, q_dot) + mass @ N_dot_v - ca.gradient(energy, q)  # (F9)
         inertia, h = (ca.substitute(x, q_dot, N @ v) for x in (mass, h))
         inertia = projected(N, inertia) if q.shape[0] else inertia
-        weight = -N.T @ ca.gradient(potential_energy(self.system, springs=False), q)
+        weight = -N.T @ ca.gradient(potential_energy(system, springs=False), q)
         return inertia, ca.densify(N.T @ h), ca.densify(weight)
 
     @property

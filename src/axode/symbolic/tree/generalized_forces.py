@@ -2,7 +2,7 @@ r"""Generalized forces of motors, wrenches, dampers and springs on the tree's sp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 
@@ -41,8 +41,14 @@ class BodyLoad:
     force: SX
 
 
-def applied_forces(tree: Tree) -> AppliedForces:
-    """Collect everything that acts, except gravity."""
+def applied_forces(tree: Tree, free_tree: Tree | None = None) -> AppliedForces:
+    """Collect everything that acts, except gravity.
+
+    Args:
+        tree: The tree.
+        free_tree: The same tree at any configuration, closed or not, by which the energy of struts
+            is differentiated; `tree` unless given.
+    """
     size = tree.v.shape[0]
     columns, names, limits = [], [], []
     armature = SX.zeros(size)
@@ -69,7 +75,8 @@ def applied_forces(tree: Tree) -> AppliedForces:
         columns.append(_wrench_columns(tree, wrench.body, wrench.at, wrench.frame))
         names += wrench.input_names
         limits += [None] * 6
-    elastic_energy = _spring_energy(tree) + _strut_energy(tree)
+    placed = tree if free_tree is None else replace(tree, links=free_tree.links, _poses={})
+    elastic_energy = _spring_energy(tree) + _strut_energy(placed)
     elastic = -(ca.jacobian(elastic_energy, tree.q) @ tree.N).T
     return AppliedForces(
         tuple(names),
@@ -77,7 +84,7 @@ def applied_forces(tree: Tree) -> AppliedForces:
         tuple(limits),
         ca.horzcat(*columns) if columns else SX(size, 0),
         armature,
-        _damper_force(tree) + _strut_damping(tree),
+        _damper_force(tree) + _strut_damping(placed),
         ca.densify(elastic),
         elastic_energy,
     )
