@@ -12,15 +12,22 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from os import PathLike
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from axode.errors import InvalidArgument, UnknownName, shortened, warn_renamed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Rule = tuple[str, Callable[[Any], object]]  # what is expected, and whether it is that
 
 _OWN_CHECKS = ("threads", "events")  # by the functions, with a remedy
 _SECONDS = ("duration", "step", "save_every", "t0", "t1", "t", "dt")
+
+
+class _Rule(NamedTuple):
+    """What an argument may be: as text, by its exact type, or else by a test that may raise."""
+
+    expected: str
+    exact: tuple[type, ...]
+    fits: Callable[[Any], object] | None = None
 
 
 def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
@@ -29,8 +36,9 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
     Raises:
         InvalidArgument: naming the argument, what is expected and what was given.
     """
-    for name, rules in _all_rules(function).items():
-        _check(name, rules, given[name])
+    for name, exact, rules in _rules_of_function(function):
+        if type(given[name]) not in exact:
+            _check(name, rules, given[name])
 
 
 def check_options(
@@ -48,7 +56,7 @@ def check_options(
         UnknownName: for an unknown keyword, with all that are known.
         InvalidArgument: for a wrong type.
     """
-    rules = _option_rules(kind)
+    rules = _rules_of_options(kind)
     for name, value in given.items():
         if name not in rules:
             parameters = inspect.signature(own).parameters.values() if own else ()
@@ -73,51 +81,53 @@ def renamed_keywords(**names: str) -> Callable[[Function], Function]:
     return accepting
 
 
-def _check(name: str, rules: list[Rule], given: Any) -> None:
-    for _, fits in rules:
-        if _fits(given, fits):
+def _check(name: str, rules: list[_Rule], given: Any) -> None:
+    for rule in rules:
+        if type(given) in rule.exact:
             return
+        try:
+            if rule.fits is not None and rule.fits(given):
+                return
+        except (AttributeError, TypeError, ValueError, OverflowError):
+            continue
     if rules:
-        expected = " or ".join(dict.fromkeys(text for text, _ in rules if text))
+        expected = " or ".join(dict.fromkeys(rule.expected for rule in rules if rule.expected))
         raise InvalidArgument(f"{name}: expected {expected}, got {shortened(given)}")
 
 
-def _fits(given: Any, fits: Callable[[Any], object]) -> bool:
-    try:
-        return bool(fits(given))
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        return False
-
-
 @functools.cache
-def _all_rules(function: Callable[..., Any]) -> dict[str, list[Rule]]:
+def _rules_of_function(
+    function: Callable[..., Any],
+) -> list[tuple[str, frozenset[type], list[_Rule]]]:
+    """Names, types that need no test, and rules of the arguments that have any."""
     parameters = inspect.signature(function).parameters.items()
     found = {name: _rules(name, str(parameter.annotation)) for name, parameter in parameters}
-    return {name: rules for name, rules in found.items() if rules}
+    return [
+        (name, frozenset(kind for rule in rules for kind in rule.exact), rules)
+        for name, rules in found.items()
+        if rules
+    ]
 
 
 @functools.cache
-def _option_rules(kind: type) -> dict[str, list[Rule]]:
+def _rules_of_options(kind: type) -> dict[str, list[_Rule]]:
     hints = kind.__annotations__.items()
     return {name: _rules(name, getattr(hint, "__forward_arg__", str(hint))) for name, hint in hints}
 
 
-def _rules(name: str, annotation: str) -> list[Rule]:
+def _rules(name: str, annotation: str) -> list[_Rule]:
     """Rules for the alternatives of an annotation; none if one of them is not known."""
     if name in _OWN_CHECKS:
         return []
-    kinds = [part.strip("' ") for part in _alternatives(annotation)]
-    seconds = " of seconds" if name in _SECONDS else ""
-    known = {**_RULES, "float": (f"a number{seconds}", _number)}
-    if name == "seed":
-        known["int"] = ("a whole number >= 0", lambda given: _whole(given) and given >= 0)
-    return [known[kind] for kind in kinds] if all(kind in known for kind in kinds) else []
-
-
-def _alternatives(annotation: str) -> list[str]:
-    while "[" in annotation:
+    while "[" in annotation:  # what is inside of brackets is the function's own matter
         annotation = re.sub(r"\[[^\[\]]*\]", "", annotation)
-    return annotation.split("|")
+    kinds = [part.strip("' ") for part in annotation.split("|")]
+    known = dict(_RULES)
+    if name in _SECONDS:
+        known["float"] = known["float"]._replace(expected="a number of seconds")
+    if name == "seed":
+        known["int"] = _Rule("a whole number >= 0", (), lambda given: _whole(given) and given >= 0)
+    return [known[kind] for kind in kinds] if all(kind in known for kind in kinds) else []
 
 
 def real_number(given: Any) -> float:
@@ -166,23 +176,23 @@ def _iterable(given: Any) -> bool:
     return isinstance(given, Iterable)
 
 
-def _instance(*kinds: type) -> Callable[[Any], bool]:
-    return lambda given: isinstance(given, kinds)
-
-
-_RULES: dict[str, Rule] = {
-    "None": ("", _instance(type(None))),
-    "int": ("a whole number", _whole),
-    "bool": ("True or False", _truth),
-    "str": ("text", _instance(str)),
-    "Literal": ("text", _instance(str)),
-    "Start": ("text", _instance(str)),
-    "Callable": ("a function", callable),
-    "PathLike": ("a path", _instance(str, PathLike)),
-    "os.PathLike": ("a path", _instance(str, PathLike)),
-    "Mapping": ("values by name", _mapping),
-    "Options": ("values by name", _mapping),
-    "Sequence": ("a list", _collection),
-    "Iterable": ("a list", _iterable),
-    "Trajectory": ("a trajectory", lambda given: type(given).__name__ == "Trajectory"),
+_TEXT = _Rule("text", (str,), lambda given: isinstance(given, str))
+_PATH = _Rule("a path", (str,), lambda given: isinstance(given, str | PathLike))
+_VALUES = _Rule("values by name", (), _mapping)
+_RULES: dict[str, _Rule] = {
+    "None": _Rule("", (type(None),)),
+    "float": _Rule("a number", (float,), _number),
+    "int": _Rule("a whole number", (), _whole),
+    "bool": _Rule("True or False", (bool,), _truth),
+    "str": _TEXT,
+    "Literal": _TEXT,
+    "Start": _TEXT,
+    "Callable": _Rule("a function", (), callable),
+    "PathLike": _PATH,
+    "os.PathLike": _PATH,
+    "Mapping": _VALUES,
+    "Options": _VALUES,
+    "Sequence": _Rule("a list", (list, tuple), _collection),
+    "Iterable": _Rule("a list", (list, tuple), _iterable),
+    "Trajectory": _Rule("a trajectory", (), lambda given: type(given).__name__ == "Trajectory"),
 }
