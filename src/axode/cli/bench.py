@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.model_sources import SOURCE_HELP, Options, model_from
-from axode.cli.options import AsJson, JsonFile, words
-from axode.cli.output import deliver
+from axode.cli.model_sources import model_from
+from axode.cli.options import AsJson, JsonFile, Source, Texts, words
+from axode.cli.output import deliver, show_table
+from axode.errors import AxodeError, UnknownName
 from axode.model.model_parts import function_tape
 
 if TYPE_CHECKING:
@@ -27,22 +28,11 @@ STEP = 1e-5  # [s], so short that nothing falls over
 
 
 def bench(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = "wheeled_pendulum",
-    option: Options = None,
-    functions: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,NAME", help="Functions to time; the usual ones by default."),
-    ] = None,
-    repeat: Annotated[
-        int,
-        typer.Option(
-            min=3, max=1000, metavar="COUNT", help="Number of repetitions of every timing."
-        ),
-    ] = 15,
-    batch: Annotated[
-        int,
-        typer.Option(min=8, max=1_000_000, metavar="COUNT", help="Number of samples in a batch."),
-    ] = 4096,
+    source: Source = "wheeled_pendulum",
+    option: Texts = None,
+    functions: Texts = None,
+    repeat: Annotated[int, typer.Option(min=3, max=1000)] = 15,
+    batch: Annotated[int, typer.Option(min=8, max=1000000)] = 4096,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -51,9 +41,12 @@ def bench(
     axode bench
 
     axode bench seven_axis_arm --functions forward_dynamics --repeat 31
-    """
-    from axode.errors import UnknownName
 
+    Options:
+        functions NAME,NAME: Functions to time; the usual ones by default.
+        repeat COUNT: Number of repetitions of every timing.
+        batch COUNT: Number of samples in a batch.
+    """
     model = model_from(source, option, "fixed")
     asked = words(functions) or tuple(
         n for n in USUAL if n in model.functions and (n != "inverse_dynamics" or model.inputs)
@@ -138,8 +131,6 @@ def _samples(model: Model, name: str, size: int, batch: int, rng: Any) -> Any:
 
 def _steps(model: Model, repeat: int) -> dict[str, Any]:
     """Time rk4 [steps per second], one run on one core, many on all, or give the reason why not."""
-    from axode.errors import AxodeError
-
     found: dict[str, Any] = {}
     for word, runs in SIMULATED.items():
         try:
@@ -185,7 +176,6 @@ def _machine() -> dict[str, Any]:
 
 
 def _show(data: dict[str, Any]) -> None:
-    from axode.cli.output import show_table
 
     machine = data["machine"]
     kinds = {

@@ -24,7 +24,7 @@ from axode.cli.kinematics import kinematics, reach, workspace
 from axode.cli.linearize import linearize, lqr
 from axode.cli.literature import gallery, reproduce, verify
 from axode.cli.model_sources import BUILD_OPTIONS
-from axode.cli.options import WRONG_DATA, Verb, Verbs, options_of_verb
+from axode.cli.options import WRONG_DATA, Verb, Verbs, describe_options, options_of_verb
 from axode.cli.show import animate, page, report, view
 from axode.cli.simulate import simulate
 from axode.cli.sweep import sweep
@@ -67,7 +67,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for verb in VERBS:
-    app.command(cls=Verb)(verb)
+    app.command(cls=Verb, help=describe_options(verb))(verb)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -180,7 +180,8 @@ def flags_for(message: str) -> list[str]:
     found = [
         flag
         for pattern, flag in _OTHERS.items()
-        if re.search(pattern, message) and (not flag.startswith("--") or _known_flag(flag, own))
+        if re.search(pattern, message)
+        and (flag[:2] != "--" or flag.split()[0][2:].replace("-", "_") in own)
     ]
     for name in _ARGUMENT.findall(message):
         if name in own:
@@ -191,7 +192,3 @@ def flags_for(message: str) -> list[str]:
         {"--input"} if "--hold" in found else {"--samples"} if "--table FILE" in found else set()
     )
     return [flag for flag in dict.fromkeys(found) if flag not in taken and flag not in message]
-
-
-def _known_flag(flag: str, own: set[str]) -> bool:
-    return flag.split()[0][2:].replace("-", "_") in own

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,22 +17,21 @@ _LISTED = re.compile(r": (\w+(?:, \w+)+)")
 _ENDING = re.compile(r"(?<![\w.])\.[a-z]\w*")
 
 
-def completion(
-    shell: Annotated[
-        Literal["bash", "zsh", "fish"],
-        typer.Argument(metavar="bash|zsh|fish", help="Shell that reads the script."),
-    ],
-) -> None:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument()]) -> None:
     """Print a script that completes verbs, options, mechanisms and files in a shell.
 
     axode completion bash > ~/.local/share/bash-completion/completions/axode
 
     axode completion fish > ~/.config/fish/completions/axode.fish
+
+    Options:
+        shell bash|zsh|fish: Shell that reads the script.
     """
     from axode import gallery
-    from axode.cli.commands import VERBS
+    from axode.cli.commands import app
 
-    verbs, names = [describe(verb) for verb in VERBS], tuple(gallery.NAMES)
+    commands: Any = typer.main.get_command(app)
+    verbs, names = [describe(verb) for verb in commands.commands.values()], tuple(gallery.NAMES)
     fish = shell == "fish"
     print(fish_script(verbs, names) if fish else bash_script(verbs, names, shell), end="")
 
@@ -71,32 +69,20 @@ class CompletedVerb:
     argument: Completed
 
 
-def describe(verb: Callable[..., None]) -> CompletedVerb:
-    """Return what follows a verb, read off the annotations that its help is made of."""
-    hints = get_type_hints(verb, include_extras=True)
+def describe(verb: Any) -> CompletedVerb:
+    """Return what may follow a verb, read off the parameters that its help is made of."""
     options, argument = [], Completed((), "")
-    for name in inspect.signature(verb).parameters:
-        kind, info = get_args(hints[name])[:2]
-        place = info.metavar or ""
-        values = _values(place, info.help or "")
-        if isinstance(info, typer.models.ArgumentInfo):
+    for parameter in verb.params:
+        values = _values(parameter.metavar or "", parameter.help or "")
+        flags, about = (*parameter.opts, *parameter.secondary_opts), parameter.help or ""
+        if parameter.param_type_name == "argument":
             argument = Completed((), "", **values)
-            continue
-        given = [flag for text in _declared(info) for flag in text.split("/") if flag[:1] == "-"]
-        flags = tuple(given) or (f"--{name.replace('_', '-')}",)
-        if kind in (bool, bool | None):
-            on_off = () if given else (f"--no-{name.replace('_', '-')}",)
-            options.append(Completed((*flags, *on_off), info.help or "", False))
+        elif parameter.is_flag:
+            options.append(Completed(flags, about, False))
         else:
-            options.append(Completed(flags, info.help or "", **values))
+            options.append(Completed(flags, about, **values))
     options.append(Completed(("--help",), "Show the help.", False))
-    about = (inspect.getdoc(verb) or "").splitlines()[0]
-    return CompletedVerb(verb.__name__, about, tuple(options), argument)
-
-
-def _declared(info: Any) -> list[str]:
-    """Return the names that an option declares; Typer keeps the first of them as a default."""
-    return [text for text in (info.default, *(info.param_decls or ())) if isinstance(text, str)]
+    return CompletedVerb(verb.name, verb.help.splitlines()[0], tuple(options), argument)
 
 
 def _values(place: str, about: str) -> dict[str, Any]:
@@ -200,12 +186,14 @@ def fish_script(verbs: Sequence[CompletedVerb], mechanisms: Sequence[str]) -> st
         if arguments:
             lines.append(f"complete -c axode {here} -a {arguments}")
         for option in verb.options:
+            text = option.about.split(";")[0].split(". ")[0]
+            text = text.split(": ")[0] if option.words else text  # fish lists the words anyway
             for flag in option.flags:
                 kind = f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
                 taken = " -x" if option.takes_value else ""
                 values = _fish_values(option) if option.takes_value else ""
                 given = f" -a {values}" if values else ""
-                what = _fish_quote(_brief(option))
+                what = _fish_quote(text)
                 lines.append(f"complete -c axode {here} {kind}{taken}{given} -d {what}")
     return "\n".join(lines) + "\n"
 
@@ -218,12 +206,6 @@ def _fish_values(place: Completed) -> str:
     if place.folder:
         parts.append("(__fish_complete_directories)")
     return _fish_quote(" ".join(parts)) if parts else ""
-
-
-def _brief(option: Completed) -> str:
-    """Return the beginning of what an option does, without the words that fish lists anyway."""
-    text = option.about.split(";")[0].split(". ")[0]
-    return text.split(": ")[0] if option.words else text
 
 
 def _fish_quote(text: str) -> str:

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from axode.cli.model_sources import Options, Source, additions_from, equations_from, mechanism_from
-from axode.cli.options import WRONG_DATA, AsJson, JsonFile, numbers, refuse, words
-from axode.cli.output import check_writable, deliver, print_json, write_text
+from axode.cli.model_sources import additions_from, equations_from, mechanism_from
+from axode.cli.options import WRONG_DATA, AsJson, JsonFile, Source, Texts, numbers, refuse, words
+from axode.cli.output import (
+    check_writable,
+    deliver,
+    format_number,
+    print_json,
+    show_entries,
+    show_table,
+    write_text,
+)
+from axode.errors import UnknownName, first_of
 
 if TYPE_CHECKING:
     from axode.problems.compare import Comparison
     from axode.symbolic.equations import Equations
 
 
-Twists = Annotated[
-    bool, typer.Option("--twists", help="Count the constraints on the twists of bodies as well.")
-]
-
-
 def check(
     source: Source,
-    option: Options = None,
-    twists: Twists = False,
+    option: Texts = None,
+    twists: bool = False,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -37,12 +42,10 @@ def check(
     axode check caster_robot
 
     axode check caster_robot --twists
+
+    Options:
+        twists: Count the constraints on the twists of bodies as well.
     """
-    from dataclasses import asdict
-
-    from axode.cli.output import show_entries
-    from axode.errors import first_of
-
     equations = equations_from(source, option)
     report = equations.mobility
     on_twists = equations.twist_redundancy if twists else None
@@ -75,63 +78,15 @@ COUNTED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multi
 
 def derive(
     source: Source,
-    option: Options = None,
-    formulation: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Formulation: recursive, complement, multipliers, lagrange, virtual_work, "
-            "spatial_operators, pseudo_joints, reduced_order, legs.",
-        ),
-    ] = "recursive",
-    independent: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,NAME",
-            help="Independent speeds; chosen automatically by default. Combinations of speeds by "
-            "formula: 'v [m/s] = r/2*(theta1_dot + theta2_dot)'.",
-        ),
-    ] = None,
-    part: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,NAME",
-            help="Parts to print: I, C, bias, tau, gamma, delta, Theta, Theta_dot, T, T_dot, U, A, "
-            "lambda, q_dot, energy, integrals, I_tree and others; the terms of the equations by "
-            "default. With --state also v, v_dot, nu_dot, twists, poses, M, W, A_t and others.",
-        ),
-    ] = None,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Print numbers at this state: coordinates, speeds or measures, the others home "
-            "at rest.",
-        ),
-    ] = None,
-    input: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Inputs at that state; zero by default."),
-    ] = None,
-    steps: Annotated[
-        bool,
-        typer.Option(
-            "--steps",
-            help="Derive the equations step by step, each with its matrix, its rank and its "
-            "numbers at a state; the formulation decides on the way.",
-        ),
-    ] = False,
-    latex: Annotated[
-        bool, typer.Option("--latex", help="Print the equations as LaTeX and nothing else.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File for the equations as a LaTeX document (.tex); of --steps also a page "
-            "(.html) or a notebook (.ipynb).",
-        ),
-    ] = None,
+    option: Texts = None,
+    formulation: str = "recursive",
+    independent: Texts = None,
+    part: Texts = None,
+    state: Texts = None,
+    input: Texts = None,
+    steps: bool = False,
+    latex: bool = False,
+    out: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Derive the equations of motion; print names, sizes and costs, and the equations if short.
@@ -145,6 +100,23 @@ def derive(
     axode derive caster_robot --part T,Theta --state psi=1,theta1_dot=3
 
     axode derive wheeled_pendulum --independent theta1_dot,theta2_dot,theta3_dot --part I
+
+    Options:
+        formulation NAME: Formulation: recursive, complement, multipliers, lagrange, virtual_work,
+            spatial_operators, pseudo_joints, reduced_order, legs.
+        independent NAME,NAME: Independent speeds; chosen automatically by default. Combinations of
+            speeds by formula: 'v [m/s] = r/2*(theta1_dot + theta2_dot)'.
+        part NAME,NAME: Parts to print: I, C, bias, tau, gamma, delta, Theta, Theta_dot, T, T_dot,
+            U, A, lambda, q_dot, energy, integrals, I_tree and others; the terms of the equations by
+            default. With --state also v, v_dot, nu_dot, twists, poses, M, W, A_t and others.
+        state NAME=VALUE: Print numbers at this state: coordinates, speeds or measures, the others
+            home at rest.
+        input NAME=VALUE: Inputs at that state; zero by default.
+        steps: Derive the equations step by step, each with its matrix, its rank and its numbers at
+            a state; the formulation decides on the way.
+        latex: Print the equations as LaTeX and nothing else.
+        out FILE: File for the equations as a LaTeX document (.tex); of --steps also a page (.html)
+            or a notebook (.ipynb).
     """
     check_writable(out, (".tex", ".html", ".ipynb") if steps else (".tex",))
     if steps and (part or as_json):
@@ -203,12 +175,8 @@ def _show_values(
     as_json: bool,
 ) -> None:
     """Print parts as numbers at a state."""
-    from dataclasses import asdict
-
     import numpy as np
 
-    from axode.cli.output import format_number, show_table
-    from axode.errors import UnknownName
     from axode.printing.part_values import part_values
     from axode.printing.parts import default_parts
     from axode.problems.assemble.assemble import assemble
@@ -299,7 +267,6 @@ def _operations(equations: Equations) -> dict[str, int]:
 
 
 def _show_equations(equations: Equations, parts: tuple[str, ...] | None, out: Path | None) -> None:
-    from axode.cli.output import show_entries, show_table
     from axode.printing.text import law, readable
 
     facts = _facts(equations)
@@ -326,15 +293,8 @@ def _show_equations(equations: Equations, parts: tuple[str, ...] | None, out: Pa
 
 def compare(
     source: Source,
-    option: Options = None,
-    formulation: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,NAME",
-            help="Formulations to compare: recursive, complement, multipliers, lagrange, "
-            "virtual_work, spatial_operators, pseudo_joints, reduced_order, legs; all by default.",
-        ),
-    ] = None,
+    option: Texts = None,
+    formulation: Texts = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -343,9 +303,12 @@ def compare(
     axode compare caster_robot
 
     axode compare examples/fourbar.toml
-    """
-    from dataclasses import asdict
 
+    Options:
+        formulation NAME,NAME: Formulations to compare: recursive, complement, multipliers,
+            lagrange, virtual_work, spatial_operators, pseudo_joints, reduced_order, legs; all by
+            default.
+    """
     from axode.problems.compare import compare as compare_formulations
 
     result = compare_formulations(mechanism_from(source, option), words(formulation) or None)
@@ -356,7 +319,7 @@ def compare(
 
 
 def _show_comparison(result: Comparison) -> None:
-    from axode.cli.output import on_terminal, show_table
+    from axode.cli.output import on_terminal
 
     if not on_terminal():
         print(result)

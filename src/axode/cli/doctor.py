@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from axode.cli.options import AsJson, JsonFile
-from axode.cli.output import deliver
+from axode.cli.output import deliver, show_entries
+from axode.errors import AxodeError
 from axode.model.model_parts import function_tape
 
 
@@ -38,7 +39,6 @@ def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
 
     axode doctor --json
     """
-    from axode.cli.output import show_entries
 
     facts = _all_facts()
     found: list[Finding] = []
@@ -53,7 +53,8 @@ def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
     problems = _problems(facts, found)
     data = facts | {"checks": [asdict(finding) for finding in found], "problems": problems}
     data["passed"] = not problems
-    deliver(data, lambda: _show_problems(problems), as_json=as_json, out=out)
+    text = "\n  ".join(["\nProblems:", *problems]) if problems else "All is well."
+    deliver(data, lambda: print(text), as_json=as_json, out=out)
 
 
 def _problems(facts: dict[str, Any], found: list[Finding]) -> list[str]:
@@ -72,12 +73,6 @@ def _problems(facts: dict[str, Any], found: list[Finding]) -> list[str]:
         if not place["writable"]:
             problems.append(f"the {name} folder {place['folder']} cannot be written")
     return problems
-
-
-def _show_problems(problems: list[str]) -> None:
-    print("All is well." if not problems else "\nProblems:")
-    for problem in problems:
-        print(f"  {problem}")
 
 
 # facts -------------------------------------------------------------------------------------------
@@ -112,6 +107,12 @@ def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
         if version == "missing"
     ]
     variables = [f"{name}={value}" for name, value in system["variables"].items()]
+    stored = facts["cache"]
+    kept = "off (AXODE_CACHE)"
+    if stored["folder"]:
+        state = "" if stored["writable"] else "not writable, "
+        kept = f"{stored['folder']}, {state}{stored['files']} files, "
+        kept += f"{stored['bytes'] / 2**20:.1f} MiB"
     return [
         ("system", system["platform"]),
         ("python", system["python"]),
@@ -119,7 +120,7 @@ def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("code", f"{facts['lanes']} lanes, {facts['threads']} threads"),
         ("compiler", system["compiler"] or "none (FMUs for this machine need one)"),
         *_gpu_entries(facts["gpu"], system["ptxas"]),
-        ("cache", _cache_entry(facts["cache"])),
+        ("cache", kept),
         *((name, _folder_entry(place)) for name, place in facts["folders"].items()),
         ("variables", ", ".join(variables) or "none"),
         ("versions", ", ".join(f"{name} {text}" for name, text in facts["versions"].items())),
@@ -137,13 +138,6 @@ def _gpu_entries(gpu: dict[str, Any], ptxas: str | None) -> list[tuple[str, str]
         ("cuda", f"{driver} (CUDA {gpu['cuda']}), CuPy {gpu['cupy']} (CUDA {gpu['runtime']})"),
         ("kernels", f"PTX for capability {gpu['capability']}, ptxas {ptxas or 'not installed'}"),
     ]
-
-
-def _cache_entry(cache: dict[str, Any]) -> str:
-    if not cache["folder"]:
-        return "off (AXODE_CACHE)"
-    state = "" if cache["writable"] else "not writable, "
-    return f"{cache['folder']}, {state}{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
 
 
 def _folder_entry(place: dict[str, Any]) -> str:
@@ -423,7 +417,6 @@ def cache() -> dict[str, Any]:
 
 def gpu() -> dict[str, Any]:
     """Return the GPUs that CuPy finds, or why there are none, and the driver."""
-    from axode.errors import AxodeError
     from axode.runtime.device import cupy, own_capability
 
     known: dict[str, Any] = {"name": None, "driver": driver(), "cupy": version_of("cupy")}

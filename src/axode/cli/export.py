@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
-from axode.cli.model_sources import Options, Source, additions_for, mechanism_from, model_from
-from axode.cli.options import AsJson, numbers, refuse, words
+from axode.cli.model_sources import additions_for, mechanism_from, model_from
+from axode.cli.options import AsJson, Source, Texts, numbers, refuse, words
 from axode.cli.output import check_writable, print_json, write_text
 from axode.model.model_parts import facts_of
 
@@ -34,87 +34,19 @@ DESCRIPTIONS = (".toml", ".tex", ".urdf", ".xml", ".sdf")  # of the mechanism, n
 
 def export(
     source: Source,
-    to: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE|FOLDER",
-            help="File to write; its ending, .c, .axm, .fmu, .wasm, .tgz (npm), .tex, "
-            ".toml, .ptx, .urdf, .xml (MJCF) or .sdf, chooses the format. A folder, "
-            "without ending, becomes a CMake project of C99.",
-        ),
-    ],
-    option: Options = None,
-    functions: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,NAME",
-            help="Functions to export, or all; forward_dynamics by default, and all in an "
-            ".axm file.",
-        ),
-    ] = None,
-    parameters: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fixed|free",
-            help="Parameters folded into the code, or arguments of it; fixed by default, "
-            "free in an .fmu file.",
-        ),
-    ] = None,
-    rollout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="rk4|dopri5",
-            help="Integrator of whole runs to add to a .ptx file; none by default.",
-        ),
-    ] = None,
-    capability: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="Compute capability of the oldest GPU that runs the .ptx file; 7.5 by default.",
-        ),
-    ] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="float64|float32", help="Precision of C and .ptx files; float64 by default."
-        ),
-    ] = None,
-    prefix: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT", help="Prefix of all names in C; robot_ for robot.c by default."
-        ),
-    ] = None,
-    fmi: Annotated[
-        str | None,
-        typer.Option(metavar="2.0|3.0", help="Version of FMI of an .fmu file; 2.0 by default."),
-    ] = None,
-    outputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,NAME",
-            help="Outputs of an .fmu file; coordinates, speeds, measures and energies by default.",
-        ),
-    ] = None,
-    start: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Start of an .fmu file; home at rest by default."),
-    ] = None,
-    step: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Longest internal step of an .fmu file in co-simulation; 0.001 by default.",
-        ),
-    ] = None,
-    additions: Annotated[
-        bool,
-        typer.Option(
-            "--additions",
-            help="Write a .toml file that extends SOURCE, to add wheels, loops and motors there.",
-        ),
-    ] = False,
+    to: Path,
+    option: Texts = None,
+    functions: Texts = None,
+    parameters: str | None = None,
+    rollout: str | None = None,
+    capability: str | None = None,
+    precision: str | None = None,
+    prefix: str | None = None,
+    fmi: str | None = None,
+    outputs: Texts = None,
+    start: Texts = None,
+    step: float | None = None,
+    additions: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a model for other programs: C, FMU, WebAssembly, PTX, LaTeX, TOML, URDF, MJCF, SDF.
@@ -128,6 +60,26 @@ def export(
     axode export caster_robot --to robot/ --precision float32
 
     axode export seven_axis_arm --to robot.urdf
+
+    Options:
+        to FILE|FOLDER: File to write; its ending, .c, .axm, .fmu, .wasm, .tgz (npm), .tex, .toml,
+            .ptx, .urdf, .xml (MJCF) or .sdf, chooses the format. A folder, without ending, becomes
+            a CMake project of C99.
+        functions NAME,NAME: Functions to export, or all; forward_dynamics by default, and all in an
+            .axm file.
+        parameters fixed|free: Parameters folded into the code, or arguments of it; fixed by
+            default, free in an .fmu file.
+        rollout rk4|dopri5: Integrator of whole runs to add to a .ptx file; none by default.
+        capability NUMBER: Compute capability of the oldest GPU that runs the .ptx file; 7.5 by
+            default.
+        precision float64|float32: Precision of C and .ptx files; float64 by default.
+        prefix TEXT: Prefix of all names in C; robot_ for robot.c by default.
+        fmi 2.0|3.0: Version of FMI of an .fmu file; 2.0 by default.
+        outputs NAME,NAME: Outputs of an .fmu file; coordinates, speeds, measures and energies by
+            default.
+        start NAME=VALUE: Start of an .fmu file; home at rest by default.
+        step SECONDS: Longest internal step of an .fmu file in co-simulation; 0.001 by default.
+        additions: Write a .toml file that extends SOURCE, to add wheels, loops and motors there.
     """
     from axode.exports.export import format_as_name
 
@@ -168,7 +120,9 @@ def export(
         written, arrays = _export_mechanism(source, option, to, asked, **more), {}
     else:
         model = model_from(source, option, cast(Literal["fixed", "free"], parameters))
-        written = _export_model(model, to, asked, more)
+        if asked == ("all",):
+            asked = model.functions
+        written = list(model.export(to, asked or None, **more))
         arrays = _arrays(model)
     if as_json:
         print_json({"files": [str(path) for path in written], "arrays": arrays})
@@ -190,7 +144,7 @@ def _format_options(ending: str, groups: dict[str, dict[str, Any]]) -> dict[str,
 
 
 def _export_mechanism(
-    source: str, option: Options, to: Path, asked: tuple[str, ...], additions: bool = False
+    source: str, option: Texts, to: Path, asked: tuple[str, ...], additions: bool = False
 ) -> list[Path]:
     ending = to.suffix.lower()
     if asked:
@@ -210,14 +164,6 @@ def _export_mechanism(
 
     write_text(to, document(mechanism.derive()))
     return [to]
-
-
-def _export_model(
-    model: Model, to: Path, asked: tuple[str, ...], more: dict[str, Any]
-) -> list[Path]:
-    if asked == ("all",):
-        asked = model.functions
-    return list(model.export(to, asked or None, **more))
 
 
 def _arrays(model: Model) -> dict[str, list[str]]:

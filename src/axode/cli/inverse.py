@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from axode.cli.model_sources import Options, Source, model_from
+from axode.cli.model_sources import model_from
 from axode.cli.options import (
     AsJson,
-    Columns,
-    ColumnsFile,
-    Degrees,
-    Inputs,
-    Parameters,
-    Plot,
-    Starts,
+    PlotFile,
+    Source,
+    Texts,
     numbers,
-    pairs,
+    one_or_named,
     refuse,
+    run_options,
     words,
 )
-from axode.cli.output import check_writable, print_json
-from axode.cli.trajectories import Motion, PathText, Point, along_motion, along_path
+from axode.cli.output import format_number, print_json, show_table
+from axode.cli.trajectories import ColumnsFile, along_motion, along_path
 from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
@@ -35,53 +32,21 @@ KINDS = ("input", "force", "power")  # of the columns that answer the question
 
 def inverse(
     source: Source,
-    option: Options = None,
-    motion: Motion = None,
-    path: PathText = None,
-    point: Point = "0,0,0",
-    time: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Duration of a motion given by formulas."),
-    ] = None,
-    every: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Time between samples; 1/500 of the duration, or a file's own times, by default.",
-        ),
-    ] = None,
-    start: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Coordinates that the motion does not determine; home by default.",
-        ),
-    ] = None,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE", help="One state, instead of a motion; home at rest by default."
-        ),
-    ] = None,
-    acceleration: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Accelerations at that state, by the names of speeds; zero by default.",
-        ),
-    ] = None,
-    weight: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MOTOR=VALUE",
-            help="Weight of a motor where there are more than needed; 1 by default.",
-        ),
-    ] = None,
-    parameter: Parameters = None,
-    columns: Columns = None,
+    option: Texts = None,
+    motion: Texts = None,
+    path: str | None = None,
+    point: str = "0,0,0",
+    time: float | None = None,
+    every: float | None = None,
+    start: Texts = None,
+    state: Texts = None,
+    acceleration: Texts = None,
+    weight: Texts = None,
+    parameter: Texts = None,
+    columns: Texts = None,
     out: ColumnsFile = None,
-    plot: Plot = None,
-    degrees: Degrees = False,
+    plot: PlotFile = None,
+    degrees: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute the motor torques and forces along a motion, along a path, or at one state.
@@ -89,13 +54,24 @@ def inverse(
     axode inverse five_axis_arm --state theta2=0.5 --acceleration theta1_dot=1
 
     axode inverse differential_drive --path circle:radius=2,speed=0.5
+
+    Options:
+        time SECONDS: Duration of a motion given by formulas.
+        every SECONDS: Time between samples; 1/500 of the duration, or a file's own times, by
+            default.
+        start NAME=VALUE: Coordinates that the motion does not determine; home by default.
+        state NAME=VALUE: One state, instead of a motion; home at rest by default.
+        acceleration NAME=VALUE: Accelerations at that state, by the names of speeds; zero by
+            default.
+        weight MOTOR=VALUE: Weight of a motor where there are more than needed; 1 by default.
     """
-    from axode.cli.trajectories import ENDINGS, LOGS, RunSummary
+    from axode.cli.trajectories import RunSummary
 
     for alone in ({"--state": state}, {"--acceleration": acceleration}):
-        _check_one_of({"--motion": motion, "--path": path} | alone)
-    check_writable(out, (*ENDINGS, *LOGS))
-    check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
+        given = {"--motion": motion, "--path": path} | alone
+        named = [flag for flag, value in given.items() if value]
+        if len(named) > 1:
+            raise typer.BadParameter(f"choose one of {' and '.join(named)}", param_hint=named[1])
     options: dict[str, Any] = {
         "parameters": numbers("--parameter", parameter) or None,
         "weights": numbers("--weight", weight) or None,
@@ -122,12 +98,6 @@ def inverse(
         summary.show(run)
 
 
-def _check_one_of(given: dict[str, Any]) -> None:
-    named = [option for option, value in given.items() if value]
-    if len(named) > 1:
-        raise typer.BadParameter(f"choose one of {' and '.join(named)}", param_hint=named[1])
-
-
 # one state ---------------------------------------------------------------------------------------
 
 
@@ -139,7 +109,6 @@ def _one_state(
     *,
     as_json: bool,
 ) -> None:
-    from axode.cli.output import format_number, show_table
     from axode.model.force_deficit import find_deficit, force_size
     from axode.model.signals import STATE_KINDS
     from axode.problems.assemble.assemble import assemble
@@ -156,25 +125,14 @@ def _one_state(
     lacking = dict(zip(model.independent, missing.tolist(), strict=True))
     size = force_size(model, there.q, there.nu, u, missing, values)
     short = find_deficit(model, missing, size) is not None
+    units = dict(zip(model.inputs, facts_of(model).input_units, strict=True))
     if as_json:
-        input_units = dict(zip(model.inputs, facts_of(model).input_units, strict=True))
-        print_json(
-            {
-                "model": model.name,
-                "state": there.as_dict(),
-                "accelerations": nu_dot,
-                "inputs": inputs,
-                "missing": lacking,
-                "units": input_units,
-            }
-        )
+        data = {"model": model.name, "state": there.as_dict(), "accelerations": nu_dot}
+        print_json(data | {"inputs": inputs, "missing": lacking, "units": units})
         return
-    units = dict(zip(model.speed_names, facts_of(model).speed_units, strict=True))
-    rows = [
-        (name, format_number(x), unit)
-        for (name, x), unit in zip(inputs.items(), facts_of(model).input_units, strict=True)
-    ]
+    rows = [(name, format_number(x), units[name]) for name, x in inputs.items()]
     if short:
+        units = dict(zip(model.speed_names, facts_of(model).speed_units, strict=True))
         rows += [
             (f"{name}.missing", format_number(x), "N" if units[name] == "m/s" else "N m")
             for name, x in lacking.items()
@@ -194,37 +152,19 @@ MARGINS = ("slipping_margin", "tipping_margin")
 
 def feasible(
     source: Source,
-    friction: Annotated[
-        list[str],
-        typer.Option(metavar="VALUE|WHEEL=VALUE", help="Coefficient of friction, one or by wheel."),
-    ],
-    option: Options = None,
-    stiffness: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="VALUE|WHEEL=VALUE",
-            help="Stiffness of the wheels across the ground, one or by wheel, in N/m; equal by "
-            "default.",
-        ),
-    ] = None,
-    path: PathText = None,
-    point: Point = "0,0,0",
-    motion: Motion = None,
-    time: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="Duration of a simulation, or of a motion given by formulas."
-        ),
-    ] = None,
-    start: Starts = None,
-    input: Inputs = None,
-    parameter: Parameters = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,NAME", help="Columns to plot; both margins by default."),
-    ] = None,
+    friction: list[str],
+    option: Texts = None,
+    stiffness: Texts = None,
+    path: str | None = None,
+    point: str = "0,0,0",
+    motion: Texts = None,
+    time: float | None = None,
+    start: Texts = None,
+    input: Texts = None,
+    parameter: Texts = None,
+    columns: Texts = None,
     out: ColumnsFile = None,
-    plot: Plot = None,
+    plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Check whether a vehicle can really roll along a path, a motion or a simulated run.
@@ -232,8 +172,15 @@ def feasible(
     axode feasible tricycle --friction 0.5 --path circle:radius=2,speed=1.5
 
     axode feasible mecanum_rover --friction 0.4 --time 2 --input tau1=5,tau2=5
+
+    Options:
+        friction VALUE|WHEEL=VALUE: Coefficient of friction, one or by wheel.
+        stiffness VALUE|WHEEL=VALUE: Stiffness of the wheels across the ground, one or by wheel, in
+            N/m; equal by default.
+        time SECONDS: Duration of a simulation, or of a motion given by formulas.
+        columns NAME,NAME: Columns to plot; both margins by default.
     """
-    from axode.cli.trajectories import ENDINGS, LOGS, save_columns
+    from axode.cli.trajectories import save_columns
     from axode.problems.feasible.feasible import feasible as check_motion
 
     chosen = [name for name, value in {"--path": path, "--motion": motion}.items() if value]
@@ -241,16 +188,10 @@ def feasible(
         raise typer.BadParameter("choose one of --path and --motion", param_hint="--motion")
     if not chosen and time is None:
         raise typer.BadParameter("give --path, --motion, or --time for a simulation")
-    check_writable(out, (*ENDINGS, *LOGS))
-    check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
     if plot is None:
         refuse("it needs --plot", "columns")
-    mu, stiff = _by_wheel("--friction", friction), _by_wheel("--stiffness", stiffness)
-    given: dict[str, Any] = {
-        "start": numbers("--start", start),
-        "input": pairs("--input", input),
-        "parameters": numbers("--parameter", parameter) or None,
-    }
+    mu, stiff = one_or_named("--friction", friction), one_or_named("--stiffness", stiffness)
+    given = run_options(start, input, parameter)
     model = model_from(source, option)
     run = _motion(model, path, point, motion or [], time, given)
     found = check_motion(model, run, mu, stiffness=stiff, parameters=given["parameters"])
@@ -275,37 +216,24 @@ def _motion(
     time: float | None,
     given: dict[str, Any],
 ) -> Any:
-    from axode.cli.show import simulate_run
+    from axode.cli.show import load_or_simulate
 
     options = {"parameters": given["parameters"]}
     if path or motion:
         refuse("it is for a simulation, not for a given motion", "input")
     if path:
         refuse("a path has its own duration", "time")
-        return along_path(model, path, point, given["start"], options)
+        return along_path(model, path, point, given["start"] or {}, options)
     refuse("it needs --path", "point")
     if motion:
-        return along_motion(model, motion, time, given["start"], options)
-    return simulate_run(model, time or 0.0, given["start"], given["input"], given["parameters"])
-
-
-def _by_wheel(option: str, given: list[str] | None) -> Any:
-    """Read one number for all wheels, or WHEEL=VALUE."""
-    if not given:
-        return None
-    if len(given) == 1 and "=" not in given[0]:
-        return numbers(option, [f"wheels={given[0]}"])["wheels"]
-    return numbers(option, given)
+        return along_motion(model, motion, time, given["start"] or {}, options)
+    return load_or_simulate(model, None, time or 0.0, given)
 
 
 def _summary(found: Feasibility) -> dict[str, Any]:
     wheels = {
-        name: {
-            "least_load": found.normal[:, k].min(),
-            "largest_load": found.normal[:, k].max(),
-            "friction_used": found.share[:, k].max(),
-        }
-        for k, name in enumerate(found.wheels)
+        name: {"least_load": load.min(), "largest_load": load.max(), "friction_used": share.max()}
+        for name, load, share in zip(found.wheels, found.normal.T, found.share.T, strict=True)
     }
     return {
         "model": found.trajectory.name,
@@ -324,19 +252,12 @@ def _summary(found: Feasibility) -> dict[str, Any]:
 
 
 def _show(found: Feasibility) -> None:
-    from axode.cli.output import format_number, show_table
 
     title, _, *lines = str(found).splitlines()
-    rows = [
-        (
-            wheel,
-            format_number(found.normal[:, k].min()),
-            format_number(found.normal[:, k].max()),
-            "N",
-            f"{found.share[:, k].max():.1%}",
-        )
-        for k, wheel in enumerate(found.wheels)
-    ]
+    rows = []
+    for wheel, load, share in zip(found.wheels, found.normal.T, found.share.T, strict=True):
+        low, high = format_number(load.min()), format_number(load.max())
+        rows.append((wheel, low, high, "N", f"{share.max():.1%}"))
     show_table(
         ("wheel", ">least load", ">largest load", "unit", ">friction used"),
         rows,

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from axode.cli.model_sources import Options, Source, mechanism_from, model_from
-from axode.cli.options import AsJson, JsonFile, Parameters, Plot, numbers, ranges, refuse, words
-from axode.cli.output import check_writable, deliver, print_json
+from axode.cli.model_sources import mechanism_from, model_from
+from axode.cli.options import (
+    AsJson,
+    JsonFile,
+    PlotFile,
+    Source,
+    Texts,
+    numbers,
+    ranges,
+    refuse,
+    words,
+)
+from axode.cli.output import check_writable, deliver, format_number, print_json, show_table
+from axode.errors import NotApplicable, counted
 from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
@@ -21,29 +32,13 @@ if TYPE_CHECKING:
 
 def kinematics(
     source: Source,
-    option: Options = None,
-    output: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Body that the robot moves; found by default."),
-    ] = None,
-    driven: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,NAME", help="Driven coordinates; those with motors by default."),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Driven coordinates; those at home by default."),
-    ] = None,
-    pose: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="x, y, z (metres), roll, pitch, yaw (radians) of the output, at home by "
-            "default: all configurations of a serial robot that reach it.",
-        ),
-    ] = None,
-    parameter: Parameters = None,
-    plot: Plot = None,
+    option: Texts = None,
+    output: str | None = None,
+    driven: Texts = None,
+    values: Texts = None,
+    pose: Texts = None,
+    parameter: Texts = None,
+    plot: PlotFile = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -52,10 +47,14 @@ def kinematics(
     axode kinematics dietmaier_platform
 
     axode kinematics planar_3rrr --values theta1=-0.5 --plot modes.png
+
+    Options:
+        values NAME=VALUE: Driven coordinates; those at home by default.
+        pose NAME=VALUE: x, y, z (metres), roll, pitch, yaw (radians) of the output, at home by
+            default: all configurations of a serial robot that reach it.
     """
     from axode.kinematics.robot_kinematics import Kinematics
 
-    check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
     robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)
     if pose:
         if values or parameter:
@@ -81,8 +80,6 @@ def kinematics(
 
 def _legs(robot: Kinematics) -> dict[str, str]:
     """Joints of every leg by its name; none where chains branch on the way."""
-    from axode.errors import NotApplicable
-
     try:
         return {leg.name: leg.letters for leg in robot.legs}
     except NotApplicable:
@@ -111,32 +108,13 @@ TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coo
 
 def reach(
     source: Source,
-    option: Options = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUES", help=f"Where to bring what, in metres and radians: {TARGET}."
-        ),
-    ] = None,
-    start: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Posture to stay near; home by default."),
-    ] = None,
-    limits: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=LOW:HIGH",
-            help="Limits of coordinates, in radians or metres; none by default.",
-        ),
-    ] = None,
-    hold: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,NAME", help="Coordinates that keep their values."),
-    ] = None,
-    attempts: Annotated[
-        int, typer.Option(metavar="COUNT", help="Starts, random ones after the first.")
-    ] = 10,
-    parameter: Parameters = None,
+    option: Texts = None,
+    target: Texts = None,
+    start: Texts = None,
+    limits: Texts = None,
+    hold: Texts = None,
+    attempts: int = 10,
+    parameter: Texts = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -145,6 +123,14 @@ def reach(
     axode reach seven_axis_arm --target link7=0.4,0.1,0.6,pi,0,0
 
     axode reach mobile_manipulator --target gripper=2,1,0.5 --hold theta1
+
+    Options:
+        target NAME=VALUES: Where to bring what, in metres and radians: NAME=X,Y,Z or
+            NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coordinate or measure.
+        start NAME=VALUE: Posture to stay near; home by default.
+        limits NAME=LOW:HIGH: Limits of coordinates, in radians or metres; none by default.
+        hold NAME,NAME: Coordinates that keep their values.
+        attempts COUNT: Starts, random ones after the first.
     """
     from axode.kinematics.reaching.inverse_kinematics import inverse_kinematics
 
@@ -176,9 +162,6 @@ def reach(
 
 
 def _show_reached(model: Model, found: InverseKinematicsResult) -> None:
-    from axode.cli.output import format_number, show_table
-    from axode.errors import counted
-
     units = dict(zip(model.coordinates, facts_of(model).coordinate_units, strict=True))
     rows = [
         (name, format_number(x), units[name], "at its limit" if name in found.limits else "")
@@ -218,78 +201,23 @@ def _coordinates(option: str, text: str, separator: str) -> tuple[str, list[floa
 # workspace ----------------------------------------------------------------------------------------
 
 
-PICTURES = (".png", ".svg", ".pdf")
-
-
 def workspace(
     source: Source,
-    option: Options = None,
-    output: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Body that the robot moves; found by default."),
-    ] = None,
-    driven: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,NAME", help="Driven coordinates; those with motors by default."),
-    ] = None,
-    kind: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND",
-            help="Kind of workspace: constant-orientation, orientation, reachable, "
-            "dexterous, or pose for all pose coordinates of a robot with up to three.",
-        ),
-    ] = "constant-orientation",
-    at: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Pose coordinates that are held; home by default."),
-    ] = None,
-    orientations: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=LOW:HIGH:COUNT", help="Angles for reachable and dexterous workspaces."
-        ),
-    ] = None,
-    limits: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=LOW:HIGH|NAME=ANGLE",
-            help="Limits of driven coordinates, and largest angles of passive joints from "
-            "home; 'l_*' stands for all names that begin so.",
-        ),
-    ] = None,
-    diameter: Annotated[
-        float | None,
-        typer.Option(
-            metavar="METRES", help="Diameter of the legs, which may not touch; lines by default."
-        ),
-    ] = None,
-    condition: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Largest condition number; any by default."),
-    ] = None,
-    length: Annotated[
-        float | None,
-        typer.Option(metavar="METRES", help="Characteristic length; the robot's size by default."),
-    ] = None,
-    bounds: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=LOW:HIGH", help="Bounds of the grid; found by default."),
-    ] = None,
-    grid: Annotated[
-        int, typer.Option(metavar="COUNT", help="Cells of the grid along each axis.")
-    ] = 100,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File for the grid and the boundary (.npz) or the boundary (.stl, .obj).",
-        ),
-    ] = None,
-    plot: Plot = None,
-    show: Annotated[
-        str, typer.Option(metavar="limits|margin|dexterity|regions", help="Colours of the plot.")
-    ] = "limits",
+    option: Texts = None,
+    output: str | None = None,
+    driven: Texts = None,
+    kind: str = "constant-orientation",
+    at: Texts = None,
+    orientations: Texts = None,
+    limits: Texts = None,
+    diameter: float | None = None,
+    condition: float | None = None,
+    length: float | None = None,
+    bounds: Texts = None,
+    grid: int = 100,
+    out: Path | None = None,
+    plot: PlotFile = None,
+    show: str = "limits",
     as_json: AsJson = False,
 ) -> None:
     """Find the workspace of a parallel robot: size, limits that end it, singularities.
@@ -297,11 +225,25 @@ def workspace(
     axode workspace flight_simulator --limits l_*=0.9:1.5,ball_*=0.8 --plot ws.png
 
     axode workspace five_bar --output tool --show dexterity --plot ws.png
+
+    Options:
+        kind KIND: Kind of workspace: constant-orientation, orientation, reachable, dexterous, or
+            pose for all pose coordinates of a robot with up to three.
+        at NAME=VALUE: Pose coordinates that are held; home by default.
+        orientations NAME=LOW:HIGH:COUNT: Angles for reachable and dexterous workspaces.
+        limits NAME=LOW:HIGH|NAME=ANGLE: Limits of driven coordinates, and largest angles of passive
+            joints from home; 'l_*' stands for all names that begin so.
+        diameter METRES: Diameter of the legs, which may not touch; lines by default.
+        condition NUMBER: Largest condition number; any by default.
+        length METRES: Characteristic length; the robot's size by default.
+        bounds NAME=LOW:HIGH: Bounds of the grid; found by default.
+        grid COUNT: Cells of the grid along each axis.
+        out FILE: File for the grid and the boundary (.npz) or the boundary (.stl, .obj).
+        show limits|margin|dexterity|regions: Colours of the plot.
     """
     from axode.kinematics.robot_kinematics import Kinematics
 
     check_writable(out, (".npz", ".stl", ".obj"))
-    check_writable(plot, PICTURES, "--plot")
     if plot is None:
         refuse("it needs --plot", "show")
     robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)

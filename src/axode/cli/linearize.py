@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.model_sources import Options, Source, model_from
-from axode.cli.options import AsJson, JsonFile, Parameters, numbers, words
-from axode.cli.output import check_writable, deliver, print_json
+from axode.cli.model_sources import model_from
+from axode.cli.options import AsJson, JsonFile, Source, Texts, numbers, one_or_named, words
+from axode.cli.output import check_writable, deliver, format_number, print_json, show_table
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -17,59 +17,19 @@ if TYPE_CHECKING:
     from axode.problems.linearize.linearization import Linearization
 
 
-Names = list[str] | None
-AtState = Annotated[
-    Names,
-    typer.Option(
-        metavar="NAME=VALUE",
-        help="State: coordinates, speeds or measures; home at rest by default.",
-    ),
-]
-StateNames = Annotated[
-    Names,
-    typer.Option(
-        metavar="NAME,NAME", help="States of the linear model; all independent ones by default."
-    ),
-]
-InputNames = Annotated[
-    Names, typer.Option(metavar="NAME,NAME", help="Inputs of the linear model; all by default.")
-]
-OutputNames = Annotated[
-    Names,
-    typer.Option(metavar="NAME,NAME", help="Outputs of the linear model; the states by default."),
-]
-AtInput = Annotated[
-    Names, typer.Option(metavar="NAME=VALUE", help="Inputs at that state; zero by default.")
-]
-Hold = Annotated[bool, typer.Option("--hold", help="Find inputs that keep the speeds constant.")]
-Settle = Annotated[
-    bool, typer.Option("--settle", help="Find the equilibrium nearest to that state first.")
-]
-SamplingTime = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="Sampling time of a discrete-time model with inputs held; continuous time by default.",
-    ),
-]
-
-
 def linearize(
     source: Source,
-    option: Options = None,
-    state: AtState = None,
-    states: StateNames = None,
-    inputs: InputNames = None,
-    outputs: OutputNames = None,
-    input: AtInput = None,
-    hold: Hold = False,
-    settle: Settle = False,
-    parameter: Parameters = None,
-    dt: SamplingTime = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File for the matrices and names: .npz or .json."),
-    ] = None,
+    option: Texts = None,
+    state: Texts = None,
+    states: Texts = None,
+    inputs: Texts = None,
+    outputs: Texts = None,
+    input: Texts = None,
+    hold: bool = False,
+    settle: bool = False,
+    parameter: Texts = None,
+    dt: float | None = None,
+    out: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Linearize a mechanism at a state; print poles, controllability and observability.
@@ -77,6 +37,11 @@ def linearize(
     axode linearize wheeled_pendulum --states theta3,theta3_dot,surge
 
     axode linearize pendulum_on_slope --hold --settle
+
+    Options:
+        outputs NAME,NAME: Outputs of the linear model; the states by default.
+        input NAME=VALUE: Inputs at that state; zero by default.
+        out FILE: File for the matrices and names: .npz or .json.
     """
     check_writable(out, (".npz", ".json"))
     made = linear_model(
@@ -102,15 +67,15 @@ def linearize(
 def linear_model(
     build: Any,
     *,
-    state: Names,
-    states: Names,
-    inputs: Names,
-    input: Names,
+    state: Texts,
+    states: Texts,
+    inputs: Texts,
+    input: Texts,
     hold: bool,
     settle: bool,
-    parameter: Names,
+    parameter: Texts,
     dt: float | None,
-    outputs: Names = None,
+    outputs: Texts = None,
 ) -> Linearization:
     """Linearize according to the options.
 
@@ -141,37 +106,19 @@ def linear_model(
 # feedback -----------------------------------------------------------------------------------------
 
 
-Weights = list[str] | None
-
-
 def lqr(
     source: Source,
-    option: Options = None,
-    state: AtState = None,
-    states: StateNames = None,
-    inputs: InputNames = None,
-    input: AtInput = None,
-    hold: Hold = False,
-    settle: Settle = False,
-    q: Annotated[
-        Weights,
-        typer.Option(
-            "--Q",
-            metavar="VALUE|NAME=VALUE",
-            help="Weights of the squared deviations of states: one for all, or by name and none "
-            "elsewhere; 1 by default.",
-        ),
-    ] = None,
-    r: Annotated[
-        Weights,
-        typer.Option(
-            "--R",
-            metavar="VALUE|NAME=VALUE",
-            help="Weights of the squared inputs, likewise; 1 by default.",
-        ),
-    ] = None,
-    parameter: Parameters = None,
-    dt: SamplingTime = None,
+    option: Texts = None,
+    state: Texts = None,
+    states: Texts = None,
+    inputs: Texts = None,
+    input: Texts = None,
+    hold: bool = False,
+    settle: bool = False,
+    q: Annotated[Texts, typer.Option("--Q")] = None,
+    r: Annotated[Texts, typer.Option("--R")] = None,
+    parameter: Texts = None,
+    dt: float | None = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -180,8 +127,14 @@ def lqr(
     axode lqr wheeled_pendulum --states theta3,theta3_dot,surge --R 0.5
 
     axode lqr wheeled_pendulum --states theta3,theta3_dot,surge --dt 0.01
+
+    Options:
+        input NAME=VALUE: Inputs at that state; zero by default.
+        q VALUE|NAME=VALUE: Weights of the squared deviations of states: one for all, or by name and
+            none elsewhere; 1 by default.
+        r VALUE|NAME=VALUE: Weights of the squared inputs, likewise; 1 by default.
     """
-    cost_x, cost_u = _weights("--Q", q), _weights("--R", r)
+    cost_x, cost_u = one_or_named("--Q", q), one_or_named("--R", r)
     linear = linear_model(
         lambda: model_from(source, option),
         state=state,
@@ -209,14 +162,6 @@ def lqr(
     deliver(data, lambda: _show(linear, law, formulas), as_json=as_json, out=out)
 
 
-def _weights(option: str, given: Weights) -> Any:
-    if not given:
-        return None
-    if len(given) == 1 and "=" not in given[0]:
-        return numbers(option, [f"all={given[0]}"])["all"]
-    return numbers(option, given)
-
-
 def _formulas(law: StateFeedback) -> dict[str, str]:
     """Return the law as formulas of --input; none if sampled, or if it reads quaternions."""
     if law.dt or any(reading.quaternion for reading in law.readings):
@@ -239,7 +184,6 @@ def _bracketed(text: str) -> str:
 
 
 def _show(linear: Linearization, law: StateFeedback, formulas: dict[str, str]) -> None:
-    from axode.cli.output import format_number, show_table
     from axode.problems.linearize.controllability import poles_text
 
     rows = [

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.options import WRONG_DATA, AsJson, JsonFile, refuse, words
-from axode.cli.output import deliver, print_json
+from axode.cli.options import WRONG_DATA, AsJson, JsonFile, Texts, refuse, words
+from axode.cli.output import deliver, print_json, show_entries, show_table
 from axode.errors import first_of
 
 if TYPE_CHECKING:
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 
 
 def gallery(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="Mechanism to describe; all are listed by default."),
-    ] = None,
+    name: Annotated[str | None, typer.Argument()] = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -30,9 +28,11 @@ def gallery(
     axode gallery
 
     axode gallery caster_robot
+
+    Options:
+        name NAME: Mechanism to describe; all are listed by default.
     """
     from axode import gallery as shelf
-    from axode.cli.output import show_entries
 
     if name is None:
         deliver(shelf.NAMES, _list_gallery, as_json=as_json, out=out)
@@ -50,7 +50,7 @@ def gallery(
 
 def _list_gallery() -> None:
     from axode import gallery as shelf
-    from axode.cli.output import on_terminal, show_table
+    from axode.cli.output import on_terminal
 
     if on_terminal():
         show_table(("name", "what it is"), list(shelf.NAMES.items()))
@@ -96,14 +96,8 @@ def _list_values(value: Any) -> str:
 
 
 def verify(
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="File of cases; the cases of Axode by default."),
-    ] = None,
-    case: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,NAME", help="Cases of the file; all by default."),
-    ] = None,
+    file: Annotated[str | None, typer.Argument()] = None,
+    case: Texts = None,
     as_json: AsJson = False,
     out: JsonFile = None,
 ) -> None:
@@ -114,10 +108,11 @@ def verify(
     axode verify --case A3-1
 
     axode verify cases.json
-    """
-    from dataclasses import asdict
 
-    from axode.cli.output import show_table
+    Options:
+        file FILE: File of cases; the cases of Axode by default.
+        case NAME,NAME: Cases of the file; all by default.
+    """
     from axode.literature.acceptance.table import TITLES
 
     result, left = _run_cases(file, words(case) or None)
@@ -157,16 +152,9 @@ def _run_cases(file: str | None, ids: tuple[str, ...] | None) -> tuple[Verificat
 
 
 def reproduce(
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ITEM", help="Items or sources to reproduce; without any, list all items."
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Reproduce all items.")] = False,
-    out: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder for tables, figures and the index page.")
-    ] = "out/reproduce",
+    ids: Annotated[Texts, typer.Argument()] = None,
+    everything: Annotated[bool, typer.Option("--all")] = False,
+    out: str = "out/reproduce",
     as_json: AsJson = False,
 ) -> None:
     """Recompute the results of the source documents and compare the numbers.
@@ -174,6 +162,11 @@ def reproduce(
     axode reproduce --all
 
     axode reproduce quasimoro-straight --out figures
+
+    Options:
+        ids ITEM: Items or sources to reproduce; without any, list all items.
+        everything: Reproduce all items.
+        out FOLDER: Folder for tables, figures and the index page.
     """
     if ids and everything:
         raise typer.BadParameter("give ids or --all, not both", param_hint="--all")
@@ -183,17 +176,16 @@ def reproduce(
         return
     from axode.literature.reproduce.making import reproduce as make
 
-    result = make(None if everything else ids, out, report=None if as_json else _print_verdict)
+    def report(one: Reproduction) -> None:
+        print(f"{one.verdict.status:<7}  {one.item.id}: {one.verdict.sentence}", flush=True)
+
+    result = make(None if everything else ids, out, report=None if as_json else report)
     if as_json:
         print_json({"page": result.page, "items": [_plain(one) for one in result.made]})
     else:
         print(f"\n{result.page}")
     if not result.holds:
         raise typer.Exit(WRONG_DATA)
-
-
-def _print_verdict(one: Reproduction) -> None:
-    print(f"{one.verdict.status:<7}  {one.item.id}: {one.verdict.sentence}", flush=True)
 
 
 def _list_items(as_json: bool) -> None:
@@ -214,8 +206,6 @@ def _list_items(as_json: bool) -> None:
 
 
 def _plain(one: Reproduction) -> dict[str, Any]:
-    from dataclasses import asdict
-
     checks = [asdict(check) | {"status": check.status} for check in one.verdict.checks]
     return {
         "id": one.item.id,

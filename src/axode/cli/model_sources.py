@@ -8,11 +8,12 @@ import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from axode.cli.options import words
+from axode.errors import AxodeError, FileError, InvalidArgument, NotApplicable, UnknownName
 
 if TYPE_CHECKING:
     from axode.mechanism.files.toml.additions import Additions
@@ -20,19 +21,6 @@ if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.symbolic.equations import Equations
 
-SOURCE_HELP = "Mechanism file (.toml, .urdf, .xml, .sdf), or name of a mechanism in the gallery."
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="NAME=VALUE",
-        help="How to build the mechanism: base=floating for a URDF file, wheels=proposed for "
-        "links that look like wheels, hold=arm_* for joints that do not move, or an argument of a "
-        "mechanism in the gallery. How to derive its equations: independent=NAME,NAME (or "
-        "'independent=NAME = FORMULA, ...'), formulation, self_check.",
-    ),
-]
 FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold")
 DERIVE_OPTIONS = ("formulation", "independent", "self_check")
 BUILD_OPTIONS = (*FILE_OPTIONS, *DERIVE_OPTIONS)
@@ -45,8 +33,6 @@ def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechani
 
 
 def _build(source: str, values: dict[str, Any]) -> Mechanism:
-    from axode.errors import FileError, NotApplicable
-
     if is_compiled(source):
         raise NotApplicable(
             f"'{source}' is a compiled model, and this needs the mechanism that it was made from"
@@ -111,8 +97,6 @@ def _is_file(source: str) -> bool:
 
 def _file_options(source: str, values: dict[str, Any]) -> dict[str, Any]:
     """Check the options of a mechanism file."""
-    from axode.errors import UnknownName
-
     for name in values:
         if name not in FILE_OPTIONS:
             raise UnknownName(f"the file '{source}'", "option", name, FILE_OPTIONS)
@@ -159,7 +143,6 @@ def _in_gallery(source: str) -> bool:
 
 def _from_gallery(name: str, values: dict[str, Any]) -> Mechanism:
     from axode import gallery
-    from axode.errors import AxodeError, InvalidArgument
 
     try:
         return gallery.build(name, **values)  # an error lists the gallery, or the options

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from textwrap import dedent
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from axode.cli.output import check_json
+from axode.cli.output import check_json, check_picture
 
 _known: set[str] = set()
 _given: set[str] = set()
@@ -89,89 +93,88 @@ def refuse(reason: str, *options: str) -> None:
 
 # declared options ---------------------------------------------------------------------------------
 
-
 # 0 done, 1 the mechanism or the data is wrong, 2 the command is wrong
 WRONG_DATA = 1
 
-FORMS = {1: "VALUE", 2: "LOW:HIGH", 3: "LOW:HIGH:COUNT"}
-MAX_COUNT = 10_000
+Texts = list[str] | None
+Source = Annotated[str, typer.Argument()]
+AsJson = Annotated[bool, typer.Option("--json")]
+JsonFile = Annotated[Path | None, typer.Option(callback=check_json)]
+PlotFile = Annotated[Path | None, typer.Option(callback=check_picture)]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-JsonFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", metavar="FILE", help="File for the result as JSON (.json).", callback=check_json
-    ),
-]
-Starts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--start",
-        metavar="NAME=VALUE",
-        help="Coordinates, speeds or measures; home at rest by default.",
-    ),
-]
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        metavar="NAME=FORMULA",
-        help="Inputs as formulas of time t and of the state: left.torque=0.1*sin(t); zero "
-        "by default.",
-    ),
-]
-Parameters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--parameter",
-        metavar="NAME=VALUE",
-        help="Parameters; may be repeated. Their defaults otherwise.",
-    ),
-]
-Method = Annotated[
-    str | None,
-    typer.Option(
-        metavar="auto|dopri5|radau9|rodas5p|rk4",
-        help="Integrator; radau9 and rodas5p are for stiff systems, rk4 has fixed steps.",
-    ),
-]
-Step = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="Fixed steps of rk4; 0.001 by default.")
-]
-Rtol = Annotated[
-    float, typer.Option(metavar="NUMBER", help="Relative tolerance of the motion; not for rk4.")
-]
-Atol = Annotated[
-    float,
-    typer.Option(
-        metavar="NUMBER", help="Absolute tolerance of the motion, in SI units; not for rk4."
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME,NAME",
-        help="Columns to show and to plot: names, or path, energy, inputs, ...; the main "
-        "ones by default.",
-    ),
-]
-ColumnsFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="File for all columns: .csv, .npz or .parquet; .mcap (messages of ROS 2) and .rrd "
-        "(Rerun) hold the poses of all bodies too.",
-    ),
-]
-Plot = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="File for a plot: .png, .svg or .pdf.")
-]
-Degrees = Annotated[
-    bool, typer.Option("--degrees", help="Show angles in degrees, in the table and the plot.")
-]
+# Options that mean the same wherever a verb does not describe them itself.
+SHARED = """
+source SOURCE: Mechanism file (.toml, .urdf, .xml, .sdf), or name of a mechanism in the gallery.
+option NAME=VALUE: How to build the mechanism: base=floating for a URDF file, wheels=proposed for
+    links that look like wheels, hold=arm_* for joints that do not move, or an argument of a
+    mechanism in the gallery. How to derive its equations: independent=NAME,NAME (or
+    'independent=NAME = FORMULA, ...'), formulation, self_check.
+as_json: Print the result as JSON.
+parameter NAME=VALUE: Parameters; may be repeated. Their defaults otherwise.
+out FILE: File for the result as JSON (.json).
+start NAME=VALUE: Coordinates, speeds or measures; home at rest by default.
+input NAME=FORMULA: Inputs as formulas of time t and of the state: left.torque=0.1*sin(t); zero by
+    default.
+plot FILE: File for a plot: .png, .svg or .pdf.
+method auto|dopri5|radau9|rodas5p|rk4: Integrator; radau9 and rodas5p are for stiff systems, rk4 has
+    fixed steps.
+step SECONDS: Fixed steps of rk4; 0.001 by default.
+rtol NUMBER: Relative tolerance of the motion; not for rk4.
+atol NUMBER: Absolute tolerance of the motion, in SI units; not for rk4.
+columns NAME,NAME: Columns to show and to plot: names, or path, energy, inputs, ...; the main ones
+    by default.
+degrees: Show angles in degrees, in the table and the plot.
+forces: Draw forces at the contacts.
+motion FILE|NAME=FORMULA: Motion: columns in a file (.csv, .npz, .parquet), or formulas of time t.
+path KIND:NAME=VALUE: Path of a vehicle: straight, circle, parallel_lines or along, with values:
+    circle:radius=2,speed=0.5.
+point X,Y,Z: Point of the base that follows the path, in metres.
+state NAME=VALUE: State: coordinates, speeds or measures; home at rest by default.
+states NAME,NAME: States of the linear model; all independent ones by default.
+inputs NAME,NAME: Inputs of the linear model; all by default.
+hold: Find inputs that keep the speeds constant.
+settle: Find the equilibrium nearest to that state first.
+dt SECONDS: Sampling time of a discrete-time model with inputs held; continuous time by default.
+output NAME: Body that the robot moves; found by default.
+driven NAME,NAME: Driven coordinates; those with motors by default.
+"""
+_ENTRY = re.compile(r"(\w+)(?: (\S+))?: (.*)", re.DOTALL)
+
+
+def describe_options(verb: Callable[..., None]) -> str:
+    """Declare the options of a verb to Typer, and return the help of the verb itself.
+
+    Types, defaults and unusual flags are in the signature. Placeholders and texts are below
+    "Options:" in the docstring, as `name PLACEHOLDER: text`, or else in `SHARED`.
+    """
+    text, _, described = (inspect.getdoc(verb) or "").partition("\n\nOptions:\n")
+    texts = _read_entries(SHARED) | _read_entries(dedent(described))
+    hints = get_type_hints(verb, include_extras=True)
+    for name, parameter in inspect.signature(verb).parameters.items():
+        kind, info = hints[name], typer.Option()
+        if get_origin(kind) is Annotated:
+            kind, info = get_args(kind)[0], copy(get_args(kind)[1])
+        if name in texts:
+            if kind is bool and parameter.default is False and info.default is ...:
+                info.default = f"--{name}"  # and no --no-name beside it
+            metavar, words = texts[name]
+            info.metavar, info.help = info.metavar or metavar, info.help or words
+            hints[name] = Annotated[kind, info]
+    verb.__annotations__ = hints
+    return text
+
+
+@cache
+def _read_entries(text: str) -> dict[str, tuple[str | None, str]]:
+    """Placeholders and texts of options by name."""
+    entries = map(_ENTRY.fullmatch, re.split(r"\n(?! )", text.strip()))
+    return {found[1]: (found[2], " ".join(found[3].split())) for found in entries if found}
 
 
 # NAME=VALUE --------------------------------------------------------------------------------------
+
+FORMS = {1: "VALUE", 2: "LOW:HIGH", 3: "LOW:HIGH:COUNT"}
+MAX_COUNT = 10_000
 
 
 def split_at_commas(given: Iterable[str] | None) -> list[str]:
@@ -212,25 +215,47 @@ def numbers(option: str, given: Iterable[str] | None) -> dict[str, float]:
 
 
 def _number(option: str, name: str, text: str) -> float:
-    from axode.mechanism.values.expressions import parse_scalar
-
-    try:
-        value = parse_scalar(text, {})
-    except ValueError:
-        value = math.nan
-    if not isinstance(value, float) or not math.isfinite(value):
+    found = finite_numbers([text])
+    if not found:
         raise typer.BadParameter(
             f"'{name}' needs a finite number such as 0.2 or pi/6, and not '{text}'",
             param_hint=option,
         )
-    return value
+    return found[0]
+
+
+def finite_numbers(texts: Iterable[str]) -> list[float]:
+    """Read finite numbers, or formulas of numbers and pi; none if one is something else."""
+    from axode.mechanism.values.expressions import parse_scalar
+
+    try:
+        found = [float(parse_scalar(text, {})) for text in texts]  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        return []
+    return found if all(map(math.isfinite, found)) else []
+
+
+def one_or_named(option: str, given: Sequence[str] | None) -> Any:
+    """Read one number for all, or NAME=NUMBER; None if nothing is given."""
+    if given and len(given) == 1 and "=" not in given[0]:
+        return _number(option, "all", given[0])
+    return numbers(option, given) if given else None
+
+
+def run_options(start: Texts, input: Texts, parameter: Texts) -> dict[str, Any]:
+    """Return start, input and parameters as `simulate` takes them, None for what is not given."""
+    return {
+        "start": numbers("--start", start) or None,
+        "input": pairs("--input", input) or None,
+        "parameters": numbers("--parameter", parameter) or None,
+    }
 
 
 def ranges(option: str, given: Iterable[str] | None, counts: tuple[int, ...]) -> dict[str, Any]:
     """Read numbers between colons, by name; three of them are a range."""
     found: dict[str, Any] = {}
     for name, text in pairs(option, given).items():
-        values = _values(text)
+        values = finite_numbers(text.split(":"))
         whole = len(values) < 3 or (values[2] == int(values[2]) and 1 <= values[2] <= MAX_COUNT)
         if len(values) not in counts or not whole:
             forms = " or ".join(FORMS[count] for count in counts)
@@ -241,17 +266,6 @@ def ranges(option: str, given: Iterable[str] | None, counts: tuple[int, ...]) ->
             step = (high - low) / max(count - 1, 1)
             found[name] = [low + k * step for k in range(int(count))]
     return found
-
-
-def _values(text: str) -> list[float]:
-    """Finite numbers between colons; none if one is not."""
-    from axode.mechanism.values.expressions import parse_scalar
-
-    try:
-        found = [float(parse_scalar(part, {})) for part in text.split(":")]  # type: ignore[arg-type]
-    except (ValueError, TypeError):
-        return []
-    return found if all(map(math.isfinite, found)) else []
 
 
 def words(given: Iterable[str] | None) -> tuple[str, ...]:

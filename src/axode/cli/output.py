@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,13 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | bool | int) else str(value)
 
 
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as lines of CSV; numbers are written with all their digits."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a whole file or leave the old one as it was.
 
@@ -177,8 +186,6 @@ def check_writable(path: Path | None, endings: tuple[str, ...], option: str = "-
         typer.BadParameter: for an ending that means nothing here.
         FileError: if there is no such folder.
     """
-    from axode.errors import FileError
-
     if path is None:
         return
     if path.suffix.lower() not in endings:
@@ -230,6 +237,12 @@ def check_replaceable(path: Path, option: str) -> None:
     if ending in _BESIDE:
         beside = path.with_suffix(_BESIDE[ending])
         _check_content(beside, _KINDS[_BESIDE[ending]], option)
+
+
+def check_picture(path: Path | None) -> Path | None:
+    """Check that a plot can be written; a callback of --plot."""
+    check_writable(path, (".png", ".svg", ".pdf"), "--plot")
+    return path
 
 
 def check_json(path: Path | None) -> Path | None:

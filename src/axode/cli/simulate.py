@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.model_sources import Options, Source, model_from
-from axode.cli.options import (
-    AsJson,
-    Atol,
-    Columns,
-    ColumnsFile,
-    Degrees,
-    Inputs,
-    Method,
-    Parameters,
-    Plot,
-    Rtol,
-    Starts,
-    Step,
-    numbers,
-    pairs,
-    refuse,
-    words,
-)
-from axode.cli.output import check_writable, print_json
+from axode.cli.model_sources import model_from
+from axode.cli.options import AsJson, PlotFile, Source, Texts, numbers, refuse, run_options, words
+from axode.cli.output import print_json
+from axode.cli.trajectories import ColumnsFile
+from axode.errors import SimulationFailed
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -37,41 +21,22 @@ if TYPE_CHECKING:
 
 def simulate(
     source: Source,
-    option: Options = None,
-    time: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Duration; negative to run backwards.")
-    ] = 5.0,
-    start: Starts = None,
-    input: Inputs = None,
-    parameter: Parameters = None,
-    until: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Value at which the run stops, as in pitch=1.0; may be repeated.",
-        ),
-    ] = None,
-    method: Method = "auto",
-    step: Step = None,
-    rtol: Rtol = 1e-10,
-    atol: Atol = 1e-12,
-    every: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="Time between samples; 1/500 of the duration by default."
-        ),
-    ] = None,
-    singular: Annotated[
-        str,
-        typer.Option(
-            metavar="stop|pass",
-            help="Where constraints lose rank: stop, or pass with the momentum kept.",
-        ),
-    ] = "stop",
-    columns: Columns = None,
+    option: Texts = None,
+    time: float = 5.0,
+    start: Texts = None,
+    input: Texts = None,
+    parameter: Texts = None,
+    until: Texts = None,
+    method: str | None = "auto",
+    step: float | None = None,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    every: float | None = None,
+    singular: str = "stop",
+    columns: Texts = None,
     out: ColumnsFile = None,
-    plot: Plot = None,
-    degrees: Degrees = False,
+    plot: PlotFile = None,
+    degrees: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a mechanism from a start with given inputs; print the final state and extremes.
@@ -79,25 +44,24 @@ def simulate(
     axode simulate examples/balancer.toml --start pitch=0.05 --until pitch=1
 
     axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-theta3_dot"
+
+    Options:
+        time SECONDS: Duration; negative to run backwards.
+        until NAME=VALUE: Value at which the run stops, as in pitch=1.0; may be repeated.
+        every SECONDS: Time between samples; 1/500 of the duration by default.
+        singular stop|pass: Where constraints lose rank: stop, or pass with the momentum kept.
     """
-    from axode.cli.trajectories import ENDINGS, LOGS, RunSummary
+    from axode.cli.trajectories import RunSummary
     from axode.results.column_checks import INACCURATE_TEXT
 
-    check_writable(out, (*ENDINGS, *LOGS))
-    check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
     if method == "rk4":
         refuse("rk4 has fixed steps: --step, and no tolerances", "rtol", "atol")
-    given = {
-        "start": numbers("--start", start),
-        "until": numbers("--until", until),
-        "parameters": numbers("--parameter", parameter),
-    }
-    texts = pairs("--input", input)
+    given, ends = run_options(start, input, parameter), numbers("--until", until)
     model = model_from(source, option)
     summary = RunSummary(words(columns), out, plot, degrees=degrees)
     options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "save_every": every}
     with interruption.keep_results():
-        run, failure = _run(model, time, texts, given, **options, singular=singular)
+        run, failure = _run(model, time, ends, **given, **options, singular=singular)
     if run is not None and run.status == "interrupted":
         interruption.write_results()
     if run is not None:
@@ -108,7 +72,8 @@ def simulate(
         summary.show(run)
     if failure is not None:
         if run is not None:
-            failure.add_note(f"What was computed until then is shown above{_kept(out)}.")
+            kept = "; --out FILE keeps it" if out is None else f" and kept in {out}"
+            failure.add_note(f"What was computed until then is shown above{kept}.")
         raise failure
     if run is not None and run.status == "interrupted":
         typer.echo("interrupted; what was computed is kept", err=True)
@@ -117,33 +82,19 @@ def simulate(
         raise typer.Exit(1)
 
 
-def _kept(out: Path | None) -> str:
-    return "; --out FILE keeps it" if out is None else f" and kept in {out}"
-
-
 def _run(
-    model: Model, time: float, texts: dict[str, str], given: dict[str, Any], **options: Any
+    model: Model, time: float, ends: dict[str, float], **options: Any
 ) -> tuple[Trajectory | None, Exception | None]:
     """Return the run, and why it failed if it did; what was computed until then is kept."""
-    from axode.errors import SimulationFailed
     from axode.problems.simulate.simulate import simulate as simulate_model
     from axode.results.event import Event
 
     events = [
         Event(f"{name} = {value:g}", _difference(model, name, value), stop=True)
-        for name, value in given["until"].items()
+        for name, value in ends.items()
     ]
     try:
-        run = simulate_model(
-            model,
-            time,
-            start=given["start"] or None,
-            input=texts or None,
-            parameters=given["parameters"] or None,
-            events=events,
-            on_interrupt="return",
-            **options,
-        )
+        run = simulate_model(model, time, events=events, on_interrupt="return", **options)
     except SimulationFailed as error:
         so_far: Any = error.trajectory
         return so_far, error

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import io
-import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.model_sources import Options, Source, model_from
+from axode.cli.model_sources import model_from
 from axode.cli.options import (
     AsJson,
-    Atol,
-    Inputs,
-    Method,
-    Parameters,
-    Plot,
-    Rtol,
-    Starts,
-    Step,
-    numbers,
+    PlotFile,
+    Source,
+    Texts,
+    finite_numbers,
     pairs,
     refuse,
+    run_options,
     split_at_commas,
 )
-from axode.cli.output import check_writable, print_json
+from axode.cli.output import (
+    check_writable,
+    csv_text,
+    format_number,
+    print_json,
+    show_entries,
+    show_table,
+    write_text,
+)
+from axode.errors import counted
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -38,89 +41,34 @@ if TYPE_CHECKING:
 
 
 GROUND = ("margin", ".load", ".share")  # quantities that friction or loads are in
-Count = Annotated[
-    int | None, typer.Option(metavar="COUNT", help="How many rows to draw from distributions.")
-]
 
 
 def sweep(
     source: Source,
-    option: Options = None,
-    time: Annotated[float, typer.Option(metavar="SECONDS", help="Duration of every run.")] = 1.0,
-    over: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUES", help=f"Values of a start, parameter or input: {FORMS}."
-        ),
-    ] = None,
-    samples: Count = None,
-    sampler: Annotated[
-        str, typer.Option(metavar="random|latin_hypercube|sobol", help="How rows are drawn.")
-    ] = "random",
-    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Which of all possible draws.")] = 0,
-    table: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="File with every row: .csv or .parquet, columns by name."
-        ),
-    ] = None,
-    combine: Annotated[
-        str,
-        typer.Option(
-            metavar="grid|zip",
-            help="How lists are combined: all with all, or those of equal places.",
-        ),
-    ] = "grid",
-    output: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=KIND:QUANTITY",
-            help="What to keep of every run, as in top=max:pitch; kinds: last, min, max, "
-            "largest, integral, crossing, rising, falling. The last state by default.",
-        ),
-    ] = None,
-    start: Starts = None,
-    input: Inputs = None,
-    parameter: Parameters = None,
-    method: Method = None,
-    step: Step = None,
-    rtol: Rtol = 1e-10,
-    atol: Atol = 1e-12,
-    friction: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Coefficient of friction of all wheels, for margins."),
-    ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Folder for all rows; the same command resumes there."),
-    ] = None,
-    chunk: Annotated[
-        int | None,
-        typer.Option(
-            metavar="COUNT",
-            help="Rows computed and stored together; chosen automatically by default.",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="COUNT", help="Processes on this machine; this one alone by default."),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler, as in tcp://host:8786."),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cpu|cuda|cuda:0,1",
-            help="Where the runs are computed: several GPUs by their numbers; where the "
-            "model is by default.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File for all rows: .csv, .parquet or .npz.")
-    ] = None,
-    plot: Plot = None,
+    option: Texts = None,
+    time: float = 1.0,
+    over: Texts = None,
+    samples: int | None = None,
+    sampler: str = "random",
+    seed: int = 0,
+    table: Path | None = None,
+    combine: str = "grid",
+    output: Texts = None,
+    start: Texts = None,
+    input: Texts = None,
+    parameter: Texts = None,
+    method: str | None = None,
+    step: float | None = None,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    friction: float | None = None,
+    store: Path | None = None,
+    chunk: int | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    target: str | None = None,
+    out: Path | None = None,
+    plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate very many runs and keep a few numbers of each; print how they are spread.
@@ -128,10 +76,30 @@ def sweep(
     axode sweep wheeled_pendulum --over theta3=-0.1:0.1:101 --output y=max:theta3
 
     axode sweep caster_robot --over "mp=uniform(7,9)" --samples 100 --store study
+
+    Options:
+        time SECONDS: Duration of every run.
+        over NAME=VALUES: Values of a start, parameter or input: LOW:HIGH:COUNT, [1,2,3],
+            uniform(LOW,HIGH), normal(MEAN,DEVIATION) or loguniform(LOW,HIGH).
+        samples COUNT: How many rows to draw from distributions.
+        sampler random|latin_hypercube|sobol: How rows are drawn.
+        seed NUMBER: Which of all possible draws.
+        table FILE: File with every row: .csv or .parquet, columns by name.
+        combine grid|zip: How lists are combined: all with all, or those of equal places.
+        output NAME=KIND:QUANTITY: What to keep of every run, as in top=max:pitch; kinds: last, min,
+            max, largest, integral, crossing, rising, falling. The last state by default.
+        friction NUMBER: Coefficient of friction of all wheels, for margins.
+        store FOLDER: Folder for all rows; the same command resumes there.
+        chunk COUNT: Rows computed and stored together; chosen automatically by default.
+        workers COUNT: Processes on this machine; this one alone by default.
+        cluster ADDRESS: Address of a Dask scheduler, as in tcp://host:8786.
+        target cpu|cuda|cuda:0,1: Where the runs are computed: several GPUs by their numbers; where
+            the model is by default.
+        out FILE: File for all rows: .csv, .parquet or .npz.
     """
     check_writable(out, ENDINGS)
-    check_writable(plot, (".png", ".svg", ".pdf"), "--plot")
-    swept, outputs = read_swept(over), read_outputs(output)
+    swept = {name: _values(name, text) for name, text in pairs(OPTION, over).items()}
+    outputs = read_outputs(output)
     if table is not None:
         refuse("the rows are drawn or in a table, not both", "samples", "combine")
     if method == "rk4" or step is not None:
@@ -140,22 +108,16 @@ def sweep(
         refuse("nothing is drawn: it needs --samples and a distribution", "sampler", "seed")
     if not any(word in text for text in output or () for word in GROUND):
         refuse("no --output reads what the ground gives, such as min:slipping_margin", "friction")
-    shared: dict[str, dict[str, Any]] = {
-        "start": dict(numbers("--start", start)),
-        "parameter": dict(numbers("--parameter", parameter)),
-        "input": dict(pairs("--input", input)),
-    }
+    given = run_options(start, input, parameter)
     model = model_from(source, option)
-    values = group_values(model, shared, swept)
+    _add_swept(model, given, swept)
     from axode.problems.sweep.sweep import sweep as sweep_model
 
     with interruption.keep_results(), _executor(workers, cluster) as executor:
         made = sweep_model(
             model,
             time,
-            start=values["start"] or None,
-            parameters=values["parameter"] or None,
-            input=values["input"] or None,
+            **given,
             outputs=outputs,
             method=method,
             step=step,
@@ -220,16 +182,10 @@ MOST_VALUES = 10**7
 _CALL = re.compile(r"(\w+)\s*\((.*)\)")
 
 
-def read_swept(given: Iterable[str] | None) -> dict[str, Any]:
-    """Read lists and distributions by name.
-
-    Raises:
-        typer.BadParameter: for anything else.
-    """
-    return {name: _values(name, text) for name, text in pairs(OPTION, given).items()}
-
-
 def _values(name: str, text: str) -> Any:
+    """Read a list or a distribution."""
+    import numpy as np
+
     from axode.problems.sweep.distributions import LogUniform, Normal, Uniform
 
     kinds = {"uniform": Uniform, "normal": Normal, "loguniform": LogUniform}
@@ -245,13 +201,8 @@ def _values(name: str, text: str) -> Any:
 
 
 def _numbers(name: str, text: str, parts: list[str], count: int | None = None) -> list[float]:
-    from axode.mechanism.values.expressions import parse_scalar
-
-    try:
-        found = [float(parse_scalar(part, {})) for part in parts]  # type: ignore[arg-type]
-    except (ValueError, TypeError):
-        raise _wrong(name, text) from None
-    if not all(map(math.isfinite, found)) or (count is not None and len(found) != count):
+    found = finite_numbers(parts)
+    if len(found) != (len(parts) if count is None else count):
         raise _wrong(name, text)
     return found
 
@@ -280,27 +231,18 @@ def read_outputs(given: Iterable[str] | None) -> dict[str, tuple[str, str]] | No
     return found or None
 
 
-def group_values(
-    model: Model, shared: dict[str, dict[str, Any]], swept: dict[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """Put swept values to the start, the parameters or the inputs, wherever each belongs.
-
-    Args:
-        model: Owner of the names.
-        shared: Values that all rows share, by "start", "parameter" and "input".
-        swept: Values that are swept, by name.
-    """
+def _add_swept(model: Model, given: dict[str, Any], swept: dict[str, Any]) -> None:
+    """Add swept values to the start, the parameters or the inputs, wherever each belongs."""
     from axode.problems.sweep.sweep_rows import locate
 
-    groups = {group: dict(values) for group, values in shared.items()}
     for name, values in swept.items():
-        own = groups[locate(model, name)]
+        group = {"parameter": "parameters"}.get(kind := locate(model, name), kind)
+        own = given[group] = given[group] or {}
         if name in own:
             raise typer.BadParameter(
                 f"'{name}' is given one value and swept too", param_hint=OPTION
             )
         own[name] = values
-    return groups
 
 
 # results ------------------------------------------------------------------------------------------
@@ -317,11 +259,13 @@ def save_rows(made: Sweep, path: Path) -> None:
         FileError: if it cannot be written.
         NotApplicable: for .parquet without pyarrow.
     """
+    import numpy as np
+
     from axode.disk.atomic import write_atomically
 
     ending = path.suffix.lower()
     if ending == ".csv":
-        write_atomically(path, "".join(_lines(made)).encode())
+        write_text(path, "".join(_lines(made)))
         return
     content = io.BytesIO()
     if ending == ".parquet":
@@ -336,6 +280,8 @@ def save_rows(made: Sweep, path: Path) -> None:
 
 def _columns(made: Sweep, rows: Any) -> dict[str, Any]:
     """Columns of some rows by name: row, swept values, outputs, status and reason."""
+    import numpy as np
+
     from axode.results.sweep_store import SweepManifest
 
     some = made.take(rows)
@@ -350,23 +296,17 @@ def _columns(made: Sweep, rows: Any) -> dict[str, Any]:
 
 
 def _lines(made: Sweep) -> Iterator[str]:
+    import numpy as np
+
     for first in range(0, max(made.runs, 1), BLOCK):
         columns = _columns(made, np.arange(first, min(first + BLOCK, made.runs)))
         if not first:
-            yield ",".join(map(_quote, columns)) + "\n"
-        texts = [map(_quote if c.dtype.kind == "U" else repr, c.tolist()) for c in columns.values()]
-        yield "".join(",".join(row) + "\n" for row in zip(*texts, strict=True))
-
-
-def _quote(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if set(text) & set(',;"\n') else text
+            yield csv_text([columns])
+        yield csv_text(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
 def show_sweep(made: Sweep, files: list[Path]) -> None:
     """Print how runs ended, and the extremes and means of all outputs."""
-    from axode.cli.output import format_number, show_entries, show_table
-    from axode.errors import counted
-
     info, units = made.info, made.info.get("units", {})
     over = ", ".join(f"{n} ({len(a)})" for n, a in made.axes.items()) or ", ".join(made.samples)
     entries = [("over", over)] if over else []
@@ -407,6 +347,8 @@ def summarize(made: Sweep, files: list[Path]) -> dict[str, Any]:
 
 def _statistics(made: Sweep, name: str) -> dict[str, float]:
     """Extremes and mean of an output, and how many runs have a finite one."""
+    import numpy as np
+
     low, high, total, runs = np.inf, -np.inf, 0.0, 0
     for _, piece in made.arrays.pieces(name):
         known = piece[np.isfinite(piece)]

@@ -6,24 +6,47 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
 
 from axode.cli.options import numbers, pairs
-from axode.disk.arrays import UNREADABLE, NpzFile, read_csv
-from axode.disk.bounded import open_plain
-from axode.errors import FileError
+from axode.cli.output import (
+    check_writable,
+    csv_text,
+    format_number,
+    show_entries,
+    show_table,
+    write_text,
+)
+from axode.errors import FileError, UnknownName, counted
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from axode.model.model import Model
     from axode.results.trajectory import Trajectory
 
+    Array = npt.NDArray[np.float64]
 
-Array = npt.NDArray[np.float64]
+
 ENDINGS = (".npz", ".csv", ".parquet")
 LOGS = {".mcap": "to_mcap", ".rrd": "to_rerun"}  # methods that write the motion for other programs
 TIME = ("time", "t")  # what the column of times may be called
+
+
+def _check_columns_file(path: Path | None) -> Path | None:
+    check_writable(path, (*ENDINGS, *LOGS))
+    return path
+
+
+ColumnsFile = Annotated[
+    Path | None,
+    typer.Option(
+        callback=_check_columns_file,
+        help="File for all columns: .csv, .npz or .parquet; .mcap (messages of ROS 2) and .rrd "
+        "(Rerun) hold the poses of all bodies too.",
+    ),
+]
 
 
 def save_columns(run: Trajectory, path: Path) -> None:
@@ -32,6 +55,8 @@ def save_columns(run: Trajectory, path: Path) -> None:
     Raises:
         FileError: if it cannot be written.
     """
+    import numpy as np
+
     ending = path.suffix.lower()
     if ending in LOGS:
         getattr(run, LOGS[ending])(path, forces=True)
@@ -39,16 +64,8 @@ def save_columns(run: Trajectory, path: Path) -> None:
     if ending != ".csv":
         run.save(path)
         return
-    from axode.cli.output import write_text
-
-    lines = [",".join(map(_quote, ("time", *run.names)))]
     table = np.column_stack([run.time, run.values])
-    lines += [",".join(map(repr, row)) for row in table.tolist()]
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if set(name) & set(',;"\n') else name
+    write_text(path, csv_text([("time", *run.names), *table.tolist()]))
 
 
 def load_columns(path: Path) -> Trajectory | dict[str, Array]:
@@ -57,6 +74,8 @@ def load_columns(path: Path) -> Trajectory | dict[str, Array]:
     Raises:
         FileError: if it cannot be read, with the line.
     """
+    from axode.disk.arrays import read_csv
+
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise FileError(f"'{path}': a motion's file ends in {', '.join(ENDINGS)}")
@@ -69,6 +88,10 @@ def load_columns(path: Path) -> Trajectory | dict[str, Array]:
 
 
 def _read_binary(path: Path) -> Trajectory | dict[str, Array]:
+    import numpy as np
+
+    from axode.disk.arrays import UNREADABLE, NpzFile
+    from axode.disk.bounded import open_plain
     from axode.results.trajectory import Trajectory
 
     try:
@@ -98,6 +121,8 @@ def _check_columns(path: Path, columns: dict[str, Array]) -> dict[str, Array]:
 
 def as_trajectory(model: Any, columns: dict[str, Array]) -> Trajectory | None:
     """Return a trajectory of the model from columns that hold a whole state, else None."""
+    import numpy as np
+
     state = (*model.coordinates, *model.independent)
     if not set(state) <= set(columns):
         return None
@@ -125,26 +150,6 @@ def time_of(columns: dict[str, Array]) -> Array:
 
 
 # motions that are given ---------------------------------------------------------------------------
-
-
-Motion = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FILE|NAME=FORMULA",
-        help="Motion: columns in a file (.csv, .npz, .parquet), or formulas of time t.",
-    ),
-]
-PathText = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KIND:NAME=VALUE",
-        help="Path of a vehicle: straight, circle, parallel_lines or along, with values: "
-        "circle:radius=2,speed=0.5.",
-    ),
-]
-Point = Annotated[
-    str, typer.Option(metavar="X,Y,Z", help="Point of the base that follows the path, in metres.")
-]
 
 
 def along_motion(
@@ -213,8 +218,6 @@ def _make_path(paths: Any, kind: str, given: dict[str, Any]) -> Any:
     """Make a path by its name; an unknown value is reported with the known ones."""
     from inspect import signature
 
-    from axode.errors import UnknownName
-
     kinds = ("straight", "circle", "parallel_lines", "along")
     if kind not in kinds:
         raise UnknownName("axode", "path", kind, kinds)
@@ -262,7 +265,6 @@ class RunSummary:
 
     def show(self, run: Trajectory) -> None:
         """Print the table, and remarks on the whole run."""
-        from axode.cli.output import format_number, show_entries, show_table
         from axode.show.plot.plots import shown_unit
 
         names = self._chosen(run) or self._usual(run)
@@ -323,8 +325,6 @@ class RunSummary:
 
 
 def _title(run: Trajectory) -> str:
-    from axode.errors import counted
-
     info = run.info
     if info.get("method") == "inverse":
         return f"{run.name}: inputs along the motion from t = {run.time[0]:g} to {run.time[-1]:g} s"
@@ -335,7 +335,7 @@ def _title(run: Trajectory) -> str:
 
 
 def _remarks(run: Trajectory) -> list[tuple[str, str]]:
-    from axode.errors import counted
+    import numpy as np
 
     found = [("samples", f"{len(run)} of {counted(len(run.names), 'column')}")]
     error = _energy_error(run)
@@ -358,8 +358,6 @@ def _remarks(run: Trajectory) -> list[tuple[str, str]]:
 
 
 def _energy_error(run: Trajectory) -> float | None:
-    from axode.errors import UnknownName
-
     try:
         return float(run.energy_error)
     except UnknownName:
@@ -368,6 +366,8 @@ def _energy_error(run: Trajectory) -> float | None:
 
 def _extremes(run: Trajectory, name: str) -> tuple[float, float, float, float]:
     """Return the first, last, smallest and largest value of a column; NaN for unknown forces."""
+    import numpy as np
+
     column = run[name]
     if np.isnan(column).all():
         return (float("nan"),) * 4
