@@ -165,14 +165,10 @@ def _as_numbers(path: Path, names: list[str], rows: list[list[str]], lines: list
         if len(row) != len(names):
             raise FileError(f"'{path}', line {number}: {len(row)} cells for {len(names)} columns")
         for cell, name in zip(row, names, strict=True):
-            _check_cell(path, number, cell, name)
+            try:
+                float(cell)
+            except ValueError:
+                raise FileError(
+                    f"'{path}', line {number}: '{cell.strip()}' under '{name}' is not a number"
+                ) from None
     raise FileError(f"'{path}' is not a table of numbers")
-
-
-def _check_cell(path: Path, line: int, text: str, name: str) -> None:
-    try:
-        float(text)
-    except ValueError:
-        raise FileError(
-            f"'{path}', line {line}: '{text.strip()}' under '{name}' is not a number"
-        ) from None

@@ -98,16 +98,13 @@ def _as_plain(hint: Any, value: Any, where: str) -> Any:
             number = math.inf
         if math.isfinite(number):
             return number
-    elif type(value) is hint and (hint is not str or _is_shown(value)):
+    elif type(value) is hint and (
+        hint is not str  # no control characters, surrogates or reversed lines in texts
+        or value.isprintable()
+        or all(c.isprintable() or unicodedata.category(c) == "Zs" for c in value)
+    ):
         return value
     raise _wrong(where, _WORDS[hint], value)
-
-
-def _is_shown(text: str) -> bool:
-    """Return whether text is printable: no control characters, surrogates or reversed lines."""
-    return text.isprintable() or all(
-        c.isprintable() or unicodedata.category(c) == "Zs" for c in text
-    )
 
 
 @functools.cache

@@ -597,20 +597,9 @@ class Trajectory:
             FileError: if it cannot be written.
             NotApplicable: if mcap, from the extra `mcap`, is not installed.
         """
-        check_arguments(Trajectory.to_mcap, locals())
-        return call_stage(
-            "write_mcap",
-            self,
-            path,
-            model=model,
-            rate=rate,
-            epoch=epoch,
-            prefix=prefix,
-            frame=frame,
-            signals=signals,
-            forces=forces,
-            compression=compression,
-        )
+        options = {name: value for name, value in locals().items() if name != "self"}
+        check_arguments(Trajectory.to_mcap, options)
+        return call_stage("write_mcap", self, **options)
 
     def to_rerun(
         self,

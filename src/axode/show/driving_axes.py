@@ -11,10 +11,9 @@ from axode.mechanism.scene.scene import GROUND, Array, Scene
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import least_norm, null_space
+from axode.numerics.tolerances import NOTICEABLE, RANK, SAME_MOTION
 
 POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
-APART = 1e-3  # of a motion ahead: motors that go no more differently give no other motion
-SMALL = 1e-6
 TRIAL = 1e-2  # [s] for which steering turns to see where it leads
 STEERING_ANGLE = 0.6  # [rad] to either side, of what is steered by an angle
 
@@ -75,16 +74,16 @@ def _velocities(model: Model, chassis: int, q: Array, options: dict[str, Any]) -
 
 def _rates(plane: Array, shares: Array, direction: Array) -> Array | None:
     """Rates of the motors for a velocity of the chassis; None where it cannot have it."""
-    nu = least_norm(plane, direction, 1e-9)
+    nu = least_norm(plane, direction, RANK)
     rates: Array = shares @ nu
     missed = np.linalg.norm(plane @ nu - direction)
-    return rates if missed < POSSIBLE and np.abs(rates).max() > SMALL else None
+    return rates if missed < POSSIBLE and np.abs(rates).max() > SAME_MOTION else None
 
 
 def _differ(a: Array, b: Array) -> bool:
     """Check that rates are not multiples of each other."""
     rest = b - a * (a @ b) / (a @ a)
-    return bool(np.linalg.norm(rest) > APART * np.linalg.norm(b))
+    return bool(np.linalg.norm(rest) > NOTICEABLE * np.linalg.norm(b))
 
 
 def _largest_one(rates: Array) -> tuple[float, ...]:
@@ -98,18 +97,18 @@ def _steered(
 
     A fork behind the fixed axle turns the other way, so the vehicle is tried with its fork turned.
     """
-    Z = null_space(plane, 1e-9)
+    Z = null_space(plane, RANK)
     steering = Z @ Z.T @ np.ones(len(model.independent))
     rates = shares @ steering
-    if np.abs(rates).max() <= SMALL:
+    if np.abs(rates).max() <= SAME_MOTION:
         return []
     turned = q + TRIAL * model.rates(q, steering, **options)
     after = _velocities(model, chassis, turned, options)
-    ahead = next(e for e in np.eye(3)[:2] if np.linalg.norm(plane.T @ e) > SMALL)
-    if (after @ least_norm(after, ahead, 1e-9))[2] < 0.0:
+    ahead = next(e for e in np.eye(3)[:2] if np.linalg.norm(plane.T @ e) > SAME_MOTION)
+    if (after @ least_norm(after, ahead, RANK))[2] < 0.0:
         rates = -rates
     places = [
-        place if abs(rate) > SMALL else -1
+        place if abs(rate) > SAME_MOTION else -1
         for place, rate in zip(motor_coordinates(model, q, options), rates, strict=True)
     ]
     angles = tuple(places) if any(place >= 0 for place in places) else ()
@@ -121,11 +120,11 @@ def motor_coordinates(model: Model, q: Array, options: dict[str, Any]) -> tuple[
     n, motors = len(model.independent), facts_of(model).motors
     moving = model.rates(q, np.eye(n), **options) - model.rates(q, np.zeros(n), **options)
     shares = model.input_force(q, np.eye(motors, len(model.inputs)), **options)
-    return tuple(_coordinate(moving, share) for share in shares)
+    return tuple(moved_by(moving, share) for share in shares)
 
 
-def _coordinate(moving: Array, share: Array) -> int:
-    """The coordinate whose rate is a motor's; -1 if there is none."""
+def moved_by(moving: Array, share: Array) -> int:
+    """Place of the joint or coordinate whose rate is that of a motor; -1 if there is none."""
     missed = np.linalg.norm(moving - share[:, np.newaxis], axis=0)
     place = int(np.argmin(missed))
-    return place if missed[place] <= SMALL * np.linalg.norm(share) else -1
+    return place if missed[place] <= SAME_MOTION * np.linalg.norm(share) else -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.scene.scene import Array, Scene
 from axode.mechanism.scene.shaping import scene_of
 from axode.model.model_parts import facts_of
+from axode.model.signals import CONTACT_FORCES
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -23,6 +25,17 @@ def scene_with(model: Model, parameters: Mapping[str, float]) -> Scene:
     if not model.has_equations or not parameters or parameters == model.parameters:
         return model.scene
     return scene_of(model.equations.system.mechanism, parameters)
+
+
+def usual_force(forces: Array) -> float:
+    """Return the ninetieth percentile of the largest contact forces [N]; zero if unknown.
+
+    Args:
+        forces: Forces on the contacts, NaN where unknown [N]: (samples, contacts, 3).
+    """
+    if not forces.size:
+        return 0.0
+    return float(np.percentile(np.nan_to_num(np.abs(forces)).max(axis=(1, 2)), 90))
 
 
 class RunPoses:
@@ -80,39 +93,31 @@ class RunPoses:
         times, q = self.time[chosen], np.ascontiguousarray(self.q[chosen])
         return times, self.model.poses(q, **self.options(times))
 
+    @cached_property
+    def contact_forces(self) -> Array:
+        """Longitudinal, lateral and normal force on each contact [N]: (samples, contacts, 3).
+
+        NaN where statics does not determine them, or the run has no such column.
+        """
+        names = [f"{contact}.{part}" for contact in self.model.contacts for part in CONTACT_FORCES]
+        found = np.full((len(self.time), len(names)), np.nan)
+        for k, name in enumerate(names):
+            if name in self.run:
+                found[:, k] = self.run[name][:: self._order]
+        return found.reshape(len(self.time), -1, 3)
+
     def forces(self, t: npt.ArrayLike) -> Array:
         """Forces on the contacts at a time, or at many, NaN where unknown [N].
 
         Longitudinal, lateral and normal: (..., contacts, 3).
         """
-        names = [
-            f"{contact}.{part}"
-            for contact in self.model.contacts
-            for part in ("longitudinal", "lateral", "normal")
-        ]
         times = np.asarray(t, float)
         after = np.clip(np.searchsorted(self.time, times), 1, max(len(self.time) - 1, 1))
         before = self.time[after - 1]
         last = self.time[np.minimum(after, len(self.time) - 1)]
         row = np.where(times - before <= last - times, after - 1, after)
         row = np.minimum(row, len(self.time) - 1)
-        unknown = np.full(times.shape, np.nan)
-        values = [
-            self.run[name][:: self._order][row] if name in self.run else unknown for name in names
-        ]
-        return np.stack([np.zeros(times.shape), *values], -1)[..., 1:].reshape(*times.shape, -1, 3)
-
-    def usual_force(self) -> float:
-        """Ninetieth percentile of the largest contact forces [N]; zero if unknown."""
-        names = [
-            f"{contact}.{part}"
-            for contact in self.model.contacts
-            for part in ("longitudinal", "lateral", "normal")
-        ]
-        known = [np.abs(self.run[name]) for name in names if name in self.run]
-        if not known:
-            return 0.0
-        return float(np.percentile(np.nan_to_num(known).max(axis=0), 90))
+        return self.contact_forces[row]
 
     def options(self, t: Any) -> dict[str, Any]:
         """Time and parameters, as the model's functions take them."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from axode.errors import NotApplicable, UnknownName
+from axode.disk.atomic import write_atomically
+from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 COLOURS = ("#1a47ba", "#d05f16", "#138f61", "#aa4b96", "#86aeff", "#664d1f", "#e5a108", "#2c3838")
 DASHES = ("-", (0, (5, 1.6)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))  # when the colours run out
 INK, GREY, FAINT, GRID = "#22282e", "#69737d", "#b9c0c7", "#e6e9ec"
+SUFFIXES = (".png", ".svg", ".pdf")
 FONTS = ["DejaVu Sans"]  # comes with matplotlib, so a picture is the same everywhere
 
 
@@ -120,6 +126,73 @@ def figure_style(size: str = "screen") -> Iterator[Size]:
         yield measures
 
 
+@dataclass
+class Drawn:
+    """A figure in the making: its measures, and the figure once there is one."""
+
+    measures: Size
+    figure: Any = None
+
+
+@contextmanager
+def drawing(size: str, save: str | PathLike[str] | None) -> Iterator[Drawn]:
+    """Draw a figure in the style inside a `with`, and write it to a file if one is named.
+
+    Raises:
+        UnknownName: if there is no such size.
+        FileError: if the file of a picture does not end so, or cannot be written.
+    """
+    measures = sized(size)
+    suffix = "" if save is None else picture_suffix(save)
+    with figure_style(size):
+        drawn = Drawn(measures)
+        yield drawn
+        whole = drawn.figure.canvas.figure  # also if only a part of it was drawn on
+        whole.draw_without_rendering()  # ticks take the style, not the user's
+        if save is not None:
+            write_atomically(Path(save), picture_bytes(whole, suffix, measures))
+
+
+def picture_suffix(path: str | PathLike[str]) -> str:
+    """Ending of the file of a picture, checked."""
+    if not isinstance(path, str | PathLike):
+        raise InvalidArgument(f"plot, save: expected the path of a file, got {shortened(path)}")
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise FileError(f"'{path}': the file of a plot ends in {', '.join(SUFFIXES)}")
+    return suffix
+
+
+def picture_bytes(figure: Figure, suffix: str, size: Size) -> bytes:
+    """A figure as the content of a file, without the time of day."""
+    buffer = BytesIO()
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    figure.savefig(buffer, format=suffix[1:], dpi=size.dpi, metadata=dates.get(suffix, {}))
+    return buffer.getvalue()
+
+
+def add_title(figure: Any, notes: Sequence[str], size: Size) -> None:
+    """Write notes above a figure, side by side, as far as there is room."""
+    if not notes:
+        return
+    text = shorten(" \N{MIDDLE DOT} ".join(notes), int(14 * size.width), placeholder=" ...")
+    style: dict[str, Any] = {"color": GREY, "fontweight": "normal", "fontsize": size.text}
+    figure.suptitle(readable(text), x=0.01, ha="left", **style)
+
+
+class MathLabel(str):
+    """Label with mathematics between dollar signs, as the user wrote it."""
+
+    __slots__ = ()
+
+
+def readable(label: str) -> str:
+    """Return a label that matplotlib shows as written: no mathematics, no leading underscore."""
+    if isinstance(label, MathLabel):
+        return label
+    return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of that size [in], which needs no display and shows itself in a notebook."""
     from functools import partial
@@ -160,8 +233,6 @@ def pin_ticks(axes: Axes) -> None:
 
 def png(figure: Figure, dpi: int = 110) -> bytes:
     """The picture as the bytes of a PNG."""
-    from io import BytesIO
-
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, facecolor="white")
     return buffer.getvalue()

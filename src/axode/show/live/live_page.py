@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib import resources
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,7 @@ from axode.problems.steps.compiled import rollout_program
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordinates
 from axode.show.motion import scene_with
 from axode.show.viewer.drive import Motors
-from axode.show.web.scene_data import body_index, scene_data
+from axode.show.web.scene_data import asset, body_index, scene_data
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
@@ -112,65 +111,44 @@ def page(
     step = DEFAULT_STEP if step is None else number("step", step, "a number of seconds")
     if not (math.isfinite(step) and step > 0):
         raise InvalidArgument(f"step: expected a positive number of seconds, got {step}")
-    write_atomically(
-        place,
-        page_text(
-            as_model(what),
-            law=input,
-            start=start,
-            title=title,
-            signals=(signals,) if isinstance(signals, str) else tuple(signals),
-            step=step,
-            parameters=dict(parameters or {}),
-            play=play,
-            keys=dict(keys or {}),
-        ).encode(),
-    )
-    return place
-
-
-def as_model(what: Mechanism | Equations | Model) -> Model:
-    """A model with free parameters, of whatever was given."""
     if isinstance(what, Mechanism):
         what = what.derive()
-    return model_on_cpu(what) if isinstance(what, Model) else what.compile()
-
-
-def page_text(
-    model: Model,
-    *,
-    law: Any,
-    start: Any,
-    title: str | None,
-    signals: tuple[str, ...],
-    step: float,
-    parameters: dict[str, float],
-    play: bool,
-    keys: dict[str, str],
-) -> str:
-    """The page as text; the arguments are those of `page`."""
+    # free parameters have sliders
+    model = model_on_cpu(what) if isinstance(what, Model) else what.compile()
+    shown = [signals] if isinstance(signals, str) else signals
+    names = [model.signals.resolve(name).name for name in shown]
     programs = {"advance": rollout_program(model, "rk4", None)}
-    held = _constant_inputs(model, law)
-    if held is None:
-        programs["advance_law"] = rollout_program(model, "rk4", law)
+    constant = _constant_inputs(model, input)
+    if constant is None:
+        programs["advance_law"] = rollout_program(model, "rk4", input)
     data = {
-        **_data(model, start, parameters, [model.signals.resolve(s).name for s in signals]),
-        **_keys(model, law, keys),
-        "law": law is not None,
-        "law_program": held is None,
-        "held": [] if held is None else held,
+        **_data(
+            model, start, dict(parameters or {}), [model.signals.resolve(s).name for s in shown]
+        ),
+        **_keys(model, input, dict(keys or {})),
+        "law": input is not None,
+        "law_program": constant is None,
+        "held": constant or [],
         "step": step,
         "play": play,
     }
+    write_atomically(place, _page_text(model, title, data, programs).encode())
+    return place
+
+
+def _page_text(
+    model: Model, title: str | None, data: dict[str, Any], programs: dict[str, Any]
+) -> str:
     try:
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     except ValueError:
         raise NotApplicable(f"page: '{model.name}' has numbers that are not finite") from None
-    name = title or model.name.replace("_", " ")
-    return _file("live", "live.html").format(
+    name, count = title or model.name.replace("_", " "), len(model.bodies)
+    bodies = "1 body" if count == 1 else f"{count} bodies"
+    return asset("live", "live.html").format(
         title=html.escape(name),
-        lead=html.escape(_lead(model)),
-        style=_file("live", "live.css"),
+        lead=html.escape(f"{bodies}, mobility {len(model.independent)}, {model.actuation}."),
+        style=asset("live", "live.css"),
         panels="\n".join(_panels(model, data)),
         data=_packed(text.encode()),
         module=_packed(web_module(model, programs, FUNCTIONS, longest=LONGEST)),
@@ -211,18 +189,8 @@ def _scripts() -> str:
     """All JavaScript of a page as one module."""
     around = re.sub(r"^export (?=class)", "", script(), flags=re.MULTILINE)
     around = around[: around.index("/** Load the module")]
-    texts = [_file("web", "scene.js"), _file("web", "curves.js"), around, _file("live", "live.js")]
+    texts = [asset("web", "scene.js"), asset("web", "curves.js"), around, asset("live", "live.js")]
     return "\n".join(text.replace('"use strict";\n', "") for text in texts).replace("</", "<\\/")
-
-
-def _file(folder: str, name: str) -> str:
-    return resources.files(f"axode.show.{folder}").joinpath(name).read_text(encoding="utf-8")
-
-
-def _lead(model: Model) -> str:
-    count = len(model.bodies)
-    bodies = "1 body" if count == 1 else f"{count} bodies"
-    return f"{bodies}, mobility {len(model.independent)}, {model.actuation}."
 
 
 # data --------------------------------------------------------------------------------------------
@@ -262,7 +230,8 @@ def _data(
                 "rate_unit": motors.rate_units[k],
                 "rate": float(motors.most_rates[k]),
                 "torque": float(torques[k]),
-                "most": _most(float(torques[k]), limits[k]),
+                # what is lively has no limit of its own
+                "most": LIVELY * float(torques[k]) if limits[k] is None else limits[k],
                 "coordinate": places[k],
                 "centre": float(model.home[places[k]]) if places[k] >= 0 else 0.0,
                 "reach": slide if motors.units[k] == "N" else turn,
@@ -272,11 +241,6 @@ def _data(
         "parameters": [_slider(name, value) for name, value in free.items()],
         "signals": signals or _first_signals(model),
     }
-
-
-def _most(brisk: float, limit: float | None) -> float:
-    """Largest torque that keys and sliders may ask for; what is lively has no limit of its own."""
-    return LIVELY * brisk if limit is None else limit
 
 
 def _slider(name: str, value: float) -> dict[str, Any]:
@@ -316,7 +280,10 @@ def _panels(model: Model, data: dict[str, Any]) -> list[str]:
     if axes:
         panels.append(_section("Drive", _pad(list(axes))))
     if data["law"] or not data["motors"]:
-        panels.append(_section("Law" if data["law"] else "Motion", _law(data["law"])))
+        box = '<label class="plain"><input id="law" type="checkbox" checked> law on</label> '
+        push = '<button id="push" type="button" title="Changes the speeds at random. Key: P">'
+        content = f"{box if data['law'] else ''}{push}Push</button>"
+        panels.append(_section("Law" if data["law"] else "Motion", content))
     if data["motors"]:
         panels.append(_section("Motors", _motors(data)))
     else:
@@ -358,11 +325,3 @@ def _motors(data: dict[str, Any]) -> str:
         f'<label class="plain">Set <select id="mode">{options}</select></label>'
         '<div id="motors"></div>'
     )
-
-
-def _law(given: bool) -> str:
-    box = '<label class="plain"><input id="law" type="checkbox" checked> law on</label> '
-    push = (
-        '<button id="push" type="button" title="Changes the speeds at random. Key: P">Push</button>'
-    )
-    return box + push if given else push

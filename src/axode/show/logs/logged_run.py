@@ -16,6 +16,7 @@ from axode.mechanism.topology import speed_meanings
 from axode.mechanism.values.expressions import evaluate
 from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.signals import CONTACT_FORCES
+from axode.numerics.tolerances import SAME_TIME
 from axode.results.interpolation import resample_picture
 from axode.show.motion import RunPoses, scene_with
 
@@ -213,5 +214,5 @@ def _times(run: Trajectory, rate: float) -> Array:
             f"rate: expected samples per second, a positive number that makes fewer than "
             f"{MOST_SAMPLES:.0e} samples of {span:g} s, got {rate:g}"
         )
-    count = int(np.floor(span * rate * (1 + 1e-12))) + 1
+    count = int(np.floor(span * rate * (1 + SAME_TIME))) + 1
     return run.time[0] + np.copysign(1.0, run.time[-1] - run.time[0]) * np.arange(count) / rate

@@ -11,7 +11,9 @@ import numpy as np
 
 from axode.disk.atomic import as_path, write_atomically
 from axode.errors import FileError, NotApplicable
+from axode.mechanism.scene.scene import cord_ends
 from axode.show.logs.logged_run import LoggedRun
+from axode.show.motion import usual_force
 from axode.show.render.meshes import FORCES, force_vectors, meshes
 from axode.show.viewer.drawing import SPRING
 
@@ -113,21 +115,17 @@ class _RerunLog:
                 translation=logged.positions[:, k], quaternion=logged.quaternions[:, k]
             )
             self._send(self._path(WORLD, BODIES, body), poses)
-        scene = logged.scene
-        for k, cord in enumerate(scene.cords):
-            ends = np.empty((len(logged.time), 2, 3))
-            for end, (body, point) in enumerate(zip(cord.bodies, cord.ends, strict=True)):
-                pose = scene.pose_of(body, logged.poses)
-                ends[:, end] = pose[:, :3, :3] @ np.array(point) + pose[:, :3, 3]
+        ends = cord_ends(logged.scene, logged.poses)
+        for k in range(len(logged.scene.cords)):
             entity = self._path(WORLD, f"spring{k}" if k else "spring")
             self._static(entity, rr.LineStrips3D.from_fields(colors=[SPRING]))
-            self._send(entity, rr.LineStrips3D.columns(strips=ends))
+            self._send(entity, rr.LineStrips3D.columns(strips=ends[:, k]))
 
     def arrows(self) -> None:
         """Send the contact forces as arrows: longitudinal, lateral and normal."""
         rr, logged = self._rr, self._logged
         forces = logged.contact_forces
-        usual = float(np.percentile(np.nan_to_num(np.abs(forces)).max(axis=(1, 2)), 90))
+        usual = usual_force(forces)
         starts, vectors = force_vectors(logged.scene, logged.poses, forces, usual)
         count = vectors.shape[1] * vectors.shape[2]
         colours = np.tile(np.array(FORCES, np.uint8), (vectors.shape[1], 1))

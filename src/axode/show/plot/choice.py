@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from axode.errors import AxodeError, InvalidArgument, UnknownName, shortened, suggest
 from axode.names import Names
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.show.style import COLOURS, DASHES
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ QUANTITIES = {
     "kg": "mass",
 }
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
-NO_CHANGE = 1e-9  # [SI]: rounding, not motion
 NOTABLE = 12  # columns of a panel of the overview
 LINE_STYLES = len(COLOURS) * len(DASHES)  # lines of a panel that look different
 
@@ -304,4 +304,4 @@ def _shorten(panel: Panel) -> Panel:
 def _changes(values: Array) -> bool:
     """Return whether it moves, or differs between runs."""
     finite = values[np.abs(values) < np.inf]
-    return finite.size > 0 and float(finite.max() / 2 - finite.min() / 2) > NO_CHANGE
+    return finite.size > 0 and float(finite.max() / 2 - finite.min() / 2) > NEGLIGIBLE

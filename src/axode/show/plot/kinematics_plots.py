@@ -10,17 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.scene.scene import Array, Floor, Scene
-from axode.show.plot.plots import picture_bytes, picture_suffix
 from axode.show.render.meshes import meshes
 from axode.show.render.painter import camera_of, picture
 from axode.show.style import (
@@ -29,7 +26,8 @@ from axode.show.style import (
     GREY,
     INK,
     Size,
-    figure_style,
+    add_title,
+    drawing,
     new_figure,
     pin_ticks,
     sized,
@@ -75,30 +73,19 @@ def plot_workspace(
 ) -> Any:
     """Draw a workspace; see `Workspace.plot`."""
     sized(size)
-    suffix = None if save is None else picture_suffix(save)
     if show not in SHOWN:
         raise UnknownName("plot", "quantity", show, SHOWN)
-    with figure_style(size) as measures:
-        count = len(workspace.axes)
-        if count == 1:
+    with drawing(size, save) as drawn:
+        measures = drawn.measures
+        if len(workspace.axes) == 1:
             figure = _line(workspace, measures)
-        elif count == 2:
+        elif len(workspace.axes) == 2:
             figure = new_figure(measures.width, 0.8 * measures.width)
             _draw_slice(figure, figure.add_subplot(), workspace, show, None, measures)
         else:
             figure = _panels(workspace, show, slices, measures)
-        if measures.title:
-            figure.suptitle(
-                f"{workspace.name} \N{MIDDLE DOT} {workspace.kind}",
-                x=0.01,
-                ha="left",
-                color=GREY,
-                fontweight="normal",
-                fontsize=measures.text,
-            )
-        figure.draw_without_rendering()
-        if save is not None and suffix is not None:
-            write_atomically(Path(save), picture_bytes(figure, suffix, measures))
+        add_title(figure, [workspace.name, workspace.kind] if measures.title else [], measures)
+        drawn.figure = figure
     return figure
 
 
@@ -114,8 +101,7 @@ def _line(workspace: Workspace, size: Size) -> Any:
     axes.plot(x, workspace.margin)
     axes.fill_between(x, 0, workspace.margin, where=list(workspace.inside), alpha=0.25)
     axes.axhline(0, color=GREY, linewidth=0.6 * size.line)
-    axes.set_xlabel(_label(name))
-    axes.set_ylabel("margin")
+    axes.set(xlabel=_label(name), ylabel="margin")
     pin_ticks(axes)
     return figure
 
@@ -170,6 +156,7 @@ def _nearest(workspace: Workspace, place: float | None) -> Any:
 
 def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
     from matplotlib.colors import LightSource, to_rgb
+    from matplotlib.ticker import MaxNLocator
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
     mesh = workspace.boundary
@@ -186,26 +173,16 @@ def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
         colours = np.clip(shade[:, np.newaxis] * np.array(to_rgb(SURFACE)), 0, 1)
         axes.add_collection3d(Poly3DCollection(corners, facecolors=colours, linewidths=0))
         low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
-        for set_limits, a, b in zip(
-            (axes.set_xlim, axes.set_ylim, axes.set_zlim), low, high, strict=True
-        ):
-            set_limits(a, b)
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
         if all(name in LENGTHS for name in workspace.axes):
             axes.set_box_aspect(high - low, zoom=0.88)
     x, y, z = map(_label, workspace.axes)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set(xlabel=x, ylabel=y)
     axes.set_zlabel(z, labelpad=0.2 * size.text)
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color((1, 1, 1, 0))
-        axis.set_major_locator(_few_ticks())
+        axis.set_major_locator(MaxNLocator(4))
     axes.tick_params(labelsize=0.8 * size.text)
-
-
-def _few_ticks() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,12 +217,11 @@ class Slice:
     def style(self) -> dict[str, Any]:
         """Options of `imshow` that put every value where it belongs."""
         half = [(axis[1] - axis[0]) / 2 for axis in (self.x, self.y)]
-        extent = (
-            self.x[0] - half[0],
-            self.x[-1] + half[0],
-            self.y[0] - half[1],
-            self.y[-1] + half[1],
+        (x0, x1), (y0, y1) = (
+            (axis[0] - reach, axis[-1] + reach)
+            for axis, reach in zip((self.x, self.y), half, strict=True)
         )
+        extent = (x0, x1, y0, y1)
         return {"origin": "lower", "extent": extent, "aspect": "auto", "interpolation": "nearest"}
 
 
@@ -282,12 +258,8 @@ def _draw_slice(
             handles.append(Line2D([], [], color=SINGULAR, linewidth=size.line, label="singular"))
     if handles:
         axes.legend(handles=handles, fontsize=0.75 * size.text, loc="best")
-    axes.set_xlabel(_label(names[0]))
-    axes.set_ylabel(_label(names[1]))
-    for set_limits, ends in zip(
-        (axes.set_xlim, axes.set_ylim), _shown_ranges(workspace), strict=True
-    ):
-        set_limits(*ends)
+    xlim, ylim = _shown_ranges(workspace)
+    axes.set(xlabel=_label(names[0]), ylabel=_label(names[1]), xlim=xlim, ylim=ylim)
     axes.grid(False)
     if all(name in LENGTHS for name in names[:2]):
         axes.set_aspect("equal")
@@ -355,21 +327,20 @@ def plot_singularity_map(
     save: str | PathLike[str] | None = None,
 ) -> Any:
     """Draw a map of singularities; see `SingularityMap.plot`."""
-    sized(size)
-    suffix = None if save is None else picture_suffix(save)
-    with figure_style(size) as measures:
+    with drawing(size, save) as drawn:
         from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.lines import Line2D
 
-        drawn = new_figure(measures.width, HEIGHT * measures.width)
-        axes = drawn.subplots()
+        measures = drawn.measures
+        figure = drawn.figure = new_figure(measures.width, HEIGHT * measures.width)
+        axes = figure.subplots()
         margin = found.margins[kind]
         largest = float(np.nanmax(np.where(np.isfinite(margin), margin, np.nan)))
         shades = LinearSegmentedColormap.from_list("margin", SHADES)
         axes.set_facecolor(FAINT)
         levels = np.linspace(0.0, largest, LEVELS + 1)
         filled = axes.contourf(found.x, found.y, margin, levels=levels, cmap=shades)
-        bar = drawn.colorbar(filled, ax=axes, pad=0.02, format="%.2g")
+        bar = figure.colorbar(filled, ax=axes, pad=0.02, format="%.2g")
         bar.set_label("margin")
         bar.outline.set_visible(False)  # type: ignore[operator]
         is_signed = kind in ("serial", "parallel") and bool(np.any(found.side))
@@ -385,30 +356,22 @@ def plot_singularity_map(
                 loc="lower left",
                 bbox_to_anchor=(0.0, 1.01),
             )
-        axes.set_xlabel(_with_unit(found.names[0], found.units[0]))
-        axes.set_ylabel(_with_unit(found.names[1], found.units[1]))
+        pairs = zip(found.names, found.units, strict=True)
+        x, y = (f"{name} [{unit}]" if unit else name for name, unit in pairs)
+        axes.set(xlabel=x, ylabel=y)
         if measures.title:
             axes.set_title(f"{found.robot}: {TITLES[kind].lower()}", loc="right", color=INK)
         if found.units == ("m", "m"):
             axes.set_aspect("equal")
         axes.grid(visible=False)
         pin_ticks(axes)
-        drawn.canvas.figure.draw_without_rendering()
-        if save is not None and suffix is not None:
-            write_atomically(Path(save), picture_bytes(drawn, suffix, measures))
-    return drawn
-
-
-def _with_unit(name: str, unit: str) -> str:
-    return f"{name} [{unit}]" if unit else name
+    return figure
 
 
 def plot_postures(
     postures: Postures, *, size: str = "screen", save: str | PathLike[str] | None = None
 ) -> Any:
     """Draw a picture of every posture; see `Postures.plot`."""
-    sized(size)
-    suffix = None if save is None else picture_suffix(save)
     if postures.shape:
         raise InvalidArgument(
             f"plot shows the postures of one target, and there are {postures.number.size}; choose "
@@ -422,9 +385,10 @@ def plot_postures(
     scene = _with_floor(postures.model.scene, poses)
     width = PIXELS // columns
     camera = camera_of(scene, poses, ASPECT)
-    with figure_style(size) as measures:
+    with drawing(size, save) as drawn:
+        measures = drawn.measures
         across = measures.width / columns
-        figure = new_figure(measures.width, rows * (across / ASPECT + TITLE))
+        figure = drawn.figure = new_figure(measures.width, rows * (across / ASPECT + TITLE))
         for k, label in enumerate(postures.labels):
             axes = figure.add_subplot(rows, columns, k + 1)
             height = round(width / ASPECT)
@@ -432,9 +396,6 @@ def plot_postures(
             axes.set_axis_off()
             home = ", nearest home" if k == postures.nearest else ""
             axes.set_title(f"{label}{home}", color=INK, fontsize=measures.text)
-        figure.draw_without_rendering()
-        if save is not None and suffix is not None:
-            write_atomically(Path(save), picture_bytes(figure, suffix, measures))
     return figure
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.numerics.tolerances import NEGLIGIBLE, ROUNDING
 from axode.show.plot.choice import Curve, Panel
-from axode.show.style import COLOURS, DASHES, FONTS, GREY, INK, Size
+from axode.show.style import COLOURS, DASHES, FONTS, GREY, INK, MathLabel, Size, readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,12 +29,6 @@ SOLID_HANDLE, DASHED_HANDLE = 1.6, 2.4  # the line before a label, of the size o
 AFTER_HANDLE = 2.2  # the space after it, likewise
 BESIDE = 0.34  # of the width of the figure: wider, a legend stands above
 AXIS = 0.7  # [in] that numbers and label of an axis take
-
-
-class MathLabel(str):
-    """Label with mathematics between dollar signs, as the user wrote it."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -97,13 +92,6 @@ def add_legend(axes: Axes, legend: Legend | None) -> None:
     axes.legend(handles, texts, ncols=legend.columns, handlelength=legend.handle, **place)
 
 
-def readable(label: str) -> str:
-    """Return a label that matplotlib shows as written: no mathematics, no leading underscore."""
-    if isinstance(label, MathLabel):
-        return label
-    return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
-
-
 def shorten(labels: Sequence[str], letters: int) -> list[str]:
     """Shorten labels to a number of letters, what they have in common first."""
     long = [label for label in labels if len(label) > letters]
@@ -153,8 +141,6 @@ BUCKETS_OF_MANY = 400
 DRAWN_RUNS = 100  # a line each; beyond these, a band shows where all of them are
 COLOURED_RUNS = len(COLOURS)  # runs that have a colour each
 LARGEST = 1e100  # a run that fails may end in any number; axes cannot show them all
-STILL = 1e-12  # a range below is a constant
-ANGLE_ROUNDING = 1e-9  # of a turn, beyond half of one
 ALIKE = 0.01  # of the range of a panel: lines that are nearer cover each other
 COMPARED = 400  # samples of each line
 STRIPES = 10.0  # period of the stripes of lines on each other, of the width of a line
@@ -235,7 +221,11 @@ def draw_panel(axes: Axes, panel: Panel, runs: DrawnRuns, size: Size) -> list[Le
     for k, curve in enumerate(curves):
         if runs.count == 1 or runs.labels:
             for run in range(runs.count):
-                _draw_run(axes, *_unwound(runs.time, curve, run), styles[k + run])
+                time, values = _unwound(runs.time, curve, run)
+                there = keep_extremes(values, BUCKETS)
+                alone = np.isfinite(values).sum() == 1  # a line of one sample would not be seen
+                marker = "o" if alone else None
+                axes.plot(time[there], values[there], **styles[k + run], marker=marker)
         else:
             _draw_runs(axes, curve, runs, styles[k], size)
         entries.append(_entry(curve.label, styles[k]))
@@ -294,7 +284,7 @@ def _covering(lines: Array) -> list[list[int]]:
     known = lines[np.isfinite(lines)]
     if not known.size:
         return []
-    near = ALIKE * max(float(known.max() - known.min()), STILL * float(np.abs(known).max()))
+    near = ALIKE * max(float(known.max() - known.min()), ROUNDING * float(np.abs(known).max()))
     groups: list[list[int]] = []
     for k, line in enumerate(lines):
         there = np.isfinite(line)
@@ -316,16 +306,10 @@ def _drawable(curve: Curve, *, logarithmic: bool) -> Curve:
     return replace(curve, values=np.where(shown, curve.values, np.nan))
 
 
-def _draw_run(axes: Axes, time: Array, values: Array, style: dict[str, Any]) -> None:
-    there = keep_extremes(values, BUCKETS)
-    alone = np.isfinite(values).sum() == 1  # a line of one sample would not be seen
-    axes.plot(time[there], values[there], **style, marker="o" if alone else None)
-
-
 def _unwound(time: Array, curve: Curve, run: int) -> tuple[Array, Array]:
     """A run of a curve, with a gap where an angle within half a turn jumps: nothing moved there."""
     values, half = curve.values[run], 0.5 * curve.turn
-    if not half or np.nanmax(np.abs(values), initial=0.0) > half * (1 + ANGLE_ROUNDING):
+    if not half or np.nanmax(np.abs(values), initial=0.0) > half * (1 + NEGLIGIBLE):
         return time, values
     jumps = np.flatnonzero(np.abs(np.diff(values)) > half) + 1
     return np.insert(time, jumps, time[jumps]), np.insert(values, jumps, np.nan)
@@ -380,8 +364,8 @@ def _steady(axes: Axes, curves: Sequence[Curve]) -> None:
         return
     low, high = found
     middle = 0.5 * (low + high)
-    if high - low <= STILL * max(1.0, abs(middle)):
-        reach = 0.1 * abs(middle) if abs(middle) > STILL else 1.0
+    if high - low <= ROUNDING * max(1.0, abs(middle)):
+        reach = 0.1 * abs(middle) if abs(middle) > ROUNDING else 1.0
         axes.set_ylim(middle - reach, middle + reach)
 
 

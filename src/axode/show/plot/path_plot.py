@@ -171,12 +171,9 @@ def draw_path(
         width = size.line * (1.0 if k < first else 0.6)
         _draw_way(axes, track, colour, width)
         entries.append(LegendEntry(track.label, {"color": colour, "linewidth": width}))
-    axes.set_xlabel("x [m]")
-    axes.set_ylabel("y [m]")
     axes.set_aspect("equal", adjustable="box", anchor="C")
-    (left, right), (low, high) = extent([*bodies, *wheels])
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, high)
+    xlim, ylim = extent([*bodies, *wheels])
+    axes.set(xlabel="x [m]", ylabel="y [m]", xlim=xlim, ylim=ylim)
     leading = bodies or wheels
     if len(leading[0].x) == 1:
         for track in bodies or wheels[:1]:

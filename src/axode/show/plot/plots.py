@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axode.disk.atomic import write_atomically
-from axode.errors import FileError, InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.names import Names
-from axode.show.plot.choice import Curve, Panel, choose_panels, overview
+from axode.show.plot.choice import Panel, choose_panels, overview
 from axode.show.plot.panels import (
     DRAWN_RUNS,
     DrawnRuns,
     Legend,
-    MathLabel,
     add_legend,
     draw_panel,
     finish_time,
     mark_events,
     mark_failures,
     plan_legends,
-    readable,
 )
 from axode.show.plot.path_plot import Track, bases, draw_path, path_height, tracks, wheel_tracks
-from axode.show.style import GREY, Size, figure_style, need_matplotlib, new_figure, pin_ticks, sized
+from axode.show.style import (
+    MathLabel,
+    Size,
+    add_title,
+    drawing,
+    need_matplotlib,
+    new_figure,
+    pin_ticks,
+    sized,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
 
 
 DEGREES = {"rad": "deg", "rad/s": "deg/s", "rad/s^2": "deg/s^2"}
-SUFFIXES = (".png", ".svg", ".pdf")
 NARROW = 5.0  # [in]: a narrower figure has one thing beside nothing
 GAP = 0.12  # [in] between panels
 SHORTEST = 0.5  # [in]: of a panel on a figure that the user gave
@@ -93,21 +95,15 @@ def _is_mathematics(label: str) -> bool:
 
 def reword(panel: Panel, labels: Mapping[str, str], degrees: bool) -> Panel:
     """Return a panel with the user's labels, and with angles in degrees if asked."""
-    curves = tuple(_reword(curve, labels) for curve in panel.curves)
+    curves = tuple(replace(one, label=labels.get(one.column, one.label)) for one in panel.curves)
     if len(curves) == 1 and curves[0].label != panel.curves[0].label:
         panel = replace(panel, quantity=curves[0].label, brief="")
     unit, factor = shown_unit(panel.unit, degrees)
     if factor != 1.0:
-        curves = tuple(_scale(curve, factor) for curve in curves)
+        curves = tuple(
+            replace(one, values=factor * one.values, turn=factor * one.turn) for one in curves
+        )
     return replace(panel, curves=curves, unit=unit)
-
-
-def _reword(curve: Curve, labels: Mapping[str, str]) -> Curve:
-    return replace(curve, label=labels.get(curve.column, curve.label))
-
-
-def _scale(curve: Curve, factor: float) -> Curve:
-    return replace(curve, values=factor * curve.values, turn=factor * curve.turn)
 
 
 def rename_tracks(tracks: Sequence[Track], labels: Mapping[str, str]) -> list[Track]:
@@ -128,7 +124,6 @@ def plot(
 ) -> Any:
     """Draw a figure of a trajectory; see `Trajectory.plot`."""
     sized(size)
-    suffix = None if save is None else picture_suffix(save)
     _check_labels(trajectory, labels)
     path, panels = choose_panels(trajectory, what)
     if not what:
@@ -147,21 +142,9 @@ def plot(
     else:
         given = {}
     panels = [reword(panel, given, degrees) for panel in panels]
-    with figure_style(size) as measures:
-        drawn = _draw(trajectory, panels, ways, measures, figure, labels)
-        if save is not None and suffix is not None:
-            write_atomically(Path(save), picture_bytes(drawn, suffix, measures))
-    return drawn
-
-
-def picture_suffix(path: str | PathLike[str]) -> str:
-    """Ending of the file of a picture, checked."""
-    if not isinstance(path, str | PathLike):
-        raise InvalidArgument(f"plot, save: expected the path of a file, got {shortened(path)}")
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise FileError(f"'{path}': the file of a plot ends in {', '.join(SUFFIXES)}")
-    return suffix
+    with drawing(size, save) as drawn:
+        drawn.figure = _draw(trajectory, panels, ways, drawn.measures, figure, labels)
+    return drawn.figure
 
 
 def _check_labels(trajectory: Trajectory, labels: Any) -> None:
@@ -174,16 +157,6 @@ def _check_labels(trajectory: Trajectory, labels: Any) -> None:
             f"plot, labels: a list of {count}, one per run, or {{'NAME': 'LABEL'}} for signals, "
             f"not {shortened(labels)}"
         )
-
-
-def picture_bytes(figure: Any, suffix: str, size: Size) -> bytes:
-    """The whole figure, also if only a part of it was drawn on, without the time of day."""
-    buffer = io.BytesIO()
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    figure.canvas.figure.savefig(
-        buffer, format=suffix[1:], dpi=size.dpi, metadata=dates.get(suffix, {})
-    )
-    return buffer.getvalue()
 
 
 # layout ------------------------------------------------------------------------------------------
@@ -227,7 +200,10 @@ def _draw(
         size = replace(size, width=wide, panel=max(each, SHORTEST))
     both = path and bool(panels) and size.width > NARROW
     width = size.width * (0.5 if both else 1.0)
-    left = _below_path(len(panels), path_height(ways, width), size) if both else 0
+    left = 0  # panels below the path, so that the higher of the two columns is lowest
+    if both:
+        room, n = path_height(ways, width) + FRAME * size.text / 10, len(panels)
+        left = min(range(n), key=lambda k: max(room + k * size.panel, (n - k) * size.panel))
     counts = [int(path) + left, len(panels) - left] if both else [int(path) + len(panels)]
     outer = figure.add_gridspec(1, len(counts))
     grids = [outer[0, column].subgridspec(rows, 1) for column, rows in enumerate(counts)]
@@ -245,14 +221,7 @@ def _draw(
     height = _arrange(figure, grids, parts)
     if given is None:
         figure.set_size_inches(size.width, height + FRAME * size.text / 10)
-    whole.draw_without_rendering()  # ticks take the style, not the user's
     return figure
-
-
-def _below_path(panels: int, path: float, size: Size) -> int:
-    """How many panels stand below the path, so that the higher of two columns is lowest."""
-    room = path + FRAME * size.text / 10
-    return min(range(panels), key=lambda n: max(room + n * size.panel, (panels - n) * size.panel))
 
 
 def _draw_panels(
@@ -313,8 +282,4 @@ def _title(figure: Any, trajectory: Trajectory, size: Size, *, named: bool) -> N
         notes.append(f"{count} runs")
     if trajectory.status != "finished":
         notes.append(trajectory.status)
-    if notes:
-        text = shorten(" \N{MIDDLE DOT} ".join(notes), int(14 * size.width), placeholder=" ...")
-        figure.suptitle(
-            readable(text), x=0.01, ha="left", color=GREY, fontweight="normal", fontsize=size.text
-        )
+    add_title(figure, notes, size)

@@ -7,28 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, UnknownName
 from axode.names import Names
+from axode.numerics.tolerances import ROUNDING
 from axode.results.sweep_arrays import as_host
-from axode.show.plot.panels import LegendEntry, add_legend, plan_legends, readable
-from axode.show.plot.plots import NARROW, picture_bytes, picture_suffix
+from axode.show.plot.panels import LegendEntry, add_legend, plan_legends
+from axode.show.plot.plots import NARROW
 from axode.show.style import (
     COLOURS,
     FAINT,
     GREY,
     INK,
     Size,
-    figure_style,
+    add_title,
+    drawing,
     new_figure,
     pin_ticks,
+    readable,
     sized,
 )
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 RARE = 0.01  # part of the numbers at either end
 FAR = 1.0  # times the range of the others
-STILL = 1e-12  # of the largest value: a range below is a constant
 KINDS = ("histogram", "scatter", "heatmap", "bands")
 MAX_PANELS = 12
 MAX_MATRIX = 7  # columns of a scatter matrix
@@ -127,7 +126,7 @@ def usual_range(known: Array) -> tuple[float, float]:
 def axis_range(known: Array) -> tuple[float, float]:
     """Usual range of some numbers, with room around a constant."""
     low, high = usual_range(known)
-    if high - low <= STILL * max(abs(low), abs(high)):
+    if high - low <= ROUNDING * max(abs(low), abs(high)):
         half = 0.5 * max(abs(low), 1e-3)
         return low - half, high + half
     return low, high
@@ -195,7 +194,6 @@ def plot_sweep(
 ) -> Any:
     """Draw a figure of a sweep; see `Sweep.plot`."""
     sized(size)
-    suffix = None if save is None else picture_suffix(save)
     if kind is not None and kind not in KINDS:
         raise UnknownName("plot", "kind", kind, KINDS)
     columns = SweepColumns(sweep)
@@ -206,20 +204,19 @@ def plot_sweep(
         known = [name for name in columns.outputs if sweep.arrays.extremes(name) is not None]
         shown = (known or columns.outputs)[: MATRIX_OUTPUTS if kind == "scatter" else MAX_PANELS]
         names, left_out = [*names, *shown], len(columns.outputs) - len(shown)
-    with figure_style(size) as measures:
-        drawn = new_figure(measures.width, measures.width) if figure is None else figure
-        if drawn.canvas.figure.get_layout_engine() is None:
-            drawn.canvas.figure.set_layout_engine("constrained")
-        height = _DRAW[kind](drawn, columns, names, measures)
+    with drawing(size, save) as drawn:
+        measures = drawn.measures
+        drawn.figure = new_figure(measures.width, measures.width) if figure is None else figure
+        whole = drawn.figure.canvas.figure
+        if whole.get_layout_engine() is None:
+            whole.set_layout_engine("constrained")
+        height = _DRAW[kind](drawn.figure, columns, names, measures)
         more = [f"{len(columns.outputs) - left_out} of {len(columns.outputs)} outputs"]
         named = measures.title and figure is None
-        _title(drawn, sweep, measures, more if left_out else [], named=named)
+        _title(drawn.figure, sweep, measures, more if left_out else [], named=named)
         if figure is None:
-            drawn.canvas.figure.set_size_inches(measures.width, height + FRAME * measures.text / 10)
-        drawn.canvas.figure.draw_without_rendering()  # ticks take the style, not the user's
-        if save is not None and suffix is not None:
-            write_atomically(Path(save), picture_bytes(drawn, suffix, measures))
-    return drawn
+            whole.set_size_inches(measures.width, height + FRAME * measures.text / 10)
+    return drawn.figure
 
 
 def _default_kind(sweep: Sweep, columns: SweepColumns, names: Sequence[str]) -> str:
@@ -243,12 +240,7 @@ def _title(figure: Any, sweep: Sweep, size: Size, more: Sequence[str], *, named:
     notes += [
         f"{count:,} {words}" for words, count in sweep.statuses.items() if words != "finished"
     ]
-    text = shorten(
-        " \N{MIDDLE DOT} ".join([*notes, *more]), int(14 * size.width), placeholder=" ..."
-    )
-    figure.suptitle(
-        readable(text), x=0.01, ha="left", color=GREY, fontweight="normal", fontsize=size.text
-    )
+    add_title(figure, [*notes, *more], size)
 
 
 # kinds -------------------------------------------------------------------------------------------
@@ -392,7 +384,7 @@ def draw_pair(axes: Axes, x: SweepColumn, y: SweepColumn, size: Size) -> None:
 
         counts, *edges = np.histogram2d(a, b, CELLS, (x.range, y.range))
         shown = np.ma.masked_equal(counts.T, 0)
-        axes.pcolormesh(*edges, shown, cmap=_rising(), norm=LogNorm(1), rasterized=True)
+        axes.pcolormesh(*edges, shown, cmap=_colour_map(), norm=LogNorm(1), rasterized=True)
     axes.set(xlim=_limits(x), ylim=_limits(y))
 
 
@@ -440,8 +432,7 @@ def draw_heat_map(
             square = {"linestyle": "none", "marker": "s", "markerfacecolor": face}
             entries.append(LegendEntry(f"{words} ({which.sum():,})", square | {"color": GREY}))
     _draw_colours(axes, edges, mean.reshape(shape), column)
-    axes.set_xlabel(readable(x.label))
-    axes.set_ylabel(readable(y.label))
+    axes.set(xlabel=readable(x.label), ylabel=readable(y.label))
     return entries
 
 
@@ -498,7 +489,7 @@ def _draw_colours(axes: Axes, edges: Any, values: Array, column: SweepColumn) ->
     mesh = axes.pcolormesh(
         *edges,
         shown.T,
-        cmap=_diverging() if signed else _rising(),
+        cmap=_colour_map(diverging=signed),
         norm=Normalize(low, high),
         rasterized=True,
     )
@@ -508,17 +499,13 @@ def _draw_colours(axes: Axes, edges: Any, values: Array, column: SweepColumn) ->
     bar.outline.set_visible(False)  # type: ignore[operator]
 
 
-def _rising() -> Any:
+def _colour_map(*, diverging: bool = False) -> Any:
+    """Colours that rise from the least number, or diverge from zero."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("rising", ["#e3eafa", "#86aeff", BLUE, "#0b1c4a"])
-
-
-def _diverging() -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    colours = ["#7a3206", ORANGE, "white", BLUE, "#0b1c4a"]
-    return LinearSegmentedColormap.from_list("diverging", colours)
+    rising = ["#e3eafa", "#86aeff", BLUE, "#0b1c4a"]
+    both = ["#7a3206", ORANGE, "white", BLUE, "#0b1c4a"]
+    return LinearSegmentedColormap.from_list("runs", both if diverging else rising)
 
 
 def draw_bands(axes: Axes, x: SweepColumn, column: SweepColumn) -> list[LegendEntry]:
@@ -528,8 +515,7 @@ def draw_bands(axes: Axes, x: SweepColumn, column: SweepColumn) -> list[LegendEn
     order = np.argsort(at, kind="stable")
     at, values = at[order], values[order]
     groups = _groups(at, x.grid)
-    axes.set_xlabel(readable(x.label))
-    axes.set_ylabel(readable(column.label))
+    axes.set(xlabel=readable(x.label), ylabel=readable(column.label))
     missing = [LegendEntry(column.missing, {"linestyle": "none"})] if column.missing else []
     if not groups:
         return missing

@@ -16,7 +16,7 @@ from axode.mechanism.scene.scene import Array, Scene, floor_normal, touch_points
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.results.trajectory import Trajectory
-from axode.show.motion import RunPoses, scene_with
+from axode.show.motion import RunPoses, scene_with, usual_force
 from axode.show.render.meshes import TriangleMesh, meshes
 from axode.show.render.movie_files import check_movie, need_pillow, write_movie
 from axode.show.render.painter import Camera, Image, ScenePainter, camera_of, outline, track_ribbons
@@ -225,7 +225,7 @@ class _ForceArrows:
     def __init__(self, motion: RunPoses, frames: RunFrames) -> None:
         from axode.show.render.meshes import force_vectors
 
-        usual = motion.usual_force()
+        usual = usual_force(motion.contact_forces)
         forces = motion.forces(frames.instants)
         self._starts, self._vectors = force_vectors(frames.scene, frames.poses, forces, usual)
         self._thickness = THICKNESS * frames.scene.size

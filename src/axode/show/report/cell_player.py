@@ -8,7 +8,6 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from axode.show.motion import RunPoses, scene_with
 from axode.show.plot.choice import columns_of
 from axode.show.render.painter import picture
 from axode.show.style import need_matplotlib
-from axode.show.web.scene_data import pack_arrays, scene_data
+from axode.show.web.scene_data import asset, pack_arrays, scene_data
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -70,37 +69,27 @@ CHARACTERS = 16 / 3  # per number
 
 def player_section(model: Model, run: Trajectory | None, **limits: Any) -> str:
     """A section of a page with the mechanism in motion, and its scripts."""
+    from matplotlib.image import imsave
+
     scene, poses = model.scene, model.poses(model.home)
     if run is not None:
         scene = scene_with(model, run.parameters)
         poses = RunPoses(run, model).poses(float(run.time[0]))
     # no tag and no comment, which would change how a browser reads the script, begins without <
     data = json.dumps(playback(model, run, **limits), separators=(",", ":"))
+    scripts = [*(asset("web", name) for name in PLAYER_SCRIPTS), asset("report", "player.js")]
+    png = io.BytesIO()
+    imsave(png, picture(scene, poses), format="png")
     return PLAYER.format(
-        still=_png(picture(scene, poses)), data=data.replace("<", "\\u003c"), script=_scripts()
+        still=base64.b64encode(png.getvalue()).decode("ascii"),
+        data=data.replace("<", "\\u003c"),
+        script="\n".join(scripts),
     )
 
 
 def page_style() -> str:
     """Style sheet of pages with a player."""
-    return _file("axode.show.report", "report.css")
-
-
-def _scripts() -> str:
-    texts = [_file("axode.show.web", name) for name in PLAYER_SCRIPTS]
-    return "\n".join([*texts, _file("axode.show.report", "player.js")])
-
-
-def _file(folder: str, name: str) -> str:
-    return resources.files(folder).joinpath(name).read_text(encoding="utf-8")
-
-
-def _png(pixels: Any) -> str:
-    from matplotlib.image import imsave
-
-    stream = io.BytesIO()
-    imsave(stream, pixels, format="png")
-    return base64.b64encode(stream.getvalue()).decode("ascii")
+    return asset("report", "report.css")
 
 
 def check_run(model: Model, run: Trajectory, what: str) -> None:

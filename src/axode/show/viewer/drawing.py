@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from axode.mechanism.scene.scene import GROUND, Array, Cord, Floor, Scene, touch_points
+from axode.mechanism.scene.scene import GROUND, Array, Floor, Scene, cord_ends, touch_points
 from axode.mechanism.scene.shaping import axes_along
 from axode.names import Names
 from axode.show.render.meshes import TriangleMesh, meshes
@@ -226,17 +226,9 @@ class Drawing:
                 grid.position = np.array(floor.point) + axes[:, :2] @ (cell * steps)
 
     def _springs(self, poses: Array) -> Array:
-        lines = [
-            _coil(*self._ends(cord, poses), 0.035 * self.scene.size) for cord in self.scene.cords
-        ]
-        return np.concatenate(lines)
-
-    def _ends(self, cord: Cord, poses: Array) -> tuple[Array, Array]:
-        ends: list[Array] = []
-        for body, point in zip(cord.bodies, cord.ends, strict=True):
-            pose = self.scene.pose_of(body, poses)
-            ends.append(pose[:3, :3] @ np.array(point) + pose[:3, 3])
-        return ends[0], ends[1]
+        width = 0.035 * self.scene.size
+        ends = cord_ends(self.scene, poses)
+        return np.concatenate([_coil(begin, end, width) for begin, end in ends])
 
     # drawing on it -----------------------------------------------------------------------------
 

@@ -16,11 +16,12 @@ from axode.mechanism.scene.scene import Array
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import least_norm
+from axode.numerics.tolerances import RANK, ROUNDING
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inputs.inputs import limit_inputs
 from axode.problems.runs.settings import DEFAULT_STEP
 from axode.problems.simulate.simulate import simulate
-from axode.show.driving_axes import STEERING_ANGLE, driving_axes
+from axode.show.driving_axes import STEERING_ANGLE, driving_axes, moved_by
 
 HOLD_STEPS = 25  # steps over which torques and pulls are held
 LONGEST = 0.1  # [s] made up for at once; a longer delay is lost, and reported
@@ -30,11 +31,9 @@ STEERING = 0.15  # [s]: steering approaches a wanted angle with this time consta
 MODES = ("speed", "torque")
 PULL = 200.0  # [m/s2] of what the spring moves, if it is as long as the mechanism
 NEAR = 0.1  # of the mechanism's size: the spring suits points at least so far from the mass centre
-RIGID = 1e-12  # [1/kg]: a body that responds less does not move
 SETTLING = 0.08  # [s]: a motor's speed approaches the wanted one with this time constant
 TURN_RATE, WHEEL_RATE = 2.0, 8.0  # [rad/s] that a slider reaches, of a joint and of a wheel
 SLIDE_RATE = 0.2  # sizes of the mechanism per second
-SAME_RATE = 1e-6  # of a rate: less is no difference
 RISE = 0.4  # [s] in which the largest torque of a slider reaches the largest speed of one
 
 
@@ -273,7 +272,7 @@ def pulled_speeds(
     others = [_point_jacobian(twists, other) for other in around]
     responses = [response, *(K @ np.linalg.solve(inertia, K.T) for K in others)]
     softest = float(np.linalg.eigvalsh(np.stack(responses)).max())
-    if not softest > RIGID:
+    if not softest > ROUNDING:  # [1/kg]: a body that responds less does not move
         return nu
     frequency = np.sqrt(PULL / pull.size)
     stiffness, damping = frequency**2 / softest, 2 * frequency / softest
@@ -313,10 +312,8 @@ class Motors:
         joints = joints - self.model.joint_speeds(q, **options)
         names: list[str] = []
         for k, share in enumerate(self._shares(q, options)):
-            missed = np.linalg.norm(joints - share[:, np.newaxis], axis=0)
-            place = int(np.argmin(missed))
-            found = missed[place] <= SAME_RATE * np.linalg.norm(share)
-            names.append(self.model.speed_names[place] if found else f"motor {k + 1}")
+            place = moved_by(joints, share)
+            names.append(self.model.speed_names[place] if place >= 0 else f"motor {k + 1}")
         return names
 
     def torques(self, q: Array, nu: Array, wanted: Array, options: dict[str, Any]) -> Array:
@@ -331,7 +328,7 @@ class Motors:
         if not (np.isfinite(gains).all() and np.isfinite(missing).all()):
             raise NotApplicable(f"'{self.model.name}' has accelerations that are not finite")
         u = np.zeros(len(self.model.inputs))
-        u[: self.count] = least_norm(gains, missing, 1e-9)
+        u[: self.count] = least_norm(gains, missing, RANK)
         return limit_inputs(self.model, u)
 
     def most_torques(self, q: Array, options: dict[str, Any]) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.mechanism.scene.scene import Array
-from axode.show.motion import RunPoses, scene_with
+from axode.show.motion import RunPoses, scene_with, usual_force
 from axode.show.render.meshes import force_arrows
 from axode.show.viewer.drawing import Drawing, trail_points
 from axode.show.viewer.panel import Curves, Looks
@@ -141,7 +141,7 @@ class Playing:
         if chosen.time[-1] < chosen.time[0]:  # in the order in which they are shown
             self._times, self._poses = self._times[::-1], self._poses[::-1]
         self._drawn = 0
-        self._usual = self.motion.usual_force()
+        self._usual = usual_force(self.motion.contact_forces)
         scene = scene_with(self._model, chosen.parameters)
         if scene != self._drawing.scene:
             self._drawing.rebuild(scene, self._poses[0])

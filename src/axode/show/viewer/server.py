@@ -57,14 +57,25 @@ def serve(host: str, port: int | None, label: str) -> Any:
         raise NotApplicable(
             "the viewer needs viser, which is not installed.\n  Remedy: pip install axode[view]"
         ) from error
-    _refuse_strange(host)
+    if not _is_free(host, 0):
+        raise InvalidArgument(
+            f"host: '{host}' is no address of this machine.\n  Remedy: 127.0.0.1 for this machine "
+            "only, 0.0.0.0 for all who reach it"
+        )
     if host not in LOCAL:
         warnings.warn(
             f"host {host}: anyone who reaches this machine sees the viewer and may drive it; "
             "127.0.0.1, the default, keeps it to this machine",
             stacklevel=3,
         )
-    chosen = _free_port(host) if port is None else _asked_port(host, port)
+    chosen = port
+    if chosen is None:
+        ports = range(FIRST_PORT, FIRST_PORT + TRIED)
+        chosen = next((one for one in ports if _is_free(host, one)), 0)  # 0: as the system likes
+    elif not 0 <= chosen < 65536:
+        raise InvalidArgument(f"port: expected a number from 0 to 65535, got {port}")
+    elif chosen and not _is_free(host, chosen):
+        raise _port_in_use(host, chosen)
     guard = Guard(host)
     # viser prints a banner
     with contextlib.redirect_stdout(io.StringIO()), guard_server(guard):
@@ -85,34 +96,11 @@ def stop(server: Any) -> None:
         server._thread_executor.shutdown(wait=True)
 
 
-def _asked_port(host: str, port: int) -> int:
-    if not 0 <= port < 65536:
-        raise InvalidArgument(f"port: expected a number from 0 to 65535, got {port}")
-    if port and not _is_free(host, port):
-        raise _port_in_use(host, port)
-    return port
-
-
 def _port_in_use(host: str, port: int) -> InvalidArgument:
     return InvalidArgument(
         f"port {port} on {host} is in use.\n  Remedy: close what uses it, name another one, or "
         "name none and get the next that is free"
     )
-
-
-def _free_port(host: str) -> int:
-    for port in range(FIRST_PORT, FIRST_PORT + TRIED):
-        if _is_free(host, port):
-            return port
-    return 0  # whichever the system gives
-
-
-def _refuse_strange(host: str) -> None:
-    if not _is_free(host, 0):
-        raise InvalidArgument(
-            f"host: '{host}' is no address of this machine.\n  Remedy: 127.0.0.1 for this machine "
-            "only, 0.0.0.0 for all who reach it"
-        )
 
 
 def _is_free(host: str, port: int) -> bool:

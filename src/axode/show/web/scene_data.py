@@ -1,8 +1,9 @@
-"""Data of the mechanism that a page draws, in JSON's own types."""
+"""What pages are made of: styles and scripts in files, and the mechanism in JSON's own types."""
 
 from __future__ import annotations
 
 import base64
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ from axode.mechanism.scene.scene import Scene
 from axode.show.render.meshes import TriangleMesh, meshes
 
 MAX_SURFACE_TRIANGLES = 20_000  # of surfaces in files: half a megabyte of the page
+
+
+def asset(folder: str, name: str) -> str:
+    """Return the text of a style sheet, a script or a page in a folder of `axode.show`."""
+    return resources.files(f"axode.show.{folder}").joinpath(name).read_text(encoding="utf-8")
 
 
 def scene_data(scene: Scene) -> dict[str, Any]:
