@@ -17,7 +17,7 @@ from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.results.trajectory import Trajectory
 from axode.show.motion import RunPoses, scene_with, usual_force
-from axode.show.render.meshes import TriangleMesh, meshes
+from axode.show.render.meshes import FORCES, TriangleMesh, arrows, force_vectors, meshes
 from axode.show.render.movie_files import check_movie, need_pillow, write_movie
 from axode.show.render.painter import Camera, Image, ScenePainter, camera_of, outline, track_ribbons
 
@@ -99,7 +99,7 @@ def animate(
     motion = RunPoses(run.run(0), model)
     instants = _instants(motion.time, times, rate, speed)
     movie = RunFrames(motion, instants, size, tracks=tracks, forces=forces, clock=clock)
-    movie.aim(camera, follow, rate, azimuth, elevation)
+    movie.aim(camera, follow, rate, azimuth=azimuth, elevation=elevation)
     samples: list[Image] = []
     if file.suffix.lower() == ".gif":
         chosen = np.linspace(0, len(instants) - 1, min(SAMPLED, len(instants))).astype(int)
@@ -187,26 +187,14 @@ class RunFrames:
         camera: Camera | None = None,
         follow: bool | None = None,
         rate: float = 25.0,
-        azimuth: float | None = None,
-        elevation: float | None = None,
+        **angles: float | None,
     ) -> None:
-        """Choose the camera of all frames; see `animate`."""
-        width, height = self._size
-        self._cameras = CameraPath(
-            self.scene,
-            self.poses,
-            follow=follow,
-            camera=camera,
-            rate=rate,
-            aspect=width / height,
-            azimuth=azimuth,
-            elevation=elevation,
-            drawn=self._painter.drawn,
-        )
+        """Choose the camera of all frames; see `animate`, which has the angles too."""
+        self._cameras = CameraPath(self._painter, self.poses, camera, follow, rate, **angles)
         if self._tracks:
             points = touch_points(self.scene, self.poses)
             normal = floor_normal(self.scene, self.scene.floors[0], self.poses[0])
-            pixel = self._cameras[0].pixel(height)
+            pixel = self._cameras[0].pixel(self._size[1])
             self._ribbons = track_ribbons(self.scene, points, normal, pixel)
 
     def frame(self, k: int) -> Image:
@@ -223,16 +211,12 @@ class _ForceArrows:
     """Contact forces of all frames."""
 
     def __init__(self, motion: RunPoses, frames: RunFrames) -> None:
-        from axode.show.render.meshes import force_vectors
-
         usual = usual_force(motion.contact_forces)
         forces = motion.forces(frames.instants)
         self._starts, self._vectors = force_vectors(frames.scene, frames.poses, forces, usual)
         self._thickness = THICKNESS * frames.scene.size
 
     def at(self, k: int) -> list[TriangleMesh]:
-        from axode.show.render.meshes import FORCES, arrows
-
         found = []
         for j, colour in enumerate(FORCES):
             vectors = self._vectors[k, :, j]
@@ -257,29 +241,24 @@ class CameraPath:
         ground: Height of the lowest point in all frames [m].
 
     Args:
-        scene: What is drawn.
+        painter: What draws the frames.
         poses: Poses of all bodies in all frames: (frames, bodies, 4, 4).
+        camera: Viewpoint, of the first frame if it follows; one that sees everything if None.
         follow: Whether it follows; None follows what travels.
-        camera: Viewpoint, of the first frame if it follows; one that sees everything by default.
         rate: Frames per second.
-        aspect: Width of the picture over its height.
-        azimuth, elevation: Direction from the mechanism to the eye, without `camera` [rad].
-        drawn: The scene's triangles.
+        angles: Azimuth and elevation of the eye, without `camera` [rad].
     """
 
     def __init__(
         self,
-        scene: Scene,
+        painter: ScenePainter,
         poses: Array,
-        *,
-        follow: bool | None,
         camera: Camera | None,
+        follow: bool | None,
         rate: float,
-        aspect: float,
-        azimuth: float | None,
-        elevation: float | None,
-        drawn: list[TriangleMesh],
+        **angles: float | None,
     ) -> None:
+        scene, drawn = painter.scene, painter.drawn
         chosen = np.unique(np.linspace(0, len(poses) - 1, LOOKED_AT).round().astype(int))
         self.ground = float(outline(scene, poses[chosen], drawn)[:, 2].min())
         self.follows = travels(scene, poses) if follow is None else follow
@@ -291,9 +270,8 @@ class CameraPath:
         if camera is None:
             some = np.array(poses[chosen])
             some[..., :3, 3] -= (self._moved[chosen] @ scene.stance[:3, :3])[:, None]
-            camera = camera_of(
-                scene, some, aspect, azimuth=azimuth, elevation=elevation, drawn=drawn
-            )
+            aspect = painter.width / painter.height
+            camera = camera_of(scene, some, aspect, drawn=drawn, **angles)
         self._first = camera
 
     def __getitem__(self, frame: int) -> Camera:
