@@ -124,7 +124,7 @@ def _rules(name: str, annotation: str) -> list[_Rule]:
     kinds = [part.strip("' ") for part in annotation.split("|")]
     known = dict(_RULES)
     if name in _SECONDS:
-        known["float"] = known["float"]._replace(expected="a number of seconds")
+        known["float"] = _Rule("a number of seconds", *known["float"][1:])
     if name == "seed":
         known["int"] = _Rule("a whole number >= 0", (), lambda given: _whole(given) and given >= 0)
     return [known[kind] for kind in kinds] if all(kind in known for kind in kinds) else []

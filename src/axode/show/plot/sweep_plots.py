@@ -47,7 +47,6 @@ MAX_PANELS = 12
 MAX_MATRIX = 7  # columns of a scatter matrix
 MATRIX_OUTPUTS = 4  # of a sweep whose outputs are not named
 FRAME = 0.7  # [in] that axis and title take besides the panels, with text of 10 points
-Draw = Callable[[Any, str, Size], list[LegendEntry]]
 BLUE, ORANGE = COLOURS[0], COLOURS[1]
 MIN_BINS, MAX_BINS = 8, 80
 MAX_DOTS = 3000  # more points are counted in cells instead of drawn
@@ -246,8 +245,24 @@ def _title(figure: Any, sweep: Sweep, size: Size, more: Sequence[str], *, named:
 # kinds -------------------------------------------------------------------------------------------
 
 
-def _panels(figure: Any, outputs: Sequence[str], size: Size, height: float, draw: Draw) -> float:
-    """Draw a panel per output, in two columns where there is room; return their height [in]."""
+def _panels(
+    figure: Any,
+    columns: SweepColumns,
+    outputs: Sequence[str],
+    size: Size,
+    height: float,
+    draw: Callable[[Any, SweepColumn], list[LegendEntry]],
+) -> float:
+    """Draw a panel per output, in two columns where there is room; return their height [in].
+
+    Args:
+        figure: What is drawn on.
+        columns: Columns of the sweep.
+        outputs: Names of those that have a panel.
+        size: Sizes of the picture.
+        height: Height of a panel, in heights of a panel of a trajectory.
+        draw: Draws a panel, and returns the entries of its legend.
+    """
     if len(outputs) > MAX_PANELS:
         raise InvalidArgument(
             f"plot: {len(outputs)} outputs are too many for one figure, name up to {MAX_PANELS} of "
@@ -259,51 +274,45 @@ def _panels(figure: Any, outputs: Sequence[str], size: Size, height: float, draw
     legends = 0.0
     for k, name in enumerate(outputs):
         axes = figure.add_subplot(grid[k // across, k % across])
-        legend = plan_legends(draw(axes, name, size), size, size.width / across)
+        legend = plan_legends(draw(axes, columns[name]), size, size.width / across)
         add_legend(axes, legend)
         pin_ticks(axes)
         if legend is not None and not legend.beside:
             legends = max(legends, legend.height)
-    return down * (height + legends + FRAME * size.text / 10)
+    return down * (height * size.panel + legends + FRAME * size.text / 10)
 
 
 def _histograms(figure: Any, columns: SweepColumns, names: Sequence[str], size: Size) -> float:
-    def draw(axes: Any, name: str, size: Size) -> list[LegendEntry]:
-        column = columns[name]
+    def draw(axes: Any, column: SweepColumn) -> list[LegendEntry]:
         draw_histogram(axes, column)
         mark_zero(axes, column, "x")
         axes.set_ylabel("runs")
         return []
 
-    return _panels(figure, names, size, 1.2 * size.panel, draw)
+    return _panels(figure, columns, names, size, 1.2, draw)
 
 
 def _bands(figure: Any, columns: SweepColumns, names: Sequence[str], size: Size) -> float:
-    outputs, (over,) = _split(columns, names, "bands", 1)
-    x = columns[over]
+    outputs, (x,) = _split(columns, names, "bands", 1)
 
-    def draw(axes: Any, name: str, size: Size) -> list[LegendEntry]:
-        column = columns[name]
+    def draw(axes: Any, column: SweepColumn) -> list[LegendEntry]:
         entries = draw_bands(axes, x, column)
         mark_zero(axes, column, "y")
         return entries
 
-    return _panels(figure, outputs, size, 1.2 * size.panel, draw)
+    return _panels(figure, columns, outputs, size, 1.2, draw)
 
 
 def _heat_maps(figure: Any, columns: SweepColumns, names: Sequence[str], size: Size) -> float:
-    outputs, over = _split(columns, names, "heatmap", 2)
-    x, y = (columns[name] for name in over)
-
-    def draw(axes: Any, name: str, size: Size) -> list[LegendEntry]:
-        return draw_heat_map(axes, x, y, columns[name])
-
-    return _panels(figure, outputs, size, 1.5 * size.panel, draw)
+    outputs, (x, y) = _split(columns, names, "heatmap", 2)
+    return _panels(
+        figure, columns, outputs, size, 1.5, lambda axes, column: draw_heat_map(axes, x, y, column)
+    )
 
 
 def _split(
     columns: SweepColumns, names: Sequence[str], kind: str, count: int
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[str], list[SweepColumn]]:
     """Outputs, and the swept values over which they are drawn."""
     outputs = [name for name in names if name not in columns.swept]
     over = [name for name in names if name in columns.swept]
@@ -313,7 +322,7 @@ def _split(
         wanted = "one swept value" if count == 1 else f"{count} swept values"
         known = ", ".join(columns.swept) or "none"
         raise InvalidArgument(f"plot, kind '{kind}': name {wanted} besides outputs; swept: {known}")
-    return outputs, over
+    return outputs, [columns[name] for name in over]
 
 
 def _matrix(figure: Any, columns: SweepColumns, names: Sequence[str], size: Size) -> float:

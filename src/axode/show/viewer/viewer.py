@@ -323,24 +323,16 @@ def view(
         InvalidArgument: for anything else to show, and for a port that is in use.
     """
     surface = None if workspace is None else _surface(workspace)
-    names = (signals,) if isinstance(signals, str) else tuple(signals)
-    looks = {
+    looks: dict[str, Any] = {
         "trails": (trails,) if isinstance(trails, str) else tuple(trails),
-        "signals": names,
+        "signals": (signals,) if isinstance(signals, str) else tuple(signals),
         "forces": forces,
     }
     if isinstance(what, Scenario):
         what = simulate(what)
     if isinstance(what, Trajectory):
-        viewer = _play(
-            what,
-            model,
-            run,
-            looks,
-            follow,
-            (host, port),
-            {"playing": play, "speed": float(speed), "loop": loop},
-        )
+        how = {"playing": play, "speed": float(speed), "loop": loop}
+        viewer = _play(what, model, run, looks, follow, (host, port), how)
     else:
         viewer = _driven(what, start, parameters or {}, drive, looks, follow, (host, port))
     if surface is not None:
@@ -368,11 +360,8 @@ def _play(
     server = serve(*where, label=scene.name)
     drawing = Drawing(server, scene, motion.poses(float(run.time[0])))
     viewer = Viewer(server, drawing, _camera(scene, poses, follow))
-    viewer.start(
-        lambda gui: Playing(
-            gui, drawing, run, motion.model, first, own=viewer.own, follow=follow, **how, **looks
-        )
-    )
+    looks |= {"own": viewer.own, "follow": follow, **how}
+    viewer.start(lambda gui: Playing(gui, drawing, run, motion.model, first, **looks))
     return viewer
 
 
@@ -399,11 +388,8 @@ def _driven(
     camera = _camera(scene, poses, follow)
     camera = replace(camera, distance=(1.0 if follow else ROOM) * camera.distance)
     viewer = Viewer(server, drawing, camera)
-    viewer.start(
-        lambda gui: Driving(
-            gui, drawing, driven, own=viewer.own, running=bool(drive), follow=follow, **looks
-        )
-    )
+    looks |= {"own": viewer.own, "follow": follow, "running": bool(drive)}
+    viewer.start(lambda gui: Driving(gui, drawing, driven, **looks))
     server.axode_guard.on_release = viewer.stage.keys.let_go
     return viewer
 
