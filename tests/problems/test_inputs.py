@@ -329,3 +329,26 @@ def test_motors_that_a_trajectory_lacks():
 def test_functions_that_give_no_numbers(wrong):
     with pytest.raises(ax.InvalidArgument, match="where one number or expression is needed"):
         ax.simulate(machines.slider(), 0.1, input=lambda s: [wrong(s)])
+
+
+def test_a_callback_reads_coordinates_speeds_and_measures_of_every_run():
+    model, seen = ax.gallery.build("wheeled_pendulum").derive().compile(), {}
+    held = np.zeros(2)
+
+    def torques(t, state):
+        seen[round(t, 9), state["theta3"]] = dict(state)
+        held[:] = 0.1 * state["theta3_dot"], 0.02  # an array that the loop reuses
+        return held if t < 0.05 else {"M2": 0.02, "M1": float(held[0])} if t < 0.08 else [*held]
+
+    given = {"start": {"theta3": [0.1, 0.3]}, "parameters": {"m": [11.0, 12.0]}}
+    options = {"method": "rk4", "step": 1e-3, "save_every": 1e-2}
+    run = ax.simulate(model, 0.1, input=ax.Callback(torques), **given, **options)
+    assert len(seen) == 200
+    for t in (0.0, 0.03, 0.06, 0.09):
+        now = run.at(t)
+        for k in range(2):
+            state = seen[t, now["theta3"][k]]
+            assert all(state[name] == now[name][k] for name in state)
+            if t:
+                assert abs(now["M1"][k] - 0.1 * state["theta3_dot"]) < 1e-14
+                assert now["M2"][k] == 0.02

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.codegen.targets.direct_call import direct_call
 from axode.model.conditions import Conditions
-from axode.model.model_parts import facts_of
+from axode.model.model_parts import defaults_of, entry_of, facts_of
 from axode.model.signals import ENERGIES, KINDS, STATE_KINDS
 from axode.names import NamedValues
 
@@ -146,6 +148,44 @@ def update_balance(
     total = values[..., kinetic] + values[..., potential]
     start = total[..., :1] if start is None else start
     values[..., error] = total - start - values[..., supplied] + values[..., dissipated]
+
+
+class StateReader:
+    """Coordinates, all speeds and measures by name, of one state after another.
+
+    It gives what `state_values` does, with arrays and calls that are prepared.
+
+    Args:
+        model: What moves.
+    """
+
+    def __init__(self, model: Model) -> None:
+        layout = model.signals.layout(*STATE_KINDS)
+        self._keys, self._names = layout.names, model.signals.names(*STATE_KINDS)
+        self._values = np.empty(len(layout.names))
+        self._parts = [
+            (columns, places, *_prepared(model, function))
+            for function, (columns, places) in layout.parts.items()
+        ]
+
+    def __call__(self, q: Array, nu: Array, t: Array, p: Array | None) -> NamedValues:
+        """Read a state: vectors q, nu, p and (t,)."""
+        arrays = {"q": q, "nu": nu, "t": t, "p": p}
+        for columns, places, names, call in self._parts:
+            made = arrays[names[0]] if call is None else call(*[arrays[name] for name in names])
+            self._values[columns] = made[places]  # type: ignore[index]
+        return NamedValues(zip(self._keys, self._values.tolist(), strict=True), self._names)
+
+
+def _prepared(model: Model, function: str) -> tuple[tuple[str, ...], Callable[..., Array] | None]:
+    """Return what a function of a state takes, and a call with one array for all results."""
+    if function in ("q", "nu"):
+        return (function,), None
+    entry = entry_of(model, function)
+    if not isinstance(entry.call, CompiledFunction):
+        return entry.arguments, entry.call
+    out, defaults = np.empty(entry.call.tape.outputs[0].shape), defaults_of(model)
+    return entry.arguments, direct_call(entry.call, entry.arguments, defaults, entry.call, out=out)
 
 
 def state_values(

@@ -309,11 +309,48 @@ def input_bounds(model: Model) -> Array:
     return np.array([*limits, *[np.inf] * (len(model.inputs) - len(limits))])
 
 
+class InputReader:
+    """Reads what a loop gives as inputs again and again, within the limits of the motors.
+
+    Args:
+        model: Whose inputs they are.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model, self._bounds = model, input_bounds(model)
+        self._limited = bool(np.isfinite(self._bounds).any())
+        self._places: dict[tuple[Any, ...], list[int]] = {}  # by the names that were given
+
+    def __call__(self, given: Any) -> Array:
+        """Return all inputs, from numbers in order or by name."""
+        u = self._read(given)
+        if self._limited:
+            np.minimum(np.maximum(u, -self._bounds, out=u), self._bounds, out=u)
+        return u
+
+    def _read(self, given: Any) -> Array:
+        named, count = type(given) is dict, len(self._model.inputs)
+        values = list(given.values()) if named else given
+        if not named and not (type(given) is list and len(given) == count):
+            return callback_inputs(self._model, given)
+        if not {*map(type, values)} <= {float, int, np.float64}:
+            return callback_inputs(self._model, given)
+        if not named:
+            return np.array(values, dtype=float)
+        names, u = tuple(given), np.zeros(count)
+        if names not in self._places:
+            full = self._model.signals.names("input").by_full_name(given)
+            self._places[names] = [self._model.inputs.index(name) for name in full]
+        for place, value in zip(self._places[names], values, strict=True):
+            u[place] = value
+        return u
+
+
 def callback_inputs(model: Model, made: Any) -> Array:
     """All inputs of the model, from what a callback returned."""
     if isinstance(made, Mapping):
         made = _in_order(model, made)
-    array = np.zeros(0) if made is None else _numbers("callback", made).reshape(-1)
+    array = np.zeros(0) if made is None else np.array(_numbers("callback", made)).reshape(-1)
     if array.size != len(model.inputs):
         raise InvalidArgument(
             f"callback: expected {len(model.inputs)} inputs ({', '.join(model.inputs)}), got "

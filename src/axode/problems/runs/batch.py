@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.model import Model
-from axode.model.signal_values import state_values
+from axode.model.signal_values import StateReader, state_values
 from axode.names import NamedValues
 from axode.numerics.tolerances import ON_TIME
-from axode.problems.inputs.inputs import callback_inputs, limit_inputs
+from axode.problems.inputs.inputs import InputReader
 from axode.problems.inputs.tracing import TracedFunction, call_traced, compile_tape
 from axode.problems.other_models import ROUNDED_PIVOT, is_rounded
 from axode.problems.runs.session import CompiledRuns, Numbers, Session, Task
@@ -199,13 +199,15 @@ class Batch(CompiledRuns):
     def _call_back(self) -> None:
         """Call the user's function for inputs of runs that have taken a step since."""
         assert self.plan.callback is not None
+        b, p, function = self.buffers, self.p, self.plan.callback.function
         for run in np.flatnonzero(self._open).tolist():
-            t = float(self.buffers["t"][run, 0])
+            t = b["t"].item(run)
             if t == self._called[run]:
                 continue
-            given = self.plan.callback.function(t, self.values(run))
-            u = limit_inputs(self.model, callback_inputs(self.model, given))
-            self.buffers["u"][run] = u
+            own = p if p is None or p.ndim == 1 else p[run]
+            state = self._read_state(b["q"][run], b["nu"][run], b["t"][run], own)
+            u = self._read_inputs(function(t, state))
+            b["u"][run] = u
             self._called[run] = t
             if self.settings.adaptive:
                 self.buffers["longest"][run] = self._until_next_sample(t)
@@ -217,6 +219,14 @@ class Batch(CompiledRuns):
         ahead = direction * (times - t)
         left = ahead[ahead > ON_TIME * spacing]
         return float(left[0]) if len(left) else spacing
+
+    @cached_property
+    def _read_state(self) -> StateReader:
+        return StateReader(self.model)
+
+    @cached_property
+    def _read_inputs(self) -> InputReader:
+        return InputReader(self.model)
 
     @cached_property
     def event_functions(self) -> CompiledFunction | None:

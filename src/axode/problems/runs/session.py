@@ -302,10 +302,11 @@ class Session:
         self._interrupt.check()  # starts and compilations may have taken long
         try:
             while left:
-                if before is not None:
-                    before()
                 began = time.perf_counter()
-                steps(budget if before is None else 1, self._settings.threads)
+                if before is None:
+                    steps(budget, self._settings.threads)
+                else:
+                    _step_by_step(steps, budget, before, runs.buffers["status"])
                 part = REGROUPED if runs.regrouped else 1.0
                 budget = _next_budget(budget, (time.perf_counter() - began) / part)
                 if after is None:
@@ -345,6 +346,18 @@ class Session:
         if self.interrupted and on_interrupt == "raise":
             raise Interrupted(result, kept)
         return result
+
+
+def _step_by_step(
+    steps: Callable[[int, int], None], budget: int, before: Callable[[], None], status: Array
+) -> None:
+    """Take steps until a run stops or a slice is over, and call a function before each."""
+    end = time.perf_counter() + SLICE
+    for _ in range(budget):
+        before()
+        steps(1, 1)
+        if status.any() or time.perf_counter() > end:
+            return
 
 
 def check_on_interrupt(verb: str, given: Any) -> None:

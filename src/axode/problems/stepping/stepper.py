@@ -26,7 +26,7 @@ from axode.model.signal_values import unknown_forces
 from axode.model.signals import ENERGIES
 from axode.numerics.tolerances import NEARLY_SINGULAR
 from axode.problems.arguments import read_state
-from axode.problems.inputs.inputs import input_bounds, limit_inputs
+from axode.problems.inputs.inputs import InputReader, input_bounds, limit_inputs
 from axode.problems.runs.batch import Batch
 from axode.problems.runs.session import MAX_BUDGET, Task
 from axode.problems.runs.settings import DEFAULT_STEP, Settings
@@ -113,6 +113,7 @@ class Stepper:
         if self._adaptive:
             self._state["turns"] = np.zeros((len(x), 1))
         self._first = self.save()
+        self._reader_of_inputs = InputReader(self.model)
         self._signals: dict[str, Callable[[], Any]] = {}
         self._steps = self._runs.rollout.bind(b, self._runs.tables)
         self._call = self._native_call()
@@ -249,7 +250,9 @@ class Stepper:
     def _read_inputs(self, given: Any) -> Array:
         assert self._inputs is not None
         names, shape = self.model.inputs, (*self.batch, self._inputs.shape[-1])
-        if isinstance(given, Mapping):
+        if not self.batch and type(given) in (dict, list):
+            u = self._reader_of_inputs(given)
+        elif isinstance(given, Mapping):
             u = np.zeros(shape)
             for name, value in self.model.signals.names("input").by_full_name(given).items():
                 u[..., names.index(name)] = as_numbers(name, value)
