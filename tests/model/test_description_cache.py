@@ -28,7 +28,7 @@ from axode.symbolic import equations as derivation
 from tests.model.test_description_cache import four_bar
 
 if "known" in sys.argv:
-    def refuse(*_):
+    def refuse(*_, **options):
         raise AssertionError("built again")
     derivation.build_system = refuse
 run = ax.simulate(four_bar().derive().compile(), 0.5, start={"crank.rate": 20.0})
@@ -69,7 +69,7 @@ def four_bar() -> ax.Mechanism:
     return bot
 
 
-def refuse(*_):
+def refuse(*_, **options):
     raise AssertionError("built again")
 
 
@@ -250,7 +250,7 @@ def test_damaged_entries_are_written_again(folder, damage):
 def test_entries_that_are_intact_but_nonsense(folder, forged):
     """As another version or a user with the right to write may leave them."""
     expected = pendulum().derive().compile().mass_matrix([0.3])
-    cache = DescriptionCache.of(pendulum(), "recursive", None, True)
+    cache = DescriptionCache.of(pendulum(), "recursive", None, True, True)
     assert cache is not None and json.loads(cache.read("derived") or b"") == []
     for what in ("derived", "facts, fixed False", "row numbers", "tape mass_matrix, fixed False"):
         ObjectCache(folder).write(cache._key(what), forged)
