@@ -14,7 +14,7 @@ import numpy as np
 import axode as ax
 from axode.codegen.tape.rounding_bounds import round_numbers
 from axode.codegen.targets.c import NUMBERS
-from axode.exports.sample_states import sample_arguments
+from axode.exports.c_project import sample_arguments
 from axode.model.model_parts import function_tape
 
 HERE = Path(__file__).parent

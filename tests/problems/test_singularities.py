@@ -34,10 +34,11 @@ LEVEL = {"c_M.x": 0.0, "c_M.y": 0.0, "c_M.z": 1.1, "roll": 0.0, "pitch": 0.0}
 
 def legs_of(robot, state):
     """Unit vectors and platform points of the legs of the flight simulator."""
-    from axode.gallery.six_legged_platform import BETA, PI, rotation
+    from axode.gallery.six_legged_platform import BETA, PI
+    from axode.numerics.rotations import from_angles
 
     at = ax.assemble(robot.model, state)
-    R = rotation(at["roll"], at["pitch"], at["yaw"])
+    R = from_angles(np.array([at["roll"], at["pitch"], at["yaw"]]))
     centre = np.array([at[f"c_M.{axis}"] for axis in "xyz"])
     base = np.array([[math.cos(b), math.sin(b), 0.0] for b in BETA])
     arm = np.array([[0.5 * math.cos(p), 0.5 * math.sin(p), -0.05] for p in PI]) @ R.T

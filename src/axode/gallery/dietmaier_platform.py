@@ -6,6 +6,7 @@ import numpy as np
 
 import axode as ax
 from axode.gallery.gough_stewart import on_six_legs
+from axode.gallery.values import parameters
 
 BASE = (
     (0.0, 0.0, 0.0),
@@ -27,11 +28,10 @@ PLATFORM = (
 POSITION = (0.863325713770891, 0.00564402867997359, -0.50461555354769)
 ALONG_X = (0.191288333012351, 0.943756501770663, 0.26968952337634)
 ALONG_Y = (-0.727039337601767, -0.0483533608080227, 0.684891052707037)
+DEFAULTS = {"m1": 0.8, "m2": 0.6, "mp": 2.0, "g": 9.81}
 
 
-def dietmaier_platform(
-    m1: float = 0.8, m2: float = 0.6, mp: float = 2.0, g: float = 9.81
-) -> ax.Mechanism:
+def dietmaier_platform(**values: float) -> ax.Mechanism:
     """A Gough-Stewart platform that has 40 real postures for the lengths of its legs at home.
 
     P. Dietmaier, "The Stewart-Gough platform of general geometry can have 40 real postures",
@@ -39,12 +39,12 @@ def dietmaier_platform(
     until the last complex postures had met and become real. Home is one of them; `l_I` to `l_VI`
     are then 1, 0.645275, 1.086284, 1.503439, 1.281933 and 0.771071 m.
 
-    Args:
+    Keyword Args:
         m1: Mass of each cylinder [kg].
         m2: Mass of each piston [kg].
         mp: Mass of the platform [kg].
         g: Gravitational acceleration [m/s^2].
     """
     R = np.column_stack([ALONG_X, ALONG_Y, np.cross(ALONG_X, ALONG_Y)])
-    values = {"m1": m1, "m2": m2, "mp": mp, "g": g}
-    return on_six_legs("dietmaier_platform", (BASE, PLATFORM), (np.array(POSITION), R), values)
+    p = parameters("dietmaier_platform", DEFAULTS, values)
+    return on_six_legs("dietmaier_platform", (BASE, PLATFORM), (np.array(POSITION), R), p)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import axode as ax
+from axode.gallery.values import parameters
+
+DEFAULTS = {"a1": 0.4, "a2": 0.1, "a3": 0.35, "a4": 0.3, "m2": 0.5, "m3": 1.0, "m4": 0.8, "g": 9.81}
 
 
-def four_bar(
-    a1: float = 0.4,
-    a2: float = 0.1,
-    a3: float = 0.35,
-    a4: float = 0.3,
-    m2: float = 0.5,
-    m3: float = 1.0,
-    m4: float = 0.8,
-    g: float = 9.81,
-    theta1: float = 0.7,
-) -> ax.Mechanism:
+def four_bar(theta1: float = 0.7, **values: float) -> ax.Mechanism:
     """Crank, coupler and rocker as a chain of three bars, closed by a hinge on the ground.
 
     Angeles, *Fundamentals of Robotic Mechanical Systems*, section 12.3: the method for holonomic
@@ -27,17 +21,18 @@ def four_bar(
     to the rocker's hinge. The motor tau turns the crank.
 
     Args:
+        theta1: Angle of the crank at home [rad].
+
+    Keyword Args:
         a1, a2, a3, a4: Lengths of ground, crank, coupler and rocker [m].
         m2, m3, m4: Masses of crank, coupler and rocker, uniform rods [kg].
         g: Gravitational acceleration, along -y [m/s^2].
-        theta1: Angle of the crank at home [rad].
     """
-    values = {"a1": a1, "a2": a2, "a3": a3, "a4": a4, "m2": m2, "m3": m3, "m4": m4, "g": g}
-    p = {name: ax.Parameter(name, value) for name, value in values.items()}
-    linkage = ax.Mechanism("four_bar", gravity=(0, -p["g"], 0))
+    p = parameters("four_bar", DEFAULTS, values)
+    linkage = ax.Mechanism("four_bar", gravity=(0, -p.g, 0))
     parent, at = linkage.ground, (0.0, 0.0, 0.0)
     for k, name in ((1, "crank"), (2, "coupler"), (3, "rocker")):
-        mass, length = p[f"m{k + 1}"], p[f"a{k + 1}"]
+        mass, length = getattr(p, f"m{k + 1}"), getattr(p, f"a{k + 1}")
         bar = linkage.add_body(
             name,
             mass=mass,
@@ -60,18 +55,17 @@ def four_bar(
         ax.Revolute("z"),
         parent=linkage.ground,
         child=parent,
-        at=(p["a1"], 0, 0),
-        child_at=(p["a4"], 0, 0),
+        at=(p.a1, 0, 0),
+        child_at=(p.a4, 0, 0),
     )
     linkage.add_motor("motor", "theta1", input="tau")
-    linkage.set_home(
-        dict(zip(("theta1", "theta2", "theta3"), closed(a1, a2, a3, a4, theta1), strict=True))
-    )
+    linkage.set_home(dict(zip(("theta1", "theta2", "theta3"), closed(p, theta1), strict=True)))
     return linkage
 
 
-def closed(a1: float, a2: float, a3: float, a4: float, theta1: float) -> tuple[float, ...]:
+def closed(p: SimpleNamespace, theta1: float) -> tuple[float, ...]:
     """Angles at home for a crank angle: where two circles meet, or are closest."""
+    a1, a2, a3, a4 = (length.default for length in (p.a1, p.a2, p.a3, p.a4))
     x, y = a2 * math.cos(theta1), a2 * math.sin(theta1)
     far = math.hypot(a1 - x, y)
     direction = math.atan2(-y, a1 - x)

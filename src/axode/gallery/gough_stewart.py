@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 import axode as ax
 from axode.errors import InvalidArgument
-from axode.gallery.flight_simulator import quaternion
-from axode.gallery.six_legged_platform import Array, roman, rotation
+from axode.gallery.six_legged_platform import Array, along_leg, roman
+from axode.gallery.values import parameters
 from axode.mechanism.values.expressions import numeric
 
 BASE = (
@@ -30,6 +31,7 @@ PLATFORM = (
     (0.19, -0.46, -0.05),
     (0.31, -0.4, 0.02),
 )
+DEFAULTS = {"m1": 1.6, "m2": 1.2, "mp": 12.0, "g": 9.81}
 
 
 def gough_stewart(
@@ -37,10 +39,7 @@ def gough_stewart(
     platform: Sequence[Sequence[float]] = PLATFORM,
     position: Sequence[float] = (0.0, 0.0, 1.0),
     rpy_zyx: Sequence[float] = (0.0, 0.0, 0.0),
-    m1: float = 1.6,
-    m2: float = 1.2,
-    mp: float = 12.0,
-    g: float = 9.81,
+    **values: float,
 ) -> ax.Mechanism:
     """Six legs, each a universal joint, a driven slide and a ball joint, between general points.
 
@@ -58,6 +57,8 @@ def gough_stewart(
             `b6z` [m].
         position: Position of the platform's origin at home [m].
         rpy_zyx: Roll, pitch and yaw of the platform at home [rad].
+
+    Keyword Args:
         m1: Mass of each cylinder, a uniform rod as long as half of the leg at home [kg].
         m2: Mass of each piston, such a rod too [kg].
         mp: Mass of the platform [kg].
@@ -76,12 +77,13 @@ def gough_stewart(
         ]
         for letter, rows in zip("ab", points, strict=True)
     ]
-    pose = np.asarray(position, float), rotation(*rpy_zyx)
-    return on_six_legs("gough_stewart", named, pose, {"m1": m1, "m2": m2, "mp": mp, "g": g})
+    pose = np.asarray(position, float), Rotation.from_euler("xyz", rpy_zyx).as_matrix()
+    p = parameters("gough_stewart", DEFAULTS, values)
+    return on_six_legs("gough_stewart", named, pose, p)
 
 
 def on_six_legs(
-    name: str, named: Sequence[Any], pose: tuple[Array, Array], values: dict[str, float]
+    name: str, named: Sequence[Any], pose: tuple[Array, Array], p: SimpleNamespace
 ) -> ax.Mechanism:
     """A platform on six legs.
 
@@ -89,14 +91,13 @@ def on_six_legs(
         name: What to call it.
         named: Points on the base and on the platform, numbers or parameters.
         pose: Position and rotation of the platform at home.
-        values: Defaults of m1, m2, mp and g.
+        p: Parameters m1, m2, mp and g.
     """
-    p = {n: ax.Parameter(n, v) for n, v in values.items()}
     position, R = pose
     points = [np.array([[numeric(x) for x in row] for row in rows]) for rows in named]
-    bot = ax.Mechanism(name, gravity=(0, 0, -p["g"]))
+    bot = ax.Mechanism(name, gravity=(0, 0, -p.g))
     reach = float(np.linalg.norm(points[1][:, :2], axis=1).mean())
-    bot.add_body("platform", mass=p["mp"], shape=ax.Cylinder(reach, 0.06 * reach))
+    bot.add_body("platform", mass=p.mp, shape=ax.Cylinder(reach, 0.06 * reach))
     for k in range(6):
         span = position + R @ points[1][k] - points[0][k]
         _add_leg(bot, p, roman(k + 1), (named[0][k], named[1][k]), span, R if k == 0 else None)
@@ -108,16 +109,16 @@ def on_six_legs(
 
 def _add_leg(
     bot: ax.Mechanism,
-    p: dict[str, ax.Parameter],
+    p: SimpleNamespace,
     leg: str,
     points: tuple[Any, Any],
     span: Array,
     R: Array | None,
 ) -> None:
     """Cylinder and piston along a vector; the first leg carries the platform."""
-    length = float(np.linalg.norm(span))
+    (first, second, length), along = along_leg(span)
     half = length / 2
-    for name, mass, side in (("cylinder", p["m1"], 1), ("piston", p["m2"], -1)):
+    for name, mass, side in (("cylinder", p.m1, 1), ("piston", p.m2, -1)):
         com = (0, 0, side * half / 2)
         bot.add_body(
             f"{name}_{leg}",
@@ -126,7 +127,6 @@ def _add_leg(
             inertia=ax.Inertia.rod(mass, half, "z"),
             shape=ax.Cylinder((0.03 if side > 0 else 0.02) * length, half, "z", com),
         )
-    first, second = math.atan2(-span[1], span[2]), math.asin(span[0] / length)
     bot.add_joint(
         f"cross_{leg}",
         ax.Universal("x", "y"),
@@ -148,6 +148,6 @@ def _add_leg(
     bot.add_motor(f"drive_{leg}", f"l_{leg}", input=f"f_{leg}")
     bot.set_home({f"cross_{leg}.first": first, f"cross_{leg}.second": second, f"l_{leg}": length})
     if R is not None:
-        along = rotation(first, 0.0, 0.0) @ rotation(0.0, second, 0.0)
         names = [f"ball_{leg}.q{part}" for part in "wxyz"]
-        bot.set_home(dict(zip(names, quaternion(along.T @ R), strict=True)))
+        ball = np.roll(Rotation.from_matrix(along.T @ R).as_quat(canonical=True), 1)
+        bot.set_home(dict(zip(names, ball, strict=True)))

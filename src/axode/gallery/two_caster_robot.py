@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 import axode as ax
-from axode.gallery.caster_robot import add_caster, add_driven_platform
+from axode.gallery.caster_robot import DEFAULTS, add_caster, add_driven_platform
+from axode.gallery.values import parameters
 
 
 def two_caster_robot(
-    a: float = 0.12,
-    b: float = 0.18,
-    d: float = 0.06,
-    l: float = 0.5,
-    r: float = 0.1,
-    I: float = 0.006,
-    H: float = 0.0032,
-    mw: float = 1.2,
-    mc: float = 0.6,
-    mb: float = 0.4,
-    Ib: float = 0.0008,
-    mp: float = 15.0,
-    Ip: float = 0.55,
-    c1: float = 0.0,
-    c2: float = 0.0,
-    c3: float = 0.0,
-    c4: float = 0.0,
-    X1: float = 0.25,
-    X2: float = -0.25,
-    h: float = 0.24,
+    X1: float = 0.25, X2: float = -0.25, c3: float = 0.0, c4: float = 0.0, **values: float
 ) -> ax.Mechanism:
     """The robot of `caster_robot` with two equal casters, at X1 and X2 beside its middle.
 
@@ -35,6 +17,11 @@ def two_caster_robot(
     theta3_1 and theta3_2.
 
     Args:
+        c3: Viscous friction of the casters' wheels, parameters `c31`, `c32` [N m s/rad].
+        c4: Viscous friction of the pivots, parameters `c41`, `c42` [N m s/rad].
+        X1, X2: Lateral offsets of the pivots; half the track to either side in the source [m].
+
+    Keyword Args:
         a: Distance from the axle back to the platform's mass centre [m].
         b: Distance from the mass centre back to the pivots [m].
         d: Trail of the casters [m].
@@ -48,31 +35,10 @@ def two_caster_robot(
         mp: Mass of the platform [kg].
         Ip: Yaw moment of inertia of the platform about its mass centre [kg m^2].
         c1, c2: Viscous friction of the driven wheels [N m s/rad].
-        c3: Viscous friction of the casters' wheels, parameters `c31`, `c32` [N m s/rad].
-        c4: Viscous friction of the pivots, parameters `c41`, `c42` [N m s/rad].
-        X1, X2: Lateral offsets of the pivots; half the track to either side in the source [m].
         h: Height of the pivots above the ground [m].
     """
     robot = ax.Mechanism("two_caster_robot")
-    values = {
-        "a": a,
-        "b": b,
-        "d": d,
-        "l": l,
-        "r": r,
-        "I": I,
-        "H": H,
-        "mw": mw,
-        "mc": mc,
-        "mb": mb,
-        "Ib": Ib,
-        "mp": mp,
-        "Ip": Ip,
-        "c1": c1,
-        "c2": c2,
-        "h": h,
-    }
-    p = {name: ax.Parameter(name, value) for name, value in values.items()}
+    p = parameters("two_caster_robot", DEFAULTS, values)
     add_driven_platform(robot, p)
     for mark, X in (("1", X1), ("2", X2)):
         add_caster(robot, p, mark, X, c3, c4)
