@@ -11,6 +11,7 @@ import pytest
 import axode as ax
 import random_mechanisms as rm
 from axode.motions import paths
+from axode.motions.planned_motion import SAMPLES
 from tests.textbook.test_caster_robot import A, B, D, caster_robot
 
 PATHS = {
@@ -341,7 +342,7 @@ def test_sharp_turns_are_no_jumps(name):
 def test_samples_of_steering_are_taken_as_exactly_as_splines_are():
     model = ax.gallery.build("tricycle", L=0.7).derive().compile()
     path = paths.parallel_lines(1.0, 2.0, speed=0.5, start="moving")
-    pose = path(np.linspace(0.0, path.duration, paths.SAMPLES + 1))
+    pose = path(np.linspace(0.0, path.duration, SAMPLES + 1))
     told = {"delta": np.arctan(0.7 * pose["heading_rate"] / 0.5)}
     given, found = (paths.follow(model, path, others=x, save_every=0.1) for x in (told, {}))
     np.testing.assert_allclose(given["phi_L"], found["phi_L"], atol=1e-4)

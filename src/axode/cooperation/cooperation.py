@@ -41,7 +41,7 @@ from axode.model.named_arguments import as_numbers
 from axode.names import Names
 from axode.numerics.rank import least_norm, null_space, pseudo_inverse, singular_values
 from axode.numerics.rotations import to_quaternions
-from axode.numerics.tolerances import RANK, UNBALANCED
+from axode.numerics.tolerances import RANK, TINY, UNBALANCED
 from axode.problems.arguments import number, require_model
 from axode.problems.assemble.assemble import read_states
 from axode.problems.inputs.tracing import compile_expression
@@ -670,7 +670,7 @@ class Cooperation:
         if len(left_out) == 1:
             k = self.grasps.index(left_out[0])
             scaled[..., k, :] = -scaled.sum(axis=-2)
-        size = np.abs(scaled).max(initial=1e-300)
+        size = np.abs(scaled).max(initial=TINY)
         left = np.abs(scaled.sum(axis=-2)).max()
         if len(left_out) > 1 or left > UNBALANCED * size:
             raise InvalidArgument(
@@ -689,7 +689,7 @@ class Cooperation:
     def _report_deficit(self, held: _Holding, wanted: Array, lack: Array) -> None:
         missing = lack.reshape(wanted.shape)
         size = np.abs(wanted).max(initial=0.0)
-        if np.abs(missing).max(initial=0.0) <= UNBALANCED * max(size, 1e-300):
+        if np.abs(missing).max(initial=0.0) <= UNBALANCED * max(size, TINY):
             return
         worst = float(np.linalg.norm(held.wrenches(missing)[..., 3:], axis=-1).max())
         warnings.warn(

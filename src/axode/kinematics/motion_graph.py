@@ -91,6 +91,11 @@ class ElementaryJoint:
         )
 
     @property
+    def freedoms(self) -> int:
+        """How many turns or slides it leaves."""
+        return 3 if self.kind == "spherical" else 1
+
+    @property
     def zero_motion(self) -> Pose:
         """Pose of the second frame in the first at zero."""
         shift = self.size if self.kind == "parallelogram" else 0

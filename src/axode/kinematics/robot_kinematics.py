@@ -260,8 +260,9 @@ class Kinematics:
         started = time.perf_counter()
         legs = closed_form_legs(self)
         kept = read_limits(legs, limits or {}, diameter, condition, length)
+        evaluator = PoseEvaluator(legs, kept, target, threads)
         plan = plan_grid(legs, kept, kind, at, orientations, bounds, grid)
-        return sample_grid(plan, PoseEvaluator(legs, kept, target, threads), progress, started)
+        return sample_grid(plan, evaluator, progress, started)
 
     @stoppable
     def jacobians(

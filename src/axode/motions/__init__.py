@@ -23,9 +23,9 @@ from axode.model.model import Model
 from axode.motions.planned_motion import (
     PEAKS,
     PlannedMotion,
+    TimeLaw,
     minimum_jerk_law,
     trapezoidal_law,
-    uniform_law,
 )
 from axode.motions.time_optimal import slower_by, time_optimal
 from axode.motions.time_optimum import TimeOptimum
@@ -195,7 +195,8 @@ def through(
         if torque is not None and model is not None:
             at = at * slower_by(model, timed_spline(points, at, stopped), torque, start)
     curve = timed_spline(points, at, stopped)
-    return PlannedMotion(points, curve, uniform_law(curve.end, curve.end), "waypoints", limits)
+    law = TimeLaw(np.array([0.0, curve.end]), np.array([[0.0, 1.0]]))
+    return PlannedMotion(points, curve, law, "waypoints", limits)
 
 
 # arguments ---------------------------------------------------------------------------------------

@@ -21,9 +21,17 @@ from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import as_vector
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.motions.planned_motion import SharedValues
+from axode.motions.planned_motion import SAMPLES, SharedValues
 from axode.numerics.newton import Function, difference_jacobian, find_roots
-from axode.numerics.tolerances import ANGLE_JUMP, AT_REST, HALF_DIGITS, MISSED, NEGLIGIBLE
+from axode.numerics.tolerances import (
+    ANGLE_JUMP,
+    ANGLE_STEP,
+    AT_REST,
+    HALF_DIGITS,
+    LAST_ANGLE_STEP,
+    MISSED,
+    NEGLIGIBLE,
+)
 from axode.problems.arguments import require_model
 from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
 from axode.problems.inverse.motions import MISFIT, DesiredMotion
@@ -34,12 +42,9 @@ if TYPE_CHECKING:
 
 
 Array = npt.NDArray[np.float64]
-SAMPLES = 500  # of further signals
 FAR = 0.3  # [rad] from home: a linkage has left straight lines there, a coupling has not
 MAX_STEERING_STEP = 0.5  # [rad, rad/s] of Newton's method
-SMALL = 1e-5  # [rad, rad/s] of difference quotients
 SPACING = 2e-4  # of the duration, between the five times that are differentiated over
-LAST_CHANGE = 1e-7  # [rad, rad/s] after which only rounding is left
 GRID_SAMPLES = 1001  # of a path
 HALVINGS = 6  # of steps between them
 COARSE = 20  # samples from one to the next that is solved from home
@@ -236,7 +241,7 @@ class Steering:
         if not self.pairs:
             return self
         q, at, times, size = self._there(np.array([self._fastest[0]]))
-        slopes = difference_jacobian(lambda d, _: self._left(q, d, at, times, size)[0], SMALL)
+        slopes = difference_jacobian(lambda d, _: self._left(q, d, at, times, size)[0], ANGLE_STEP)
         effect = np.abs(slopes(self._angles(q), np.arange(1)))
         kept = np.flatnonzero(effect[0].max(axis=0) > AT_REST)
         pairs = [self.pairs[p] for p in kept]
@@ -339,13 +344,11 @@ class Steering:
         near = self._near(places)
         solved = self._solve(places, near[:, 0].T, near[:, 1].T)
         angle, rate = (x.T.reshape(len(self.pairs), -1, PLACES.size) for x in solved)
-        slopes = [_through(b, place)[1] / step for b in rate]
-        return np.array(
-            [
-                [_through(a, place)[0], _through(b, place)[0], slope]
-                for a, b, slope in zip(angle, rate, slopes, strict=True)
-            ]
-        )
+        found = []
+        for angles, rates in zip(angle, rate, strict=True):
+            value, slope = _through(rates, place)
+            found.append([_through(angles, place)[0], value, slope / step])
+        return np.array(found)
 
     def _there(self, times: Array) -> tuple[Array, tuple[Array, Array, Array], Array, Array]:
         """Home, what the path asks for seen from there, the times, and its speeds.
@@ -420,9 +423,9 @@ def largest_jump(times: Array, values: Array, rates: Array) -> tuple[int, float]
 
 def _find_root(function: Function, x: Array) -> Array:
     """Solve in least squares by differences, all samples at once, until rounding is left."""
-    jacobian = difference_jacobian(function, SMALL)
+    jacobian = difference_jacobian(function, ANGLE_STEP)
     return find_roots(
-        function, jacobian, x, tolerance=0.0, last_step=LAST_CHANGE, max_step=MAX_STEERING_STEP
+        function, jacobian, x, tolerance=0.0, last_step=LAST_ANGLE_STEP, max_step=MAX_STEERING_STEP
     )[0]
 
 

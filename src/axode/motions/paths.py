@@ -18,7 +18,7 @@ from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
 from axode.motions.path_motion import GRID_SAMPLES, SMOOTHER, largest_jump, misfit_size, path_motion
 from axode.motions.planned_motion import named_rates, sample_times
-from axode.numerics.tolerances import ANGLE_JUMP, AT_REST
+from axode.numerics.tolerances import ANGLE_JUMP, AT_REST, NEGLIGIBLE
 from axode.problems.arguments import StateArgument, read_state
 
 if TYPE_CHECKING:
@@ -163,8 +163,7 @@ def formula(name: str, given: Any, order: int = 2) -> Callable[[Array], Array]:
     function = ca.Function("path", [t], [ca.densify(ca.vertcat(*x))])
 
     def values(times: Array) -> Array:
-        found: Array = np.array(function(np.asarray(times, dtype=float)[np.newaxis]).full())
-        return found
+        return np.asarray(np.array(function(np.asarray(times, dtype=float)[np.newaxis]).full()))
 
     return values
 
@@ -354,7 +353,7 @@ def along(x: Any, y: Any, duration: float, *, heading: Any = "tangent", name: st
         if turned is not None:
             return np.array([px[:3], py[:3], turned(times)])
         size = np.hypot(px[1], py[1])
-        still = size <= 1e-9 * max(float(size.max(initial=0.0)), 1e-9)
+        still = size <= NEGLIGIBLE * max(float(size.max(initial=0.0)), NEGLIGIBLE)
         if still.any():
             raise InvalidArgument(
                 f"{name}: it stands still at t = {times[int(np.argmax(still))]:g} s, where its "

@@ -84,11 +84,6 @@ def with_rates(coefficients: Any, h: Any) -> tuple[Any, Any, Any]:
     return value, rate, second
 
 
-def uniform_law(end: float, duration: float) -> TimeLaw:
-    """From zero to `end` at one speed."""
-    return TimeLaw(np.array([0.0, duration]), np.array([[0.0, end / duration]]))
-
-
 def minimum_jerk_law(duration: float) -> TimeLaw:
     """From 0 to 1 with the least integral of squared jerk, at rest at the ends.
 
@@ -434,8 +429,8 @@ def _matrix_entries(quaternions: Callable[[Array], Array], times: Array) -> Arra
 
 def _polynomials(curve: WaypointCurve, law: TimeLaw) -> tuple[Array, Array | None]:
     """Breaks and coefficients (pieces, powers, columns) of the columns by time."""
-    if isinstance(curve, StraightCurve) and not curve.has_poses:
-        first, last = curve.ends
+    if isinstance(curve, StraightCurve) and not curve.waypoints.turns:
+        first, last = curve.waypoints.values
         pieces = law.coefficients[:, :, np.newaxis] * (last - first)
         pieces[:, 0] += first
         return law.breaks, pieces

@@ -29,12 +29,11 @@ import numpy.typing as npt
 from axode.errors import counted
 from axode.model.model_parts import facts_of
 from axode.motions.planned_motion import TimeLaw, law_of_rates
-from axode.numerics.tolerances import EXCESS, NEGLIGIBLE, PRODUCT_ROUNDING, SETTLED, SLACK
+from axode.numerics.tolerances import EXCESS, NEGLIGIBLE, PRODUCT_ROUNDING, SETTLED, SLACK, TINY
 
 if TYPE_CHECKING:
     from axode.motions.time_optimal import PathDynamics, PathLimits
 
-TINY = 1e-300
 UNBOUNDED = 1e30  # squared rate, the parameter from 0 to 1, that stands for no limit
 Array = npt.NDArray[np.float64]
 TIGHTER = 1.2  # times the excess that a limit is tightened by there
@@ -383,7 +382,10 @@ def find_optima(
             continue
         timing = _Timing.of(rows, grid, passage.squares, bends)
         error = timing.error(limited, tight)
-        settled = error <= NEGLIGIBLE and best is not None and timing.lasts_like(best)
+        settled = False
+        if error <= NEGLIGIBLE and best is not None:
+            change = np.abs(timing.durations - best.durations)
+            settled = bool((change <= SETTLED * timing.durations).all())
         best, square = timing, timing.square
         if settled and timing.excess <= EXCESS:
             break
@@ -436,28 +438,20 @@ class _Timing:
         found = found / tight[..., : found.shape[-1]]
         return float(np.abs(self.values[:, ::2] - found).max(initial=0.0))
 
-    def lasts_like(self, other: _Timing) -> bool:
-        mine, theirs = (
-            (
-                np.diff(x.grid[:, ::2]) / (np.sqrt(x.square[:, 2::2]) + np.sqrt(x.square[:, :-1:2]))
-            ).sum(axis=-1)
-            for x in (self, other)
-        )
-        return bool((np.abs(mine - theirs) <= SETTLED * mine).all())
+    @cached_property
+    def durations(self) -> Array:
+        """Durations of the paths."""
+        rates = np.sqrt(self.square[:, ::2])
+        times = np.diff(self.grid[:, ::2]) / (rates[:, 1:] + rates[:, :-1])
+        return np.asarray(times.sum(axis=-1))
 
     def optima(self, labels: tuple[str, ...], grids: Array) -> list[TimeOptimum]:
-        lengths = grids[:, -1]
+        length = grids[:, -1:]
+        rates, second = np.sqrt(self.square[:, ::2]) * length, self.second[:, 1::2] * length
+        parts = grids[:, ::2], rates, second, self.bends * length, self.usage, self.over
         return [
-            TimeOptimum(
-                grids[k, ::2],
-                np.sqrt(self.square[k, ::2]) * length,
-                self.second[k, 1::2] * length,
-                self.bends[k] * length,
-                labels,
-                self.usage[k],
-                float(self.over[k].max(initial=0.0)),
-            )
-            for k, length in enumerate(lengths)
+            TimeOptimum(s, rate, second, bends, labels, usage, float(over.max(initial=0.0)))
+            for s, rate, second, bends, usage, over in zip(*parts, strict=True)
         ]
 
 

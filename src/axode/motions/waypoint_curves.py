@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.motions.waypoints import Waypoints
+from axode.numerics.tolerances import LOGARITHM_STEP, ROUNDING
 
 LONG_TURN = 1.6  # [rad] rotations farther apart get another between them; not a usual angle
 
@@ -33,7 +34,6 @@ PLACES = np.linspace(0.0, 1.0, 17)  # of an interval while its duration is searc
 FINE_PLACES = np.linspace(0.0, 1.0, 65)
 REFINEMENTS = 3  # of the neighbourhood of the largest sample
 NORM = 24.0  # of the sum of powers that stands for the largest sample
-STEP = 1e-6  # of the logarithm of a duration, for derivatives
 ITERATIONS = 60
 SHORTEST = 0.05  # of the mean duration, at first
 
@@ -138,26 +138,12 @@ class WaypointCurve(Protocol):
         """Columns and two derivatives: (3, S, columns)."""
 
 
+@dataclass(frozen=True)
 class StraightCurve:
     """From one waypoint to another, for parameters from 0 to 1: every part at one rate."""
 
-    def __init__(self, waypoints: Waypoints) -> None:
-        self._waypoints = waypoints
-
-    @property
-    def ends(self) -> Array:
-        """Columns of both waypoints."""
-        return self._waypoints.values
-
-    @property
-    def has_poses(self) -> bool:
-        """Return whether bodies turn, so that some columns are no polynomials."""
-        return bool(self._waypoints.turns)
-
-    @property
-    def end(self) -> float:
-        """Largest parameter."""
-        return 1.0
+    waypoints: Waypoints
+    end: float = 1.0
 
     @property
     def knots(self) -> Array:
@@ -166,12 +152,12 @@ class StraightCurve:
 
     def at(self, s: Array) -> Array:
         """Columns and two derivatives: (3, S, columns)."""
-        first, last = self._waypoints.values
+        first, last = self.waypoints.values
         s = np.asarray(s, dtype=float)[:, np.newaxis]
         found = np.array(
             [(1 - s) * first + s * last, (last - first) + 0 * s, np.zeros((len(s), first.size))]
         )
-        for k in self._waypoints.turns:
+        for k in self.waypoints.turns:
             found[..., k] = _great_circle(first[k], last[k], s)
         return found
 
@@ -300,15 +286,15 @@ class SegmentTimes:
 
     def _slack(self, x: Array) -> Array:
         """Minus the logarithm of a smooth largest factor, in every interval."""
-        factors = self.factors(np.exp(x), PLACES).clip(1e-12).reshape(x.size, -1)
+        factors = self.factors(np.exp(x), PLACES).clip(ROUNDING).reshape(x.size, -1)
         most = factors.max(axis=-1)
         sums = ((factors / most[:, np.newaxis]) ** NORM).sum(axis=-1)
         return np.asarray(-np.log(most) - np.log(sums) / NORM)
 
     def _slack_jacobian(self, x: Array) -> Array:
         here = self._slack(x)
-        changed = [self._slack(x + off) - here for off in STEP * np.eye(x.size)]
-        return np.stack(changed, axis=1) / STEP
+        changed = [self._slack(x + off) - here for off in LOGARITHM_STEP * np.eye(x.size)]
+        return np.stack(changed, axis=1) / LOGARITHM_STEP
 
     def _largest(self, durations: Array) -> float:
         """Largest factor anywhere, to rounding: samples, then more around the largest of each."""

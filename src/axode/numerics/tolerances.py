@@ -68,3 +68,17 @@ SLACK = 1e-10  # of the limits: rounding of the pass from the end in the pass fr
 EXCESS = 1e-4  # of the limits: they are exceeded by less between the points of the grid
 SETTLED = 1e-5  # of a duration that does not change any more
 ANGLE_JUMP = 5e-3  # [rad] that an angle may change beside its rate
+
+# Paths of roots, of the path's length from one to zero.
+NEAR_END = 1e-3  # below it a path that gets stuck ends at infinity or is singular at its end
+TOO_NEAR = 1e-11  # a path is stuck
+SHORTEST_PART = 1e-13  # a step that gets nowhere
+
+# Numbers that keep quotients finite.
+TINY = 1e-300  # of anything
+LEAST_PIVOT = 1e-16  # of a trace: condition numbers end at 1e8
+
+# Steps of difference quotients.
+ANGLE_STEP = 1e-5  # [rad, rad/s] of steering
+LAST_ANGLE_STEP = 1e-7  # [rad, rad/s]: after a step this short only rounding is left
+LOGARITHM_STEP = 1e-6  # of the logarithm of a duration

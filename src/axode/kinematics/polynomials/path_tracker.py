@@ -31,7 +31,7 @@ from axode.kinematics.polynomials.tape_algebra import (
     pairs,
     parts,
 )
-from axode.numerics.tolerances import PART_OF_TOLERANCE
+from axode.numerics.tolerances import NEAR_END, PART_OF_TOLERANCE, SHORTEST_PART, TOO_NEAR
 
 SETTINGS = ("tolerance", "radius", "max_steps")  # in the order of the buffer
 ORDER = 3  # last power of s in the series of a root
@@ -41,9 +41,6 @@ SHRINK, GROW = 0.4, 1.6  # of a step after a refusal, and at most after a succes
 LARGEST_FACTOR = 4.0
 AT_INFINITY = 1e8  # size of a root
 NEARLY_INFINITE = 1e3  # size of a root where the end cannot be reached
-NEAR_END = 1e-3  # s below which a path that gets stuck ends at infinity or is singular at its end
-TOO_NEAR = 1e-11  # s at which a path is stuck
-SHORTEST = 1e-13  # step
 POLISHING = 3  # Newton steps at the end
 FIRST_POLISH, REGULAR = 1e-3, 1e-8  # largest relative size of any of them, and of the last one
 Array = npt.NDArray[np.float64]
@@ -311,7 +308,7 @@ def _outcome(
     factor = active.then(good.then(grown, factor * SHRINK), factor)
     steps = active.then(steps + 1.0, steps)
     large = reduce(Formula.most, (a.square() for a in x)).sqrt()
-    stuck = h < SHORTEST
+    stuck = h < SHORTEST_PART
     near = s < NEAR_END
     lost = (near & (large > NEARLY_INFINITE)).then(
         float(PathStatus.AT_INFINITY),
@@ -457,5 +454,4 @@ def track(
 
 def _real(values: ComplexArray) -> Array:
     """Real and imaginary parts in turn."""
-    made: Array = np.ascontiguousarray(values, dtype=np.complex128).view(np.float64)
-    return made
+    return np.asarray(np.ascontiguousarray(values, dtype=np.complex128).view(np.float64))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument
 from axode.kinematics.polynomials.tape_algebra import check_rational, filled_leaves, tape_levels
-from axode.numerics.tolerances import SUM_ROUNDING
+from axode.numerics.tolerances import SUM_ROUNDING, TINY
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -129,7 +129,7 @@ def polish_roots(
         residual = evaluate_at(family.residual_tape, points.astype(longer), given).astype(kind)
         step = (inverse @ residual[..., np.newaxis])[..., 0]
         points = points - step
-        error = np.linalg.norm(step, axis=1) / np.linalg.norm(points, axis=1).clip(1e-300)
+        error = np.linalg.norm(step, axis=1) / np.linalg.norm(points, axis=1).clip(TINY)
     return points, error
 
 
@@ -278,14 +278,8 @@ def _certify(family: PolynomialFamily, points: Array, parameters: Array) -> tupl
         for _ in range(TRIALS):
             if not waiting.size:
                 break
-            inside, image = _krawczyk(
-                family,
-                points[waiting],
-                parameters[waiting],
-                inverse[waiting],
-                moved[waiting],
-                radius[waiting],
-            )
+            own: Any = [x[waiting] for x in (points, parameters, inverse, moved, radius)]
+            inside, image = _krawczyk(family, *own)
             done = waiting[inside]
             certified[done], proved[done] = True, radius[done]
             wanted = INFLATION * image[~inside]
@@ -307,7 +301,8 @@ def _krawczyk(
     n = x.shape[1]
     box = _outward(np.stack([x - radius, x + radius]))
     entries = _values(family.jacobian_tape, box, p).ends.reshape(2, len(x), n, n)
-    product = _times_matrix(IntervalArray.at(inverse), IntervalArray(entries))
+    columns = IntervalArray(np.swapaxes(entries, 2, 3)[:, :, np.newaxis])
+    product = (IntervalArray.at(inverse[:, :, np.newaxis]) * columns).total()
     rest = IntervalArray.at(np.eye(n)[np.newaxis]) - product
     change = _times(rest, box - IntervalArray.at(x)) - moved
     image = IntervalArray.at(x) + change  # (H7)
@@ -325,8 +320,3 @@ def _values(tape: Tape, x: IntervalArray, p: Array) -> IntervalArray:
 
 def _times(matrix: IntervalArray, vector: IntervalArray) -> IntervalArray:
     return (matrix * IntervalArray(vector.ends[:, :, np.newaxis])).total()
-
-
-def _times_matrix(a: IntervalArray, b: IntervalArray) -> IntervalArray:
-    columns = np.swapaxes(b.ends, 2, 3)[:, :, np.newaxis]
-    return (IntervalArray(a.ends[:, :, :, np.newaxis]) * IntervalArray(columns)).total()

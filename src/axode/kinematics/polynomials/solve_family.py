@@ -144,8 +144,7 @@ def monodromy(family: PolynomialFamily, *, seed: int = 0, threads: int | None = 
 
     def elsewhere() -> ComplexArray:
         turned = np.exp(2j * np.pi * rng.random(len(base))) * rng.uniform(0.5, 1.5, len(base))
-        moved: ComplexArray = scale * turned
-        return moved
+        return np.asarray(scale * turned)
 
     roots = _brought(family, first[np.newaxis], base, rng, threads)
     quiet = 0
@@ -257,8 +256,7 @@ class FamilyRoots:
     @cached_property
     def finished(self) -> Mask:
         """Ends that are regular roots, each once: (targets, paths)."""
-        mask: Mask = self.status == PathStatus.FINISHED
-        return mask
+        return np.asarray(self.status == PathStatus.FINISHED)
 
     @property
     def count(self) -> npt.NDArray[np.intp]:

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from axode.kinematics.motion_graph import ElementaryJoint, flat_poses, homogeneous
 from axode.numerics.rotations import about_axis, cross_matrix, from_quaternions, to_quaternions
+from axode.numerics.tolerances import NEGLIGIBLE, ROUNDING
 from axode.symbolic.algebra.frames import Pose
 from axode.symbolic.algebra.spatial import SX, cross, dot
 
@@ -99,7 +100,7 @@ class ChainEnd:
     @property
     def freedoms(self) -> int:
         """How many turns the element leaves."""
-        return sum(3 if item.joint.kind == "spherical" else 1 for item in self.element)
+        return sum(item.joint.freedoms for item in self.element)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,11 +204,15 @@ def reduce_chain(geometry: ChainGeometry, space: Space) -> ReducedChain | None:
         return _reduce_rods(geometry)
     if any(joint.kind == "parallelogram" for joint in chain):
         return None
-    found = (choice for choice in _choices(geometry, space) if choice.leaves_simple(chain))
-    choices = sorted(found, key=lambda choice: choice.order)
+    simple = [joint.kind in ("revolute", "prismatic") for joint in chain]
+    choices = [  # after which the joints that stay unknowns have one freedom each
+        choice
+        for choice in _choices(geometry, space)
+        if all(simple[: choice.start] + simple[choice.start + choice.first + choice.second :])
+    ]
     if not choices:
         return None
-    best = choices[0]
+    best = min(choices, key=lambda choice: choice.order)
     back = tuple(joint.reverse() for joint in reversed(chain))
     before = chain_end(chain, best.start, best.first)
     after = chain_end(back, len(chain) - best.start - best.first - best.second, best.second)
@@ -226,15 +231,10 @@ class _Choice:
     first: int
     second: int
 
-    def leaves_simple(self, chain: Sequence[ElementaryJoint]) -> bool:
-        """Return whether the joints that stay unknowns have one freedom each."""
-        rest = (*chain[: self.start], *chain[self.start + self.first + self.second :])
-        return all(joint.kind in ("revolute", "prismatic") for joint in rest)
-
 
 def _choices(geometry: ChainGeometry, space: Space) -> Iterator[_Choice]:
     """Links that can be eliminated, and points that meet."""
-    total = sum(3 if joint.kind == "spherical" else 1 for joint in geometry.chain)
+    total = sum(joint.freedoms for joint in geometry.chain)
     elements = list(geometry.elements())
     for start, count, freedoms in elements:
         if freedoms == (1 if space == "planar" else 3) and count == 1 and space != "spherical":
@@ -417,9 +417,9 @@ def shortest_turn(start: Array, end: Array) -> Array:
     c = dots(start, end)
     axis = np.cross(start, end)
     K = cross_matrix(axis)
-    factor = 1.0 / np.maximum(1.0 + c, 1e-12)
+    factor = 1.0 / np.maximum(1.0 + c, ROUNDING)
     made = np.eye(3) + K + factor[:, None, None] * (K @ K)
-    opposite = c < -1 + 1e-9
+    opposite = c < -1 + NEGLIGIBLE
     if opposite.any():
         across = np.eye(3)[np.argmin(np.abs(start[opposite]), axis=1)]
         axis = np.cross(start[opposite], across)
@@ -512,7 +512,7 @@ class SideNumbers:
     @property
     def freedoms(self) -> int:
         """How many turns the element leaves."""
-        return sum(3 if self.joints[k].kind == "spherical" else 1 for k in self.element)
+        return sum(self.joints[k].freedoms for k in self.element)
 
 
 class ChainNumbers:

@@ -27,6 +27,7 @@ from axode.kinematics.postures.chains import (
 from axode.kinematics.postures.closure_family import ClosureFamily
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rotations import from_quaternions, to_quaternions
+from axode.numerics.tolerances import TINY
 from axode.symbolic.algebra.frames import Pose, placement
 
 Array = npt.NDArray[np.float64]
@@ -123,7 +124,7 @@ def proper_turns(closure: ClosureFamily, roots: NumberArray) -> Array:
             turns.append(np.stack([p[0] + w * p[2], p[1] + w * p[3]], axis=-1))
     for turn in turns:
         if turn.shape[-1]:
-            size = np.maximum((np.abs(turn) ** 2).sum(axis=-1), 1e-300)
+            size = np.maximum((np.abs(turn) ** 2).sum(axis=-1), TINY)
             least = np.minimum(least, np.abs((turn**2).sum(axis=-1)) / size)
     return least
 
@@ -132,8 +133,7 @@ def _without_phase(vectors: ComplexArray, first: int) -> ComplexArray:
     """Divide vectors by the largest of their first entries."""
     rows = np.arange(len(vectors))
     largest = np.argmax(np.abs(vectors[:, :first]), axis=1)
-    made: ComplexArray = vectors / vectors[rows, largest][:, None]
-    return made
+    return np.asarray(vectors / vectors[rows, largest][:, None])
 
 
 def centred(closure: ClosureFamily, roots: RealRoots, geometry: Array) -> tuple[Array, Array]:

@@ -414,23 +414,17 @@ def read_driven(
             )
         values = dict(zip(robot.driven, np.moveaxis(array, -1, 0), strict=True))
     for name, value in values.items():
-        full = _driven_name(robot, name)
+        try:
+            full = robot.model.signals.resolve(name, "coordinate").name
+        except UnknownName:
+            full = name
+        if full not in robot.driven:
+            raise UnknownName(f"'{robot.mechanism.name}'", "driven coordinate", name, robot.driven)
         found[full] = as_numbers(f"values '{name}'", value)
     bad = [name for name, value in found.items() if not np.isfinite(value).all()]
     if bad:
         raise InvalidArgument(f"values of {', '.join(bad)}: must be finite")
     return found
-
-
-def _driven_name(robot: Kinematics, name: str) -> str:
-    """Full name of a driven coordinate."""
-    try:
-        full = robot.model.signals.resolve(name, "coordinate").name
-    except UnknownName:
-        full = name
-    if full in robot.driven:
-        return full
-    raise UnknownName(f"'{robot.mechanism.name}'", "driven coordinate", name, robot.driven)
 
 
 def _broadcast(

@@ -31,7 +31,7 @@ from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.named_arguments import as_numbers
 from axode.model.state import State
 from axode.names import Names
-from axode.numerics.tolerances import CLOSED
+from axode.numerics.tolerances import CLOSED, NEGLIGIBLE
 from axode.problems.arguments import coordinate_units, in_units, number, require_model
 from axode.problems.assemble.assemble import read_states
 from axode.problems.assemble.closure_program import call_tape, read_elements
@@ -364,7 +364,7 @@ class PostureSearch:
         if pull:
             self._replace(runs, state["x"], cost, error, state["count"][:, 0])
             return
-        better = (cost <= self.cost[runs] * (1 + 1e-9)) | (state["open"][:, 0] < CLOSED)
+        better = (cost <= self.cost[runs] * (1 + NEGLIGIBLE)) | (state["open"][:, 0] < CLOSED)
         self.q[np.ix_(runs[better], self.problem.free)] = state["x"][better]
         self.cost[runs[better]], self.error[runs[better]] = cost[better], error[better]
         self.iterations[runs] += state["count"][:, 0].astype(int)

@@ -37,6 +37,7 @@ from axode.numerics.tolerances import (
     SEVEN_DIGITS,
     STATIONARY,
     SUM_ROUNDING,
+    TINY,
 )
 from axode.problems.assemble.closure_program import (
     NOT_FINITE,
@@ -137,15 +138,11 @@ class ReachTapes:
     def normalized(self, x: Vector) -> Vector:
         """Coordinates that move, with unit quaternions."""
         x = list(x)
-        for four in self._free_quaternions:
-            length = total([x[k] * x[k] for k in four]).sqrt().most(1e-300)
+        for four in ([self.free.index(k) for k in own] for own in self.quaternions):
+            length = total([x[k] * x[k] for k in four]).sqrt().most(TINY)
             for k in four:
                 x[k] = x[k] / length
         return x
-
-    @property
-    def _free_quaternions(self) -> list[list[int]]:
-        return [[self.free.index(k) for k in four] for four in self.quaternions]
 
     def place(self, v: Mapping[str, Vector]) -> Vector:
         """All coordinates."""
@@ -401,7 +398,7 @@ def _approach(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
         beyond = may_move(x, [-a for a in d], v)
         everything = [a * b for a, b in zip(everything, beyond, strict=True)]
     size = largest([abs(a) for a in d], zero)
-    pace_now = pace.least(MAX_APPROACH / size.most(1e-300))
+    pace_now = pace.least(MAX_APPROACH / size.most(TINY))
     trial = step_within_limits(tapes, x, [pace_now * a for a in d], v)
     for _ in range(2):
         r = tapes.rows_at(**{**v, "x": trial})

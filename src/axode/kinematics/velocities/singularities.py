@@ -148,8 +148,7 @@ class Margins:
 
     def __getitem__(self, kind: str) -> Array:
         """Margin of a kind."""
-        found: Array = vars(self)[kind]
-        return found
+        return np.asarray(vars(self)[kind])
 
     @property
     def smallest(self) -> Array:

@@ -44,7 +44,14 @@ from axode.mechanism.elements.bodies import GROUND
 from axode.model.function_source import shaped_tape
 from axode.numerics.rank import choose_columns, rank
 from axode.numerics.rotations import to_angles
-from axode.numerics.tolerances import LAST_STEP, NEGLIGIBLE, PRODUCT_ROUNDING, RANK, SEVEN_DIGITS
+from axode.numerics.tolerances import (
+    LAST_STEP,
+    NEGLIGIBLE,
+    PRODUCT_ROUNDING,
+    RANK,
+    ROUNDING,
+    SEVEN_DIGITS,
+)
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -83,11 +90,6 @@ class DrivenLeg:
     def turns(self) -> bool:
         """Return whether the driven joint is a revolute."""
         return self.joint.kind == "turn"
-
-    @property
-    def has_two(self) -> bool:
-        """Return whether the equation has two solutions."""
-        return self.turns or self.drive.square != 0.0
 
     @property
     def is_straight(self) -> bool:
@@ -171,7 +173,7 @@ class ClosedFormLegs:
             chains = [chain + ball for chain in chains]
         points = np.array([self.motion.r_home, *(s.point for chain in chains for s in chain)])
         spread = np.linalg.norm(points - self.motion.r_home, axis=1)
-        self.size = max(float(spread.max()), 1e-12)
+        self.size = max(float(spread.max()), ROUNDING)
         others = {n: T[:3, 3] for n, T in robot.home_poses.items() if n != GROUND.name}
         away = np.array([*others.values()]) - others.pop(robot.output)
         self.length = math.sqrt(float((away**2).sum()) / max(len(others), 1)) or self.size
@@ -264,7 +266,8 @@ class ClosedFormLegs:
         columns = []
         for leg in self.legs:
             first, _, _, reach = leg.solve()
-            columns += [first, leg.solve(-1.0)[0] if leg.has_two else SX(np.nan), reach]
+            has_two = leg.turns or leg.drive.square
+            columns += [first, leg.solve(-1.0)[0] if has_two else SX(np.nan), reach]
         return CompiledFunction(pose_tape(self, "leg_solutions", ca.vertcat(*columns)))
 
     @cached_property

@@ -24,10 +24,9 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.kinematics.workspaces.closed_form import ClosedFormLegs, DrivenLeg
 from axode.kinematics.workspaces.leg_equations import MovedPoint, displaced
-from axode.numerics.tolerances import NEGLIGIBLE
+from axode.numerics.tolerances import LEAST_PIVOT, NEGLIGIBLE
 
 SQUARINGS = 7  # the largest eigenvalue of six from traces of 128th and 129th powers: within 0.7 %
-LEAST_PIVOT = 1e-16  # relative to the trace: condition numbers end at 1e8
 Array = npt.NDArray[np.float64]
 SX = ca.SX
 

@@ -21,7 +21,7 @@ from axode.kinematics.workspaces.pose_arguments import by_rows, home_coordinates
 from axode.kinematics.workspaces.pose_limits import PoseLimits, pose_measures
 from axode.kinematics.workspaces.workspace_result import ARRAYS, Workspace
 from axode.model.function_source import tape_entry
-from axode.numerics.tolerances import LAST_STEP
+from axode.numerics.tolerances import LAST_STEP, NEGLIGIBLE
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 
@@ -60,7 +60,7 @@ def position_box(legs: ClosedFormLegs, limits: PoseLimits, turns: Iterable[Array
         low, high = np.minimum(low, bottom), np.maximum(high, top)
     with np.errstate(invalid="ignore"):
         spare = MARGIN * (high - low)
-    spare = np.where(np.isfinite(spare), np.maximum(spare, 1e-9 * legs.size), 0.0)
+    spare = np.where(np.isfinite(spare), np.maximum(spare, NEGLIGIBLE * legs.size), 0.0)
     return np.array([low - spare, high + spare])
 
 

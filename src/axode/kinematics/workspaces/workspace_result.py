@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
-from axode.numerics.tolerances import NOTICEABLE, ROUNDING
+from axode.numerics.tolerances import NOTICEABLE, PRODUCT_ROUNDING, ROUNDING
 from axode.stages import call_stage
 
 Indices = npt.NDArray[np.intp]
@@ -127,8 +127,7 @@ def _offset_code(offsets: Indices, strides: Indices) -> Indices:
     }
     keys = np.array(sorted(known))
     codes = np.array([known[key] for key in keys])
-    found: Indices = codes[np.searchsorted(keys, offsets)]
-    return found
+    return np.asarray(codes[np.searchsorted(keys, offsets)])
 
 
 def _simplices(
@@ -208,7 +207,7 @@ def _crossings(
         fa[o] *= np.where(side[o] == -1, 0.5, 1.0)
         s[i], fa[i], side[i] = x[i], value[inner], 1
         t[o], fb[o], side[o] = x[o], value[~inner], -1
-        done = (np.abs(value) <= ROUNDING) | (t[k] - s[k] < 1e-14)
+        done = (np.abs(value) <= ROUNDING) | (t[k] - s[k] < PRODUCT_ROUNDING)
         active = k[~done]
     return a + x[:, np.newaxis] * (b - a)
 
@@ -447,20 +446,14 @@ class Workspace:
         try:
             with np.load(Path(path), allow_pickle=False) as data:
                 about = json.loads(str(data["about"]))
-                axes = {name: data[f"axis.{name}"] for name in about["axes"]}
+                names, limits = about.pop("axes"), tuple(about.pop("limits"))
+                axes = {name: data[f"axis.{name}"] for name in names}
                 arrays = {name: data[name] for name in ARRAYS}
                 mesh = BoundaryMesh(data["vertices"], data["faces"])
-            made = cls(
-                name=about["name"],
-                kind=about["kind"],
-                axes=axes,
-                held=about["held"],
-                limits=tuple(about["limits"]),
-                info=about["info"],
-                **arrays,
-            )
-            made.__dict__.update(boundary=mesh, size_error=about["size_error"])
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            own = {"boundary": mesh, "size_error": about.pop("size_error")}
+            made = cls(axes=axes, limits=limits, **about, **arrays)
+            made.__dict__.update(own)
+        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
             raise FileError(f"cannot read the workspace '{path}': {error}") from None
         return made
 
@@ -489,15 +482,10 @@ class Workspace:
 def _npz(workspace: Workspace) -> bytes:
     from io import BytesIO
 
-    about = {
-        "name": workspace.name,
-        "kind": workspace.kind,
-        "axes": list(workspace.axes),
-        "held": dict(workspace.held),
-        "limits": list(workspace.limits),
-        "info": dict(workspace.info),
-        "size_error": workspace.size_error,
-    }
+    about: dict[str, Any] = {"name": workspace.name, "kind": workspace.kind}
+    about |= {"held": dict(workspace.held), "axes": list(workspace.axes)}
+    about |= {"limits": list(workspace.limits), "info": dict(workspace.info)}
+    about["size_error"] = workspace.size_error
     arrays: dict[str, Any] = {
         "about": json.dumps(about),
         **{name: getattr(workspace, name) for name in ARRAYS},
