@@ -105,7 +105,7 @@ class ActionMethods:
             damper = JointDamper(name, joint_name(owner, joint, self.connections), strength)
             self.dampers.append(damper)
             return damper
-        return self._strut(owner, name, parent, child, at, child_at, 0.0, 0.0, strength)
+        return self._strut(owner, name, (parent, child), (at, child_at), 0.0, 0.0, strength)
 
     def add_spring(
         self,
@@ -135,7 +135,8 @@ class ActionMethods:
         slack = convert(owner, "rest", as_scalar, rest)
         friction = convert(owner, "damping", as_scalar, damping)
         if joint is None:
-            return self._strut(owner, name, parent, child, at, child_at, strength, slack, friction)
+            ends, places = (parent, child), (at, child_at)
+            return self._strut(owner, name, ends, places, strength, slack, friction)
         if friction != 0.0:
             raise InvalidArgument(
                 f"{owner}: friction of a joint is added as a damper, with add_damper"
@@ -148,22 +149,20 @@ class ActionMethods:
         self,
         owner: str,
         name: str,
-        parent: Any,
-        child: Any,
-        at: Any,
-        child_at: Any,
+        ends: tuple[Any, Any],
+        places: tuple[Any, Any],
         stiffness: Scalar,
         rest: Scalar,
         damping: Scalar,
     ) -> Strut:
-        if parent is None or child is None:
+        if any(end is None for end in ends):
             raise InvalidArgument(f"{owner}: give the joint it acts on, or parent and child")
         strut = Strut(
             name,
-            body_name(owner, "parent", parent),
-            body_name(owner, "child", child),
-            convert(owner, "at", as_vector, at),
-            convert(owner, "child_at", as_vector, child_at),
+            body_name(owner, "parent", ends[0]),
+            body_name(owner, "child", ends[1]),
+            convert(owner, "at", as_vector, places[0]),
+            convert(owner, "child_at", as_vector, places[1]),
             stiffness,
             rest,
             damping,

@@ -43,11 +43,12 @@ from axode.mechanism.values.expressions import (
     shown,
 )
 from axode.mechanism.values.geometry import axis_fault, rotation_fault, unit
+from axode.numerics.tolerances import FIVE_DIGITS, NEGLIGIBLE
 
 if TYPE_CHECKING:
     from axode.mechanism.mechanism import Mechanism
 
-# size ---------------------------------------------------------------------------------------
+# size -----------------------------------------------------------------------------------
 
 
 # Code without loops grows with every joint, and a matrix of the speeds with their square: of more,
@@ -105,7 +106,7 @@ def _check_speeds(source: str, what: str, count: int) -> None:
         )
 
 
-# faults -------------------------------------------------------------------------------------
+# faults ---------------------------------------------------------------------------------
 
 
 MAX_LOOP_TOLERANCE = 0.1  # beyond it, rows that hold something are taken for rounding
@@ -147,7 +148,7 @@ def relation_faults(mechanism: Mechanism, *, joints_known: bool = True) -> list[
     return list(dict.fromkeys(found))
 
 
-# values ------------------------------------------------------------------------------------
+# values --------------------------------------------------------------------------------
 
 
 def _parameter_faults(mechanism: Mechanism, formulas: list[Expression]) -> Iterator[Fault]:
@@ -271,7 +272,7 @@ def _placement_faults(kind: str, connection: Connection) -> Iterator[Fault]:
     if joint.directions == ("axis", "second"):
         first, second = unit(joint.axis), unit(joint.second)  # type: ignore[attr-defined]
         cosine = sum(numeric(a) * numeric(b) for a, b in zip(first, second, strict=True))
-        if 1 - 1e-9 < abs(cosine) < 1 + 1e-5:
+        if 1 - NEGLIGIBLE < abs(cosine) < 1 + FIVE_DIGITS:
             yield Fault(kind, name, "second", "must not be parallel to the first axis")
     if not math.isfinite(numeric(getattr(joint, "pitch", 0.0))):
         yield Fault(kind, name, "pitch", "must be finite")
@@ -333,7 +334,7 @@ def _acting_faults(mechanism: Mechanism) -> Iterator[Fault]:
         yield from _finite("measure", measure.name, measure, ("at", "other_at"))
 
 
-# relations ---------------------------------------------------------------------------------
+# relations -----------------------------------------------------------------------------
 
 
 def _duplicates(mechanism: Mechanism) -> Iterator[Fault]:
@@ -481,7 +482,7 @@ def _acting_relations(mechanism: Mechanism) -> Iterator[Fault]:
             )
 
 
-# couplings ----------------------------------------------------------------------------------
+# couplings ------------------------------------------------------------------------------
 
 
 def coupling_faults(mechanism: Mechanism) -> Iterator[Fault]:

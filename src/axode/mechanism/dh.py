@@ -11,7 +11,7 @@ from axode.mechanism.elements.bodies import GROUND, Body
 from axode.mechanism.elements.joints import Prismatic, Revolute
 from axode.mechanism.elements.parts import BodyLike, convert
 from axode.mechanism.mechanism import Mechanism
-from axode.mechanism.values.expressions import Scalar, apply, as_scalar
+from axode.mechanism.values.expressions import Scalar, as_scalar
 from axode.mechanism.values.geometry import (
     NO_ROTATION,
     ORIGIN,
@@ -20,10 +20,10 @@ from axode.mechanism.values.geometry import (
     added,
     as_rotation,
     as_vector,
+    cos_sin,
     minus,
     product,
     rotation_matrix,
-    snap,
     transposed,
     turned,
 )
@@ -173,10 +173,10 @@ def _row(entry: dict[str, Any], convention: Convention) -> Placement:
 
 
 def _turn_x(angle: Scalar) -> Matrix:
-    c, s = snap(apply("cos", angle)), snap(apply("sin", angle))
+    c, s = cos_sin(angle)
     return ((1.0, 0.0, 0.0), (0.0, c, -s), (0.0, s, c))
 
 
 def _turn_z(angle: Scalar) -> Matrix:
-    c, s = snap(apply("cos", angle)), snap(apply("sin", angle))
+    c, s = cos_sin(angle)
     return ((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))

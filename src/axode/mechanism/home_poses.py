@@ -14,6 +14,7 @@ from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, rotation_matrix, unit
 from axode.numerics.rotations import RigidPose
+from axode.numerics.tolerances import ROUNDING
 
 _QUATERNION = ("qw", "qx", "qy", "qz")
 
@@ -85,7 +86,7 @@ def _turn(axis: np.ndarray, angle: float) -> np.ndarray:
 def _aligned(axis: np.ndarray) -> np.ndarray:
     """Return the shortest turn of z to an axis."""
     w = 1.0 + axis[2]
-    if w < 1e-12:
+    if w < ROUNDING:
         return np.diag([1.0, -1.0, -1.0])
     quaternion = np.array([w, -axis[1], axis[0], 0.0])
     return matrix(tuple(map(float, quaternion / np.linalg.norm(quaternion))))

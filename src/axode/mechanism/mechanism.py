@@ -227,20 +227,9 @@ class Mechanism(ActionMethods):
             coordinate, speed: Names instead of `name` and `name.rate`.
             shape: What pictures show, one shape or several; left out, a wheel of its radius.
         """
-        made = make_wheel(
-            name,
-            wheel,
-            on=on,
-            at=at,
-            axis=axis,
-            mass=mass,
-            inertia=inertia,
-            motor=motor,
-            ground=ground,
-            coordinate=coordinate,
-            speed=speed,
-            shape=shape,
-        )
+        contact = make_contact(name, wheel, name, axis=axis, ground=ground)
+        names = {"coordinates": coordinate, "speeds": speed}
+        made = make_wheel(contact, on, at, mass, inertia, motor=motor, shape=shape, **names)
         return self._add_made(made)
 
     def _add_made(self, made: MadeWheel) -> Body:
@@ -326,15 +315,8 @@ class Mechanism(ActionMethods):
             bracket,
             at=convert(owner, "at", as_vector, at),
         )
-        made = make_wheel(
-            name,
-            wheel,
-            on=bracket,
-            at=(minus(trail), 0.0, minus(drop)),
-            mass=mass,
-            inertia=inertia,
-            ground=ground,
-        )
+        contact = make_contact(name, wheel, name, ground=ground)
+        made = make_wheel(contact, bracket, (minus(trail), 0.0, minus(drop)), mass, inertia)
         self.bodies.append(bracket)
         self._join(swivel)
         return self._add_made(made)

@@ -56,18 +56,15 @@ def speed_meanings(mechanism: Mechanism) -> dict[str, str]:
     """Every name that means one speed, and which: of speeds, of joints, of coordinates."""
     meanings: dict[str, str] = {}
     for connection in mechanism.connections:
-        for name, speed in _meanings(connection):
+        speeds = connection.speeds
+        named = [*zip(speeds, speeds, strict=True)]
+        if len(speeds) == 1:
+            named.append((connection.name, speeds[0]))
+        if connection.joint.speeds_are_rates:
+            named += zip(connection.coordinates, speeds, strict=True)
+        for name, speed in named:
             meanings.setdefault(name, speed)
     return meanings | {quasi.name: quasi.name for quasi in mechanism.quasi_velocities}
-
-
-def _meanings(connection: Connection) -> Iterator[tuple[str, str]]:
-    speeds = connection.speeds
-    yield from zip(speeds, speeds, strict=True)
-    if len(speeds) == 1:
-        yield connection.name, speeds[0]
-    if connection.joint.speeds_are_rates:
-        yield from zip(connection.coordinates, speeds, strict=True)
 
 
 def coordinate_meanings(mechanism: Mechanism) -> dict[str, str]:
@@ -156,21 +153,13 @@ def free_bases(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
     A joint that stands elsewhere than at or above the world's origin, or turned, is left out: its
     coordinates count from there.
     """
-    return tuple(
-        (connection.child, *_places(connection))
-        for connection in mechanism.connections
-        if connection.parent == GROUND.name and _is_in_world(connection)
-    )
-
-
-def _is_in_world(connection: Connection) -> bool:
-    joint = connection.joint
-    axes = [tuple(map(numeric, getattr(joint, name))) for name in joint.directions]
-    upright = all(axis == AXES["z"] for axis in axes)
-    above = all(numeric(part) == 0.0 for part in connection.at[:2])
-    return joint.carries_base and upright and above and connection.rotation == NO_ROTATION
-
-
-def _places(connection: Connection) -> tuple[str, ...]:
-    names = dict(zip(connection.joint.coordinate_names, connection.coordinates, strict=True))
-    return tuple(names[name] for name in connection.joint.base_coordinates)
+    found = []
+    for connection in mechanism.connections:
+        joint = connection.joint
+        axes = [tuple(map(numeric, getattr(joint, name))) for name in joint.directions]
+        upright = all(axis == AXES["z"] for axis in axes) and connection.rotation == NO_ROTATION
+        above = all(numeric(part) == 0.0 for part in connection.at[:2])
+        if connection.parent == GROUND.name and joint.carries_base and upright and above:
+            names = dict(zip(joint.coordinate_names, connection.coordinates, strict=True))
+            found.append((connection.child, *(names[name] for name in joint.base_coordinates)))
+    return tuple(found)

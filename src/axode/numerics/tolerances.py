@@ -51,6 +51,8 @@ FOUR_DIGITS = 1e-4  # relative: lengths of directions, which are then made one
 LOOP_TOLERANCE = 1e-4  # of the length: numbers of five digits close a loop of several links to this
 THREE_DIGITS = 5e-3  # relative: data sheets; thin disks meet the triangle rule with equality
 POINT_SIZE = 1e-18  # [m^2], inertia per mass of what is a point but for rounding
+WELD = 2.0**-20  # of a mesh's extent: points that are nearer are one
+LEAST_INERTIA = 2e-15  # [kg, kg m^2]: MuJoCo refuses moving bodies with less than half of it
 NOTICEABLE = 1e-3  # relative, also [m, rad]: what readers and drivers take for the same
 
 # Motion and forces.

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from axode.errors import FileError
 from axode.mechanism.scene.scene import Array, Colour
+from axode.numerics.tolerances import ROUNDING, WELD
 
 CREASE = math.cos(math.radians(40.0))  # sharper edges stay edges
-WELD = 2.0**-20  # of the extent: points nearer than this are one
 LARGEST = 1e6  # [m]
 MAX_TRIANGLES = 1_000_000  # of one file
 Indices = npt.NDArray[np.int64]
@@ -161,6 +161,6 @@ def with_normals(part: Part) -> tuple[Array, Array, npt.NDArray[np.int32]]:
     size = np.linalg.norm(normals, axis=1, keepdims=True)
     flat = np.zeros((count, 3))
     flat[label] = np.repeat(unit, 3, axis=0)
-    whole = (size > 1e-12 * length.max(initial=1.0)).ravel()
+    whole = (size > ROUNDING * length.max(initial=1.0)).ravel()
     flat[whole] = normals[whole] / size[whole]
     return vertices, flat, label.reshape(n, 3).astype(np.int32)

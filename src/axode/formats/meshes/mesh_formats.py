@@ -26,7 +26,7 @@ from axode.formats.meshes.mesh_arrays import (
 from axode.formats.xml.xml_tree import decode
 from axode.mechanism.scene.scene import Array, Colour
 
-# COLLADA ------------------------------------------------------------------------------------------
+# COLLADA --------------------------------------------------------------------------------------
 
 
 MAX_DEPTH = 64
@@ -212,7 +212,7 @@ def _transform(node: ElementTree.Element) -> Array:
     return pose
 
 
-# formats ------------------------------------------------------------------------------------------
+# formats --------------------------------------------------------------------------------------
 
 
 Neighbour: TypeAlias = Callable[[str], bytes | None]
@@ -247,7 +247,8 @@ def read_parts(data: bytes, suffix: str, neighbour: Neighbour) -> list[Part]:
     except FileError:
         raise
     except Exception as error:  # whatever a reader of a damaged file may raise
-        raise FileError(_damaged(suffix, error)) from None
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise FileError(f"is damaged, or no {suffix.upper()} file: {reason}") from None
     count = sum(len(part.faces) for part in parts)
     check_count(count)
     if not count:
@@ -262,12 +263,7 @@ def _longest_text(data: bytes, suffix: str) -> int | None:
     return MAX_TEXT if suffix in TEXTS or (suffix == "stl" and _is_ascii_stl(data)) else None
 
 
-def _damaged(suffix: str, error: Exception) -> str:
-    reason = " ".join(str(error).split())[:120] or type(error).__name__
-    return f"is damaged, or no {suffix.upper()} file: {reason}"
-
-
-# STL --------------------------------------------------------------------------------------------
+# STL ----------------------------------------------------------------------------------------
 
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
@@ -277,7 +273,10 @@ def _stl(data: bytes, _: Neighbour) -> list[Part]:
     if len(data) >= 84 and len(data) == 84 + count * _FACET.itemsize:
         return [_soup(np.frombuffer(data, _FACET, count, 84)["corners"])]
     if _is_ascii_stl(data):
-        return [_soup(_ascii_corners(data))]
+        words = data.lower().split()
+        at = np.flatnonzero(np.array(words, dtype=object) == b"vertex")
+        numbers = np.array([words[k + 1 : k + 4] for k in at.tolist()], dtype="S32")
+        return [_soup(numbers[: len(numbers) // 3 * 3].astype(float))]
     whole = (len(data) - 84) // _FACET.itemsize
     if whole > 0 and whole < count:
         raise FileError(f"ends after {whole} of {count} triangles")
@@ -290,20 +289,13 @@ def _is_ascii_stl(data: bytes) -> bool:
     return data[:256].lstrip()[:5].lower() == b"solid" and b"vertex" in data[: 1 << 16]
 
 
-def _ascii_corners(data: bytes) -> np.ndarray:
-    words = data.lower().split()
-    at = np.flatnonzero(np.array(words, dtype=object) == b"vertex")
-    numbers = np.array([words[k + 1 : k + 4] for k in at.tolist()], dtype="S32")
-    return numbers[: len(numbers) // 3 * 3].astype(float)
-
-
 def _soup(corners: np.ndarray) -> Part:
     """Triangles that share no points yet."""
     points = np.asarray(corners, float).reshape(-1, 3)
     return Part(points, np.arange(len(points)).reshape(-1, 3))
 
 
-# OBJ --------------------------------------------------------------------------------------------
+# OBJ ----------------------------------------------------------------------------------------
 
 
 def _obj(data: bytes, neighbour: Neighbour) -> list[Part]:
@@ -366,7 +358,7 @@ def as_colour(rgb: Any) -> Colour:
     return int(red), int(green), int(blue)
 
 
-# by trimesh -------------------------------------------------------------------------------------
+# by trimesh ---------------------------------------------------------------------------------
 
 
 def _by_trimesh(suffix: str) -> Callable[[bytes, Neighbour], list[Part]]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -17,9 +17,10 @@ from axode.disk.bounded import read_bounded
 from axode.errors import FileError, OmissionWarning, first_of
 from axode.formats.meshes.mesh_arrays import LARGEST, Part, clean, simplify
 from axode.formats.meshes.mesh_formats import read_parts
+from axode.formats.xml.reading import plain_path
 from axode.mechanism.scene.scene import Colour, Scene, Surface
 
-# addresses ----------------------------------------------------------------------------------------
+# addresses ------------------------------------------------------------------------------------
 
 
 LEVELS = 12  # folders that are looked at on the way up to a package
@@ -49,7 +50,7 @@ def locate(address: str, folders: tuple[str, ...]) -> Path:
     homes = [Path(folder) for folder in folders] or [Path.cwd()]
     places = [rest, unquote(rest)] if found and "%" in rest else [rest]
     try:
-        for place in (_plain(place) for place in places):
+        for place in (plain_path(place) for place in places):
             if scheme in ("package", "model"):
                 name, inner = place.parts[:1], Path(*place.parts[1:])
                 roots = list(_packages("".join(name), homes))
@@ -68,18 +69,9 @@ def locate(address: str, folders: tuple[str, ...]) -> Path:
         raise FileError(f"no file can be there: {error}") from None
     raise FileError(
         f"there is no folder '{rest.split('/')[0]}' around"
-        if _is_lost(scheme, homes, rest)
+        if scheme in ("package", "model") and not any(_packages(rest.split("/")[0], homes))
         else "there is no such file"
     )
-
-
-def _plain(path: str) -> Path:
-    """A path with either kind of slashes."""
-    return Path(*PurePosixPath(path.replace("\\", "/")).parts)
-
-
-def _is_lost(scheme: str, homes: list[Path], rest: str) -> bool:
-    return scheme in ("package", "model") and not any(_packages(rest.split("/")[0], homes))
 
 
 def _first(candidates: list[tuple[Path, list[Path]]]) -> Path | None:
@@ -134,7 +126,7 @@ def _is_called(folder: Path, name: str) -> bool:
     return said is not None and said[1].decode(errors="replace") == name
 
 
-# surfaces -----------------------------------------------------------------------------------------
+# surfaces -------------------------------------------------------------------------------------
 
 
 _File: TypeAlias = tuple[Path, int, int]  # when it was changed, and its size

@@ -24,9 +24,9 @@ from axode.mechanism.elements.joints import Fixed, Floating, Prismatic, Revolute
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rotations import from_quaternions
-from axode.numerics.tolerances import NOTICEABLE
+from axode.numerics.tolerances import NEGLIGIBLE, NOTICEABLE
 
-# geoms --------------------------------------------------------------------------------------------
+# geoms ----------------------------------------------------------------------------------------
 
 
 PLANE, _HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # MuJoCo's geoms
@@ -87,8 +87,8 @@ def _mesh(file: MeshFile, at: np.ndarray, quaternion: np.ndarray, colour: Any) -
     """A mesh: a point v of its file is at S R^T (v - p) in the frame of the geom."""
     reference = np.array(file.refquat) / (np.linalg.norm(file.refquat) or 1.0)
     scale = np.array(file.scale)
-    turned = not np.allclose(np.abs(reference), [1, 0, 0, 0], atol=1e-9)
-    if turned and np.ptp(scale) > 1e-9 * np.abs(scale).max():
+    turned = not np.allclose(np.abs(reference), [1, 0, 0, 0], atol=NEGLIGIBLE)
+    if turned and np.ptp(scale) > NEGLIGIBLE * np.abs(scale).max():
         return []  # a skewed mesh, which no rotation and scale describe
     if turned:
         quaternion = _product(quaternion, reference * [1, -1, -1, -1])
@@ -138,7 +138,7 @@ def _solid(model: Any, geom: int, name: str, at: Any, R: np.ndarray) -> LinkSoli
     return LinkSolid.box(name, np.array(at) + R @ centre, 2 * half, R)
 
 
-# bodies and joints --------------------------------------------------------------------------------
+# bodies and joints ----------------------------------------------------------------------------
 
 
 FREE, BALL, SLIDE, HINGE = range(4)  # MuJoCo's types of joints

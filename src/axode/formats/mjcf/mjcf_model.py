@@ -17,7 +17,6 @@ from axode.formats.xml.findings import AS_WRITTEN, PICTURES, Findings
 from axode.formats.xml.reading import ModelFolder, XmlFile
 from axode.formats.xml.xml_tree import Element
 
-UNREAD_SIZE = 1e-3  # [m]
 ALL_MESHES = 256 << 20  # bytes of the meshes that masses come from
 
 
@@ -98,18 +97,12 @@ def compile_text(text: ModelText, file: XmlFile, findings: Findings) -> Compiled
             geom.contype = geom.conaffinity = 0  # no convex hull
             shown.append((geom, files.get(geom.meshname)))
             if id(text.element_of(geom.info)) in uses.unneeded:
-                _replace_mesh(mujoco, geom)
+                # a massless sphere instead: MuJoCo still gives its place
+                geom.type, geom.meshname = mujoco.mjtGeom.mjGEOM_SPHERE, ""
+                geom.size, geom.mass = [1.0] * 3, 0.0
     model = _ask(mujoco, text, source, spec.compile)
     meshes = {int(geom.id): file for geom, file in shown if file is not None}
     return CompiledModel(mujoco, spec, model, text, findings, meshes)
-
-
-def _replace_mesh(mujoco: Any, geom: Any) -> None:
-    """Replace a geom whose mesh is not read by a massless one: MuJoCo still gives its place."""
-    geom.type = mujoco.mjtGeom.mjGEOM_SPHERE
-    geom.size = [UNREAD_SIZE] * 3
-    geom.meshname = ""
-    geom.mass = 0.0
 
 
 def _parse(mujoco: Any, text: ModelText, source: str, assets: dict[str, bytes]) -> Any:
@@ -193,12 +186,6 @@ class _MeshUse:
         return found
 
 
-def _mesh_folders(text: ModelText, element: Element) -> tuple[str, ...]:
-    """Where a mesh may be: relative to the model, or to the file that it is declared in."""
-    own = PurePosixPath(text.findings.files.get(id(element), "")).parent
-    return text.mesh_folder, str(own / text.mesh_folder)
-
-
 def _assets(
     uses: _MeshUse, text: ModelText, folder: ModelFolder, findings: Findings
 ) -> dict[str, bytes]:
@@ -216,7 +203,9 @@ def _assets(
         body = uses.needed[mesh.name]
         remedy = f"the mass of body '{body}' comes from it; give that body an <inertial>"
         try:
-            data = folder.read(file, *_mesh_folders(text, element))
+            # relative to the model, or to the file that declares it
+            own = PurePosixPath(text.findings.files.get(id(element), "")).parent
+            data = folder.read(file, text.mesh_folder, str(own / text.mesh_folder))
         except FileError as error:
             findings.of(element).report(element, "file", f"{str(error).rstrip('.')}; {remedy}")
             continue

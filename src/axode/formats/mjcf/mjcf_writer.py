@@ -39,12 +39,11 @@ from axode.formats.written.written_joints import (
 )
 from axode.formats.written.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.parts import Connection
 from axode.mechanism.files.imported import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import coordinate_of
 from axode.mechanism.values.expressions import numeric
-from axode.numerics.tolerances import ROUNDING, TWO_ROUNDINGS
+from axode.numerics.tolerances import LEAST_INERTIA, ROUNDING, TWO_ROUNDINGS
 
 NATIVE = frozenset({"hinge", "slide", "ball", "free", "fixed"})
 LOOPS = frozenset({"hinge", "ball", "fixed"})
@@ -273,16 +272,14 @@ class MjcfWriter:
         if connection.parent != GROUND.name:
             return None
         # a wrench along the axes of the child, at its joint; the world takes the reaction
-        speed = self._speed_number(connection, coordinate)
+        speeds = connection.speeds
+        speed = speeds.index(coordinate) if coordinate in speeds else 0
         planar = kind_of(connection) == "planar"
         order = (0, 1, 5) if planar else (3, 4, 5, 0, 1, 2)
         gears = [gear if k == order[speed] else 0.0 for k in range(6)]
         link, _ = self.tree.frames[connection.child]
         site = self._add_site(link, NO_OFFSET, f"{name}.site")
         return add(section, "motor", name=name, site=site, gear=row(gears))
-
-    def _speed_number(self, connection: Connection, name: str) -> int:
-        return connection.speeds.index(name if name in connection.speeds else connection.speeds[0])
 
     def _add_struts(self) -> None:
         for strut in self.mechanism.struts:
@@ -376,9 +373,6 @@ def _set_pose(element: XmlElement, place: FramePose) -> None:
         element.set("quat", row(quaternion))
 
 
-SMALLEST = 2e-15  # MuJoCo refuses moving bodies with less than half of it [kg, kg m^2]
-
-
 @dataclass(frozen=True)
 class PrincipalInertia:
     """Mass, principal moments and the quaternion of their axes in the link's."""
@@ -391,7 +385,10 @@ class PrincipalInertia:
 def moving_inertias(tree: WrittenTree) -> dict[str, PrincipalInertia]:
     """Return the inertia of every link as MuJoCo accepts it; note what had to be changed."""
     found = {name: _principal(link) for name, link in tree.links.items()}
-    sound = {name: _is_enough(inertia) for name, inertia in found.items()}
+    sound = {
+        name: min(inertia.mass, *inertia.moments) >= LEAST_INERTIA
+        for name, inertia in found.items()
+    }
     for joint in reversed(tree.joints):  # what is welded to a link counts with it
         if joint.kind == "fixed" and sound[joint.child] and joint.parent in sound:
             sound[joint.parent] = True
@@ -401,17 +398,15 @@ def moving_inertias(tree: WrittenTree) -> dict[str, PrincipalInertia]:
         name = joint.child
         if joint.kind == "fixed" or sound[name] or tree.links[name].is_between:
             continue
-        moments = tuple(max(m, SMALLEST) for m in found[name].moments)
-        found[name] = replace(found[name], mass=max(found[name].mass, SMALLEST), moments=moments)
+        moments = tuple(max(m, LEAST_INERTIA) for m in found[name].moments)
+        found[name] = replace(
+            found[name], mass=max(found[name].mass, LEAST_INERTIA), moments=moments
+        )
         tree.left_out.append(
             f"body '{name}' lacks mass or moments of inertia, which MuJoCo refuses in bodies that "
-            f"move; those that vanish are {SMALLEST:g} in the file"
+            f"move; those that vanish are {LEAST_INERTIA:g} in the file"
         )
     return found
-
-
-def _is_enough(inertia: PrincipalInertia) -> bool:
-    return min(inertia.mass, *inertia.moments) >= SMALLEST
 
 
 def _principal(link: WrittenLink) -> PrincipalInertia:

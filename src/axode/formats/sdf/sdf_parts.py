@@ -23,7 +23,16 @@ from axode.formats.sdf.sdf_values import (
     orientation,
     position,
 )
-from axode.formats.xml.findings import DRY_FRICTION, FLUID, LIMITS, Findings, Numbers, box, cleaned
+from axode.formats.xml.findings import (
+    DRY_FRICTION,
+    FLUID,
+    LIMITS,
+    MOMENTS,
+    Findings,
+    Numbers,
+    box,
+    cleaned,
+)
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND, Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.elements.joints import (
@@ -38,15 +47,14 @@ from axode.mechanism.elements.joints import (
 )
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 from axode.numerics.rotations import RigidPose
-from axode.numerics.tolerances import TWO_ROUNDINGS
+from axode.numerics.tolerances import SUM_ROUNDING, TWO_ROUNDINGS
 
-# links --------------------------------------------------------------------------------------
+# links ----------------------------------------------------------------------------------
 
 
 WATER = 1000.0  # [kg/m^3], the density of what has none
 _SOLIDS = ("box", "cylinder", "sphere", "capsule", "ellipsoid", "cone")
 _DEFAULT = "1 kg and 1 kg m^2 about each axis, the format's default"
-_MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
 @dataclass(frozen=True)
@@ -106,9 +114,9 @@ class LinkReader:
             message = f"has no <{'> and no <'.join(missing)}>"
             owner.note(inertial, "inertial", message, "1 (SI units), the format's default")
         if tensor is not None:
-            owner.sort(tensor, dict.fromkeys(_MOMENTS, ""))
+            owner.sort(tensor, dict.fromkeys(MOMENTS, ""))
         usual = (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
-        values = [owner.value(tensor, n, u) for n, u in zip(_MOMENTS, usual, strict=True)]
+        values = [owner.value(tensor, n, u) for n, u in zip(MOMENTS, usual, strict=True)]
         weight = inertial.first("mass") or inertial
         inertia = owner.inertia(weight, tensor or inertial, mass, values, pose.R)
         return mass, position(pose), inertia
@@ -134,7 +142,7 @@ class LinkReader:
         given = owner.value(inertial, "mass", mass)
         total *= given / mass
         xx, yy, zz, xy, xz, yz = total[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].tolist()
-        small = 1e-15 * (xx + yy + zz)
+        small = SUM_ROUNDING * (xx + yy + zz)
         xy, xz, yz = (0.0 if abs(x) < small else x for x in (xy, xz, yz))
         return given, cleaned(com, 1.0), Inertia(xx, yy, zz, xy, xz, yz)
 
@@ -274,7 +282,7 @@ def _solid(kind: str, sizes: Numbers) -> tuple[float, Numbers]:
     return volume, (across, across, along)
 
 
-# joints -------------------------------------------------------------------------------------
+# joints ---------------------------------------------------------------------------------
 
 
 AXES = {  # how many axes a joint of a type has

@@ -24,7 +24,7 @@ from axode.formats.xml.findings import (
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.values.geometry import NO_ROTATION, snap
 from axode.numerics.rotations import RigidPose
-from axode.numerics.tolerances import SUM_ROUNDING
+from axode.numerics.tolerances import FOUR_DIGITS, SUM_ROUNDING
 
 # what a mechanism cannot hold
 CONTACTS = "contacts of collision shapes (add_contact lets a body roll)"
@@ -189,6 +189,6 @@ class SdfOwner(Owner):
         if not 0.0 < length < math.inf:
             self.report(element, "pose", "the quaternion x, y, z, w must have length 1, got 0")
             return (1.0, 0.0, 0.0, 0.0)
-        if abs(length - 1.0) > 1e-4:
+        if abs(length - 1.0) > FOUR_DIGITS:
             self.note(element, "pose", f"its quaternion has length {length:.6g}", "normalized")
         return (w / length, x / length, y / length, z / length)

@@ -24,7 +24,6 @@ from axode.formats.written.mechanism_text import (
     home_values,
     is_constant,
     motor_efforts,
-    normal_of,
     number,
     pictures,
     row,
@@ -40,6 +39,7 @@ from axode.formats.written.written_tree import (
     WrittenLoop,
     WrittenTree,
 )
+from axode.formats.xml.findings import MOMENTS
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.files.imported import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism
@@ -124,8 +124,7 @@ class SdfWriter:
             add(inertial, "pose", f"{row(link.com)} 0 0 0")
         add(inertial, "mass", number(link.mass))
         inertia = add(inertial, "inertia")
-        names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
-        for name, entry in zip(names, link.entries, strict=True):
+        for name, entry in zip(MOMENTS, link.entries, strict=True):
             add(inertia, name, number(entry))
         if not link.mass:
             also = ", or forget its inertia" if any(link.entries) else ""
@@ -260,7 +259,7 @@ class SdfWriter:
             collision = add(link, "collision", name="plane")
             _add_pose(collision, FramePose(np.eye(3), floor.place.p))
             plane = add(add(collision, "geometry"), "plane")
-            add(plane, "normal", row(cleaned_numbers(normal_of(floor))))
+            add(plane, "normal", row(cleaned_numbers(floor.place.R[:, 2])))
 
     def _note(self) -> None:
         mechanism, lost = self.mechanism, self.tree.left_out

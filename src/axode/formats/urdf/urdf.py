@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -79,8 +78,15 @@ def mechanism_from_urdf(file: XmlFile) -> Mechanism:
     """
     source = file.source
     robot = parse(file.text, source, file.remarks)
-    _require_robot(robot, source)
-    require_readable(source, _children(robot))
+    if robot.tag != "robot":
+        raise FileError(
+            f"{source} is XML of <{robot.tag}>.\n  Mechanisms are read from TOML, from URDF, whose "
+            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where "
+            "it is <sdf>."
+        )
+    children = [(joint.first("child") or joint, joint) for joint in robot.all("joint")]
+    named = [(c.attributes.get("link", ""), j.attributes.get("type", "")) for c, j in children]
+    require_readable(source, named)
     reader = Reader(robot, file)
     findings = reader.findings
     findings.note_remarks("robot", file.remarks)
@@ -98,23 +104,6 @@ def mechanism_from_urdf(file: XmlFile) -> Mechanism:
             text = f"{source}: {what} is left out: {first_of(joints)}."
             warnings.warn(OmissionWarning(text, {what: joints}), stacklevel=level_outside())
     return mechanism
-
-
-def _require_robot(robot: Element, source: str) -> None:
-    """Raise an error for files that are XML and no URDF."""
-    if robot.tag != "robot":
-        raise FileError(
-            f"{source} is XML of <{robot.tag}>.\n  Mechanisms are read from TOML, from URDF, whose "
-            "outermost element is <robot>, from MJCF, where it is <mujoco>, and from SDF, where "
-            "it is <sdf>."
-        )
-
-
-def _children(robot: Element) -> Iterator[tuple[str, str]]:
-    """Child and type of every joint of a file, as far as it has them."""
-    for joint in robot.all("joint"):
-        child = joint.first("child") or joint
-        yield child.attributes.get("link", ""), joint.attributes.get("type", "")
 
 
 _MACRO = re.compile(r"xacro:|[$][{(]|&#")  # or a character that may be one of these

@@ -11,6 +11,7 @@ import numpy as np
 
 from axode.errors import suggest
 from axode.formats.xml.findings import (
+    MOMENTS,
     Findings,
     Numbers,
     Owner,
@@ -24,11 +25,10 @@ from axode.mechanism.elements.bodies import Cylinder, Inertia, Mesh, Shape, Sphe
 from axode.mechanism.files.wheel_proposals import LinkSolid
 from axode.mechanism.values.geometry import ORIGIN
 
-# links --------------------------------------------------------------------------------------------
+# links ----------------------------------------------------------------------------------------
 
 
 _SOLIDS = ("sphere", "cylinder", "box")
-_MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class UrdfOwner(Owner):
             what = "has no <inertia ixx=... iyy=... izz=.../>"
             self.note(element, "inertial", what, "the link is a point mass")
             return mass, com, Inertia.point()
-        self.only(tensor, *_MOMENTS)
+        self.only(tensor, *MOMENTS)
         known = self.count()
-        for moment in _MOMENTS[:3]:
+        for moment in MOMENTS[:3]:
             if moment not in tensor.attributes:
                 done = "the link is a point mass"
                 self.note(tensor, f"inertia {moment}", "is missing", done)
-        entries = [self.number(tensor, name, 0.0, required=False) for name in _MOMENTS]
+        entries = [self.number(tensor, name, 0.0, required=False) for name in MOMENTS]
         if self.count() > known:
             return mass, com, Inertia.point()
         R = matrix(angles) if any(angles) else None
@@ -170,7 +170,7 @@ def _no_minus(values: Numbers) -> Numbers:
     return tuple(value + 0.0 for value in values)
 
 
-# joints -------------------------------------------------------------------------------------------
+# joints ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

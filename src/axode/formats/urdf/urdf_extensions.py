@@ -31,6 +31,7 @@ from axode.mechanism.elements.joints import (
 )
 from axode.mechanism.values.geometry import ORIGIN
 from axode.numerics.rank import singular_vectors
+from axode.numerics.tolerances import SUM_ROUNDING
 
 JOINING = ("loop_joint", "constraint", "loop")  # two links, and a frame on each
 BALL = "drake:ball_constraint"
@@ -242,7 +243,7 @@ class LoopReader:
             owner.note(dynamics, "dynamics", "a joint that closes a loop has no friction", NOT_READ)
 
 
-# what the elements say --------------------------------------------------------------------------
+# what the elements say ----------------------------------------------------------------------
 
 _SPRING: dict[str, tuple[str, Numbers]] = {
     "p_AP": ("at", (0.0, 0.0, 0.0)),
@@ -311,7 +312,7 @@ def _transform(at: Numbers, rotation: Numbers) -> np.ndarray:
 
 def _turn(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Compute a rotation that turns one unit vector into another."""
-    if np.allclose(start, end, rtol=0.0, atol=1e-15):
+    if np.allclose(start, end, rtol=0.0, atol=SUM_ROUNDING):
         return np.eye(3)
     side = singular_vectors(np.array([start, end]))[2][2]  # at right angles to both
     before, after = (np.column_stack([v, side, np.cross(v, side)]) for v in (start, end))
@@ -338,7 +339,7 @@ def zero_frames(root: str, joints: Mapping[str, Joint]) -> dict[str, np.ndarray]
     return frames
 
 
-# what is not read ------------------------------------------------------------------------------
+# what is not read --------------------------------------------------------------------------
 
 _ROTORS = ("drake:rotor_inertia", "motorInertia")
 # in <gazebo>, and whether it acts if it is on

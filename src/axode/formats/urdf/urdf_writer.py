@@ -28,6 +28,7 @@ from axode.formats.written.mechanism_text import (
 )
 from axode.formats.written.written_joints import FramePose, numbers_of
 from axode.formats.written.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
+from axode.formats.xml.findings import MOMENTS
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.files.imported import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism
@@ -100,9 +101,8 @@ class UrdfWriter:
             if link.com.any():
                 add(inertial, "origin", xyz=row(link.com))
             add(inertial, "mass", value=number(link.mass))
-            names = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
             entries = map(number, link.entries)
-            add(inertial, "inertia", **dict(zip(names, entries, strict=True)))
+            add(inertial, "inertia", **dict(zip(MOMENTS, entries, strict=True)))
         for solid in pictures(link):
             self._add_solid(link.name, "visual", solid)
 

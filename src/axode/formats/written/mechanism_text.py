@@ -15,7 +15,7 @@ import numpy as np
 
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, NotApplicable, OmissionWarning, UnknownName, shortened
-from axode.formats.written.written_joints import Array, FramePose, numbers_of, turn_to
+from axode.formats.written.written_joints import FramePose, numbers_of, turn_to
 from axode.formats.written.written_tree import WrittenLink, WrittenTree
 from axode.mechanism.elements.bodies import Box, Cylinder, Sphere
 from axode.mechanism.elements.wheels import Contact
@@ -24,7 +24,7 @@ from axode.mechanism.parameter_values import at_values
 from axode.mechanism.topology import coordinate_names, parameters_of
 from axode.mechanism.values.expressions import Expression, depends_on_time, numeric
 
-# solids -------------------------------------------------------------------------------------------
+# solids ---------------------------------------------------------------------------------------
 
 
 WIDTH_OF_WHEEL = 0.35  # of its radius, where no shape is given
@@ -126,12 +126,7 @@ def floors(tree: WrittenTree) -> Iterator[WrittenFloor]:
             yield WrittenFloor(link, place @ _along(normal, point))
 
 
-def normal_of(floor: WrittenFloor) -> Array:
-    """Return the unit normal of a floor in its link."""
-    return floor.place.R[:, 2]
-
-
-# texts --------------------------------------------------------------------------------------------
+# texts ----------------------------------------------------------------------------------------
 
 
 XmlElement = ElementTree.Element

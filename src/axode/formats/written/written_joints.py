@@ -18,7 +18,7 @@ from axode.mechanism.values.geometry import rotation_matrix
 from axode.numerics.rotations import RigidPose, from_quaternions, to_quaternions
 from axode.numerics.tolerances import ROUNDING, TWO_ROUNDINGS
 
-# poses --------------------------------------------------------------------------------------------
+# poses ----------------------------------------------------------------------------------------
 
 
 Array = npt.NDArray[np.float64]
@@ -120,7 +120,7 @@ def angle_about(axis: Array, R: Array) -> float:
     return math.atan2(sine, cosine)
 
 
-# joints -------------------------------------------------------------------------------------------
+# joints ---------------------------------------------------------------------------------------
 
 
 NATIVE: dict[type, str] = {
@@ -159,16 +159,13 @@ def steps_of(
     kind = kind_of(connection)
     axis = unit_axis(joint.axis) if "axis" in joint.directions else Z
     align = turn_to(axis) if kind == "planar" else None
-    if kind in native and not (kind == "universal" and _leans(joint)):
+    # the axes of a format's universal joint are at right angles
+    leans = kind == "universal" and abs(float(axis @ unit_axis(joint.second))) > ROUNDING
+    if kind in native and not leans:
         whole, rates = range(len(joint.coordinate_names)), range(joint.dof)
         direction = Z if align is not None else axis
         return [JointStep("", kind, direction, tuple(whole), tuple(rates))], align
     return _SIMPLE[kind](joint, axis), align
-
-
-def _leans(joint: kinds.Universal) -> bool:
-    """Return whether the two axes of a universal joint are not at right angles."""
-    return abs(float(unit_axis(joint.axis) @ unit_axis(joint.second))) > ROUNDING
 
 
 def _single(suffix: str, kind: str, axis: Array, k: int) -> JointStep:
@@ -276,7 +273,7 @@ def reversed_joint(loop: Connection) -> Connection:
 def unit_axis(axis: Any) -> Array:
     numbers = np.array(numbers_of(axis), dtype=float)
     length = float(np.linalg.norm(numbers))
-    return numbers if abs(length - 1.0) < 4e-16 else numbers / length
+    return numbers if abs(length - 1.0) < TWO_ROUNDINGS else numbers / length
 
 
 def three_angles(quaternion: list[float]) -> tuple[float, float, float]:

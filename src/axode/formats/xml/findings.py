@@ -31,13 +31,14 @@ from axode.errors import (
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import Box, Inertia, principal_moments
 from axode.mechanism.values.geometry import rotation_matrix
-from axode.numerics.tolerances import MATRIX_ROUNDING, SUM_ROUNDING
+from axode.numerics.tolerances import MATRIX_ROUNDING, SEVEN_DIGITS, SUM_ROUNDING
 
-# numbers ------------------------------------------------------------------------------------------
+# numbers --------------------------------------------------------------------------------------
 
 
 Numbers: TypeAlias = tuple[float, ...]
 
+MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")  # as URDF and SDF call them
 RIGHT_ANGLE = Decimal("1.5707963267948966192313216916397514420986")
 LEAST_DIGITS = 10  # of a right angle that is written as one: 1.570796327 is 2e-10 beside it
 MANY_TURNS = 100.0  # [rad]
@@ -90,12 +91,12 @@ def cleaned(values: Any, least: float = 0.0) -> Numbers:
 
 def box(size: Numbers, at: Numbers, R: np.ndarray, rotation: Any, colour: Any = None) -> Box:
     """Describe a box; one whose edges are along the body's axes needs no rotation."""
-    if np.abs(R).max(axis=1).min() > 1 - 1e-6:
+    if np.abs(R).max(axis=1).min() > 1 - SEVEN_DIGITS:
         return Box(tuple((np.abs(R) @ np.array(size)).tolist()), at, colour=colour)
     return Box(size, at, rotation, colour)
 
 
-# findings -----------------------------------------------------------------------------------------
+# findings -------------------------------------------------------------------------------------
 
 
 # what several formats have and a mechanism cannot hold

@@ -83,7 +83,7 @@ class ModelFolder:
         limit = self.limit.resolve()
         for folder in folders or ("",):
             try:
-                real = (self.path / _plain(folder) / _plain(file)).resolve()
+                real = (self.path / plain_path(folder) / plain_path(file)).resolve()
                 if real.is_relative_to(limit):
                     inside = True
                     return read_bounded(real, MAX_FILE, "file of a model")
@@ -101,7 +101,7 @@ class ModelFolder:
         return None
 
 
-def _plain(path: str) -> Path:
+def plain_path(path: str) -> Path:
     """A path with either kind of slashes."""
     return Path(*PurePosixPath(path.replace("\\", "/")).parts)
 

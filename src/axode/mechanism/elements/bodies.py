@@ -28,7 +28,7 @@ from axode.mechanism.values.geometry import (
     times,
     unit,
 )
-from axode.numerics.tolerances import NEGLIGIBLE, POINT_SIZE, THREE_DIGITS
+from axode.numerics.tolerances import NEGLIGIBLE, POINT_SIZE, SUM_ROUNDING, THREE_DIGITS
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class Inertia:
         if len(rows) == 3 and all(nested) and all(len(row) == 3 for row in rows):
             (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = (as_vector(row) for row in rows)
             for upper, lower in ((xy, yx), (xz, zx), (yz, zy)):
-                if not math.isclose(numeric(upper), numeric(lower), rel_tol=1e-9, abs_tol=1e-15):
+                if not math.isclose(
+                    numeric(upper), numeric(lower), rel_tol=NEGLIGIBLE, abs_tol=SUM_ROUNDING
+                ):
                     raise InvalidArgument("the inertia tensor must be symmetric")
             return cls(xx, yy, zz, xy, xz, yz)
         expected = "three principal moments, a 3 x 3 tensor or an Inertia"

@@ -227,22 +227,18 @@ class MadeWheel(NamedTuple):
 
 
 def make_wheel(
-    name: Any,
-    wheel: Any,
-    *,
+    contact: Contact,
     on: Any,
     at: Any,
     mass: Any,
-    axis: Any = "y",
-    inertia: Any = None,
+    inertia: Any,
+    *,
     motor: Any = None,
-    ground: Any = None,
-    coordinate: Any = None,
-    speed: Any = None,
     shape: Any = None,
+    **names: Any,
 ) -> MadeWheel:
-    """A wheel's body, spin joint, contact and motor; without inertia, a uniform disk or ball."""
-    contact = make_contact(name, wheel, name, axis=axis, ground=ground)
+    """Make the body, spin joint and motor of a contact; a uniform disk or ball without inertia."""
+    name, wheel = contact.name, contact.wheel
     owner = f"wheel '{name}'"
     weight = convert(owner, "mass", as_scalar, mass)
     if inertia is None:
@@ -254,8 +250,7 @@ def make_wheel(
         body_name(owner, "on", on),
         name,
         at=convert(owner, "at", as_vector, at),
-        coordinates=coordinate,
-        speeds=speed,
+        **names,
     )
     turns = motor is not None and motor is not False
     turned_by = make_motor(f"{owner}, motor", motor, None, 1.0, 0.0) if turns else None

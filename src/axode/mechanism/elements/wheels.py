@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from axode.errors import shortened
 from axode.mechanism.values.expressions import Scalar, as_scalar, numeric, shown
 from axode.mechanism.values.geometry import AXES, ORIGIN, Vector, as_vector, take
+from axode.numerics.tolerances import SEVEN_DIGITS
 
 Slip = Literal["rigid", "free"]
 
@@ -119,7 +120,7 @@ class Mecanum(AbstractWheel):
         elif abs(angle) > 2 * math.pi:
             message = f"is in radians and must lie within one turn, got {angle:.6g}"
             yield "roller_angle", message
-        elif abs(math.sin(angle)) < 1e-6:
+        elif abs(math.sin(angle)) < SEVEN_DIGITS:
             remedy = "give an angle in radians such as 0.785 (45 degrees), or use a rolling wheel "
             remedy += "with longitudinal 'free'"
             yield "roller_angle", f"rollers along the wheel's axis cannot drive; {remedy}"

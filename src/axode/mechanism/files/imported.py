@@ -19,7 +19,7 @@ from axode.mechanism.home_poses import displacement, matrix, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.geometry import scalars
 
-# meshes ----------------------------------------------------------------------------------------
+# meshes ------------------------------------------------------------------------------------
 
 
 def with_mesh_folders(mechanism: Mechanism, home: Path, further: Path | None = None) -> Mechanism:
@@ -71,7 +71,7 @@ def _replace_meshes(mechanism: Mechanism, change: Callable[[Mesh], Mesh]) -> Non
             mechanism.bodies[k] = replace(body, shape=one)
 
 
-# locked joints ---------------------------------------------------------------------------------
+# locked joints -----------------------------------------------------------------------------
 
 
 def lock_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
@@ -99,8 +99,9 @@ def lock_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
     for index, connection in enumerate(mechanism.connections):
         if connection.name in held:
             moved = displacement(connection, mechanism.home_coordinates)
-            numbers = all(isinstance(x, float | int) for x in _placement(connection))
-            if not numbers and not _is_zero(moved):
+            placed = (*scalars(connection.at), *scalars(connection.rotation))
+            is_zero = (moved[0] == np.eye(3)).all() and not moved[1].any()
+            if not is_zero and not all(isinstance(x, float | int) for x in placed):
                 wrong.append(
                     f"'{connection.name}' is placed by parameters, and is held only where its "
                     "coordinates are zero at home"
@@ -122,14 +123,6 @@ def lock_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
         for coordinate in connection.coordinates:
             mechanism.home_coordinates.pop(coordinate, None)
     return wrong
-
-
-def _is_zero(moved: tuple[np.ndarray, np.ndarray]) -> bool:
-    return bool((moved[0] == np.eye(3)).all() and not moved[1].any())
-
-
-def _placement(connection: Connection) -> list[object]:
-    return [*scalars(connection.at), *scalars(connection.rotation)]
 
 
 def _rigid(connection: Connection, moved: tuple[np.ndarray, np.ndarray]) -> Connection:

@@ -178,7 +178,8 @@ def _search(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWheel]:
     poses = home_poses(mechanism)
     bodies = [body.name for body in mechanism.bodies]
     known = [s for s in geometry.solids if s.body in poses.links and s.body in bodies]
-    planes = _planes(geometry, poses)
+    placed = [(poses.links[body], p, n) for body, p, n in geometry.planes if body in poses.links]
+    planes = [(pose.point(p), pose.direction(n)) for pose, p, n in placed]  # in the world
     floor = _floor(known, poses)
     found: dict[str, ProposedWheel] = {}
     for solid in known:
@@ -290,12 +291,6 @@ def _chain(body: str, holding: dict[str, Connection]) -> list[Connection]:
             found.append(connection)
         body = connection.parent
     return found
-
-
-def _planes(geometry: Geometry, poses: HomePoses) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return points and normals of the planes in the world."""
-    placed = [(poses.links[body], p, n) for body, p, n in geometry.planes if body in poses.links]
-    return [(pose.point(p), pose.direction(n)) for pose, p, n in placed]
 
 
 def _floor(solids: list[LinkSolid], poses: HomePoses) -> float:

@@ -9,6 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from axode.numerics.tolerances import NEGLIGIBLE, ROUNDING
+
 Array: TypeAlias = npt.NDArray[np.float64]
 Triple: TypeAlias = tuple[float, float, float]
 Colour: TypeAlias = tuple[int, int, int]
@@ -125,7 +127,9 @@ class Scene:
         """A round distance between the lines of a floor: 1, 2 or 5 times a power of ten [m]."""
         rough = self.size / 2
         power = 10.0 ** math.floor(math.log10(rough))
-        return power * max(step for step in (1.0, 2.0, 5.0) if step * power <= rough * (1 + 1e-9))
+        return power * max(
+            step for step in (1.0, 2.0, 5.0) if step * power <= rough * (1 + NEGLIGIBLE)
+        )
 
     @property
     def stance(self) -> Array:
@@ -133,7 +137,7 @@ class Scene:
         up, z = np.array(self.up), np.array([0.0, 0.0, 1.0])
         v, c = np.cross(up, z), float(up @ z)
         turned = np.eye(4)
-        if c < -1.0 + 1e-12:
+        if c < -1.0 + ROUNDING:
             turned[:3, :3] = np.diag([1.0, -1.0, -1.0])
         else:
             K = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
@@ -204,7 +208,7 @@ def touch_axes(scene: Scene, poses: Array) -> Array:
 def _level(normal: Array) -> Array:
     """The x axis after the shortest turn that takes z to a normal."""
     x, y, z = normal
-    if z < -1 + 1e-12:
+    if z < -1 + ROUNDING:
         return np.array([1.0, 0.0, 0.0])
     return np.array([1.0 - x * x / (1 + z), -x * y / (1 + z), -x])
 

@@ -25,7 +25,7 @@ import numpy as np
 from axode.argument_types import real_number
 from axode.errors import InvalidArgument, shortened, suggest
 
-# functions on numbers --------------------------------------------------------------------------
+# functions on numbers ----------------------------------------------------------------------
 
 
 def _smaller(a: float, b: float) -> float:
@@ -107,7 +107,7 @@ def takes(name: str, count: int) -> bool:
     return count >= need if name in ("min", "max") else count == need
 
 
-# formulas --------------------------------------------------------------------------------------
+# formulas ----------------------------------------------------------------------------------
 
 
 # levels of brackets, as Python has them
@@ -334,16 +334,12 @@ def _function(name: str) -> Callable[..., Scalar]:
     """Return what builds the formula of a function or of an operator."""
 
     def build(*inputs: Any) -> Scalar:
-        return _folded(Operation(name, tuple(map(as_scalar, inputs))))
+        operation = Operation(name, tuple(map(as_scalar, inputs)))
+        if any(isinstance(x, Expression) for x in operation.operands):
+            return operation
+        return float(evaluate(operation, {}))  # a function of numbers is one
 
     return build
-
-
-def _folded(operation: Operation) -> Scalar:
-    """Return the number that an operation on numbers gives; else the operation."""
-    if any(isinstance(x, Expression) for x in operation.operands):
-        return operation
-    return float(evaluate(operation, {}))
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
@@ -371,10 +367,6 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, **limits: Any) -> Any:
     return a if high is None else _function("min")(a, high)
 
 
-def _heaviside(x: Any, at_zero: Any) -> Scalar:
-    return as_scalar(_select([x > 0, x < 0], [1.0, 0.0], at_zero))
-
-
 # NumPy's names of functions and operators, and what each makes of formulas.
 _NUMPY: dict[str, Callable[..., Any]] = {
     **{name: _function(kind) for name, kind in UFUNCS.items()},
@@ -385,7 +377,7 @@ _NUMPY: dict[str, Callable[..., Any]] = {
     "square": lambda x: x * x,
     "reciprocal": lambda x: 1.0 / x,
     "ceil": lambda x: -np.floor(-x),
-    "heaviside": _heaviside,
+    "heaviside": lambda x, at_zero: as_scalar(_select([x > 0, x < 0], [1.0, 0.0], at_zero)),
 }
 OPERATORS = "+ - * / % **, < <= > >=, & | ~"
 

@@ -99,7 +99,7 @@ def rotation_matrix(rotation: Rotation) -> Matrix:
         return _nearest_rotation(rotation)  # type: ignore[arg-type]
     if len(rotation) == 4:
         return _from_quaternion(*rotation)  # type: ignore[arg-type]
-    (cr, sr), (cp, sp), (cy, sy) = (_cos_sin(angle) for angle in rotation)  # type: ignore[arg-type]
+    (cr, sr), (cp, sp), (cy, sy) = (cos_sin(angle) for angle in rotation)  # type: ignore[arg-type]
     return (
         (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
         (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
@@ -124,7 +124,8 @@ def _nearest_rotation(matrix: Matrix) -> Matrix:
     return tuple(tuple(snap(float(x)) for x in row) for row in U @ Vt)  # type: ignore[return-value]
 
 
-def _cos_sin(angle: Scalar) -> tuple[Scalar, Scalar]:
+def cos_sin(angle: Scalar) -> tuple[Scalar, Scalar]:
+    """Cosine and sine of an angle, exact for multiples of a right angle."""
     return snap(apply("cos", angle)), snap(apply("sin", angle))
 
 
@@ -132,7 +133,7 @@ def snap(value: Scalar) -> Scalar:
     """Remove the rounding of cos(pi/2) and its like, so that zeros stay structural."""
     if isinstance(value, float):
         nearest = float(round(value))
-        return nearest if abs(value - nearest) < 4e-16 else value
+        return nearest if abs(value - nearest) < TWO_ROUNDINGS else value
     return value
 
 

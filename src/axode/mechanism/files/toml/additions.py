@@ -20,7 +20,7 @@ from axode.mechanism.files.wheel_proposals import Geometry, ProposedWheel, toml_
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import coordinate_of, parameters_of, speed_meanings
 
-# reading ---------------------------------------------------------------------------------------
+# reading -----------------------------------------------------------------------------------
 
 
 ALL = "*"
@@ -101,13 +101,18 @@ def _parts(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
         yield key, getattr(mechanism, key)
 
 
-# removing -------------------------------------------------------------------------------------
+# removing ---------------------------------------------------------------------------------
 
 
 def start(extended: Extended, document: Document, lines: Mapping[Path, int]) -> _Start:
     """Remove what is to be removed from the imported mechanism, and find what is in the way."""
     mechanism = extended.mechanism.copy()
-    faults = list(_remove_all(mechanism, extended, lines))
+    faults = []
+    for index, entry in enumerate(extended.table.remove):
+        message = _remove(mechanism, entry, extended)
+        if message:
+            line = lines.get(("extends", "remove", index))
+            faults.append(Fault("extends", "", "remove", message, line))
     for kind, name, message in _conflicts(mechanism, document, extended.file):
         line = lines.get((kind, name), lines.get((kind,)))
         faults.append(Fault(kind, "" if kind == "parameters" else name, "", message, line))
@@ -120,16 +125,6 @@ class _Start:
 
     mechanism: Mechanism
     faults: list[Fault]
-
-
-def _remove_all(
-    mechanism: Mechanism, extended: Extended, lines: Mapping[Path, int]
-) -> Iterator[Fault]:
-    for index, entry in enumerate(extended.table.remove):
-        message = _remove(mechanism, entry, extended)
-        if message:
-            line = lines.get(("extends", "remove", index))
-            yield Fault("extends", "", "remove", message, line)
 
 
 def _remove(mechanism: Mechanism, entry: str, extended: Extended) -> str:
@@ -152,7 +147,8 @@ def _remove(mechanism: Mechanism, entry: str, extended: Extended) -> str:
         parts = getattr(mechanism, own)
         every = [p for p in parts if own != "struts" or kind_of_strut(p) == kind]
         gone = every if name == ALL else [part for part in parts if _name(part) in names]
-        _forget_home(mechanism, gone)
+        for coordinate in (c for part in gone for c in getattr(part, "coordinates", ())):
+            mechanism.home_coordinates.pop(coordinate, None)
         parts[:] = [part for part in parts if part not in gone]
         removed |= bool(gone)
     if removed:
@@ -172,14 +168,7 @@ def _name(part: Any) -> str:
     return str(getattr(part, "name", "") or part.coordinate)
 
 
-def _forget_home(mechanism: Mechanism, parts: Iterable[Any]) -> None:
-    """Remove the values at home of joints that are removed."""
-    for part in parts:
-        for coordinate in getattr(part, "coordinates", ()):
-            mechanism.home_coordinates.pop(coordinate, None)
-
-
-# what is in the way ---------------------------------------------------------------------------
+# what is in the way -----------------------------------------------------------------------
 
 
 def _conflicts(
@@ -244,7 +233,7 @@ def _second_actions(
                 yield kind, name, f"{message}; {remedy}"
 
 
-# writing ---------------------------------------------------------------------------------------
+# writing -----------------------------------------------------------------------------------
 
 
 WIDTH = 120  # of comments
