@@ -18,6 +18,7 @@ import numpy.typing as npt
 from axode.derivatives.derivative_names import TableName
 from axode.derivatives.derivative_tables import derivative_graph
 from axode.numerics.rank import pseudo_inverse
+from axode.symbolic.algebra.numeric import NumericFunction
 from axode.symbolic.equations import Equations
 
 Array = npt.NDArray[np.float64]
@@ -53,12 +54,12 @@ class LocalDynamics:
         symbols = {"q": e.q, "nu": e.nu, "u": e.u, "t": e.t, "p": e.p}
         flat = graph.function(*[symbols[argument] for argument in graph.arguments])
         table = ca.reshape(flat, *graph.shape[::-1]).T
-        tangents = ca.densify(e.system.tree.N @ e.system.tangents.Theta)
-        self._function = ca.Function("local", list(symbols.values()), [table, tangents])
+        made = {"table": table, "tangents": e.system.tree.N @ e.system.tangents.Theta}
+        self._function = NumericFunction("local", list(symbols.values()), made)
 
     def at(self, q: Array, nu: Array, u: Array, t: float, p: Array) -> LocalValues:
         """Evaluate everything at one state."""
-        table, T = (np.array(x.full()) for x in map(ca.DM, self._function(q, nu, u, t, p)))
+        table, T = self._function(q, nu, u, t, p).values()
         value, by_q, by_nu, by_u = np.split(table, np.cumsum(self._sizes)[:-1], axis=1)
         by_coordinates = np.full((len(table), q.size), np.nan)
         if np.isfinite(T).all():

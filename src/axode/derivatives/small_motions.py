@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
@@ -26,6 +27,7 @@ from axode.derivatives.local_dynamics import local_dynamics
 from axode.mechanism.topology import tree_order
 from axode.numerics.rank import least_squares, null_space, smallest_singular_value
 from axode.numerics.tolerances import ROW_RANK
+from axode.symbolic.algebra.numeric import NumericFunction
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.constraints.system import preference
@@ -117,6 +119,10 @@ class ChartValues:
     carried_by_z: Array  # of the rates that the axes' own motion gives the states
 
 
+# coordinates that constraints on positions leave free, a matter of several ranks
+_FREEDOMS: WeakKeyDictionary[Equations, int] = WeakKeyDictionary()
+
+
 class Chart:
     """Functions of the state whose values and derivatives are asked for at many points.
 
@@ -159,8 +165,7 @@ class Chart:
             "carried_by_z": ca.jacobian(carried, z),
         }
         arguments = [e.q, e.nu, e.u, e.t, e.p, reference, e.nu_dot, forces]
-        self._names = list(values)
-        self._function = ca.Function("chart", arguments, [ca.densify(v) for v in values.values()])
+        self._function = NumericFunction("chart", arguments, values)
         self._no_forces = np.zeros(forces.shape[0])
 
     def at(
@@ -170,10 +175,7 @@ class Chart:
         origin = q if reference is None else reference
         moving = self._dynamics.at(q, nu, u, t, p)
         forces = moving.forces if moving.forces.size else self._no_forces
-        values = self._function(q, nu, u, t, p, origin, moving.nu_dot, forces)
-        found = dict(
-            zip(self._names, (np.array(v.full()) for v in map(ca.DM, values)), strict=True)
-        )
+        found = self._function(q, nu, u, t, p, origin, moving.nu_dot, forces)
         by_nu_dot, by_forces = found.pop("x_dot_by_nu_dot"), found.pop("y_by_forces")
         found["x_dot_by_z"] += by_nu_dot @ moving.by_z
         found["x_dot_by_u"] = by_nu_dot @ moving.by_u
@@ -196,7 +198,9 @@ def tangent_basis(e: Equations, residual_jacobian: Array, q: Array) -> Array | N
         return None
     free = null_space(rows, ROW_RANK, floor=1.0)
     dimension = free.shape[1]
-    if dimension != configuration_dof(e.system):
+    if e not in _FREEDOMS:
+        _FREEDOMS[e] = configuration_dof(e.system)
+    if dimension != _FREEDOMS[e]:
         return None
     basis = np.zeros((q.size + n, dimension + n))
     basis[: q.size, :dimension] = free

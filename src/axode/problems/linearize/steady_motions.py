@@ -69,7 +69,7 @@ def co_moving(observables: Observables, point: State, u: Array, t: float, p: Arr
     if e.system.rheonomic:
         return CoMoving()
     symmetries = symmetries_of(observables)
-    X, f = (np.array(x.full()) for x in symmetries.values(point.q, point.nu, u, t, p))
+    X, f = symmetries.values(point.q, point.nu, u, t, p).values()
     if np.abs(f).max(initial=0.0) <= AT_REST:
         return CoMoving(proven=True)
     if _weights(X, f.ravel()) is None:

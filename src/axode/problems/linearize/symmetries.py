@@ -31,6 +31,7 @@ from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
 from axode.numerics.rank import pseudo_inverse
 from axode.numerics.tolerances import HALF_DIGITS
+from axode.symbolic.algebra.numeric import NumericFunction
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
 from axode.symbolic.joints import symbolic_joint
@@ -164,8 +165,7 @@ class Symmetries:
         A field that opens a loop is no symmetry, whatever its bracket.
         """
         moving = local_dynamics(self.equations).at(q, nu, u, t, p)
-        values = self._parts(q, nu, u, t, p, moving.nu_dot)
-        X, along, rates_by_z = (np.array(x.full()) for x in map(ca.DM, values))
+        X, along, rates_by_z = self._parts(q, nu, u, t, p, moving.nu_dot).values()
         F = np.vstack([rates_by_z, moving.by_z])
         eta, T = X[: q.size], moving.tangents
         opened = np.abs(eta - T @ (pseudo_inverse(T) @ eta)).max(axis=0)
@@ -174,14 +174,15 @@ class Symmetries:
         return bracket, size
 
     @cached_property
-    def _parts(self) -> ca.Function:
+    def _parts(self) -> NumericFunction:
         """Fields, their changes along the motion, and the derivative of the coordinates' rates."""
         e = self.equations
         z, X = ca.vertcat(e.q, e.nu), self.fields
         f = ca.vertcat(e.q_dot, e.nu_dot)
         along = ca.horzcat(*[ca.jtimes(X[:, k], z, f) for k in range(X.shape[1])])
         arguments = [e.q, e.nu, e.u, e.t, e.p, e.nu_dot]
-        return ca.Function("parts", arguments, [X, along, ca.jacobian(e.q_dot, z)])
+        parts = {"fields": X, "along": along, "rates_by_z": ca.jacobian(e.q_dot, z)}
+        return NumericFunction("parts", arguments, parts)
 
     @cached_property
     def fields(self) -> SX:
@@ -201,11 +202,13 @@ class Symmetries:
         return ca.horzcat(SX(e.q.shape[0] + e.nu.shape[0], 0), *columns)
 
     @cached_property
-    def values(self) -> ca.Function:
+    def values(self) -> NumericFunction:
         """Evaluate the fields and the dynamics at a state."""
         e = self.equations
         f = ca.vertcat(e.q_dot, e.forward_dynamics)
-        return ca.Function("fields", [e.q, e.nu, e.u, e.t, e.p], [self.fields, f])
+        return NumericFunction(
+            "fields", [e.q, e.nu, e.u, e.t, e.p], {"fields": self.fields, "motion": f}
+        )
 
 
 def _left_inverse(e: Equations) -> SX:
