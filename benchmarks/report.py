@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contestants import SCALAR, SIMD
+from benchmarks.from_python import COLUMNS, calls
 from benchmarks.gpu import tables
 from benchmarks.machine import rival, times_of
 from benchmarks.simulation import ACCURACY
@@ -438,6 +439,8 @@ PARTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "code": ("machine", code),
     "startup": ("machine", startup),
     "disk": ("machine", disk),
+    "from_python conditions": ("from_python", conditions),
+    "from_python": ("from_python", lambda found: table(COLUMNS, calls(found))),
     "growth conditions": ("growth", conditions),
     "growth": ("growth", growth),
     "large conditions": ("large", conditions),

@@ -1,7 +1,7 @@
 """`make bench`: is it right, and then how large and how fast.
 
-    python -m benchmarks.run [derive] [machine] [derivatives] [growth] [large] [loading]
-                             [simulate] [stiff] [sweeps] [workspace]
+    python -m benchmarks.run [derive] [machine] [derivatives] [from_python] [growth] [large]
+                             [loading] [simulate] [stiff] [sweeps] [workspace]
                              [--repeat 7] [--native] [--save]
 
 All sections unless some are named. Every mechanism is first compared with a peer at random states;
@@ -28,6 +28,7 @@ SECTIONS = (
     "derive",
     "machine",
     "derivatives",
+    "from_python",
     "growth",
     "large",
     "loading",
@@ -52,6 +53,10 @@ def section(name: str, options: argparse.Namespace) -> Callable[[Console], dict[
         from benchmarks.derivatives import derivatives
 
         return lambda console: derivatives(console, options.repeat, options.native)
+    if name == "from_python":
+        from benchmarks.from_python import from_python
+
+        return lambda console: from_python(console, options.repeat)
     if name == "growth":
         from benchmarks.growth import growth
 
