@@ -11,8 +11,7 @@ import pytest
 
 import axode as ax
 from axode import gallery
-from axode.printing.font import math_font
-from axode.printing.mathml import to_mathml
+from axode.printing.mathml import math_font, to_mathml
 from axode.show.report import report
 from axode.show.report.cell_player import playback
 from random_mechanisms import MECHANISMS

@@ -177,8 +177,7 @@ def _show_values(
     """Print parts as numbers at a state."""
     import numpy as np
 
-    from axode.printing.part_values import part_values
-    from axode.printing.parts import default_parts
+    from axode.printing.parts import default_parts, part_values
     from axode.problems.assemble.assemble import assemble
 
     given = numbers("--input", inputs)

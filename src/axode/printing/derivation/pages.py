@@ -13,8 +13,7 @@ from typing import Any
 from axode.mechanism.files.toml.toml_writer import text_of
 from axode.printing.derivation.derivation import Derivation
 from axode.printing.derivation.sheet import DerivationStep, WrittenFormula, plain
-from axode.printing.font import math_font
-from axode.printing.mathml import to_mathml
+from axode.printing.mathml import math_font, to_mathml
 
 HOMES = {
     "K": "kinematics",

@@ -14,9 +14,8 @@ import numpy as np
 
 from axode.errors import AxodeError
 from axode.model.model_parts import facts_of
-from axode.printing.font import math_font
 from axode.printing.html import table as html_table
-from axode.printing.mathml import to_mathml
+from axode.printing.mathml import math_font, to_mathml
 from axode.show.report.cell_player import page_style, player_section
 from axode.show.style import figure_style
 
