@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 # What a terminal obeys instead of showing, what turns lines around, halves of characters.
 _HIDDEN = re.compile(
@@ -395,3 +396,24 @@ def _nearest(name: str, names: Sequence[str]) -> str | None:
         endings.setdefault(full.rpartition(".")[2], full)
     near = difflib.get_close_matches(name, endings, n=1)
     return endings[near[0]] if near else None
+
+
+def require_package(module: str, need: str, extra: str, more: str = "") -> Any:
+    """Import a module of an optional package.
+
+    Args:
+        module: Name of the module.
+        need: What needs the package, as the beginning of a sentence.
+        extra: Extra of Axode that brings it.
+        more: What else helps, as the end of the remedy.
+
+    Raises:
+        NotApplicable: if it is not installed.
+    """
+    try:
+        import_module(module.partition(".")[0])
+        return import_module(module)
+    except ImportError as missing:
+        raise NotApplicable(
+            f"{need}, which is not installed.\n  Remedy: pip install 'axode[{extra}]'{more}"
+        ) from missing

@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_written(shelf, tmp_path, capsys):
 
 def test_without_matplotlib_the_remedy_is_told(shelf, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(ax.NotApplicable, match=r"pip install axode\[plot\]"):
+    with pytest.raises(ax.NotApplicable, match=r"pip install 'axode\[plot\]'"):
         reproduce("good", tmp_path)
 
 

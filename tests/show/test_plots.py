@@ -563,5 +563,5 @@ def test_plots_and_settings_of_matplotlib_leave_each_other_alone():
 
 def test_without_matplotlib_a_plot_tells_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NotApplicable, match=r"pip install axode\[plot\]"):
+    with pytest.raises(NotApplicable, match=r"pip install 'axode\[plot\]'"):
         one().plot("pitch")

@@ -187,7 +187,7 @@ def test_without_the_converter_equations_are_tex(name, tmp_path, monkeypatch):
 
 def test_without_matplotlib_the_remedy_is_told(pendulum, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ax.NotApplicable, match=r"pip install axode\[plot\]"):
+    with pytest.raises(ax.NotApplicable, match=r"pip install 'axode\[plot\]'"):
         report(pendulum, tmp_path / "x.html")
 
 

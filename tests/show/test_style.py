@@ -107,5 +107,5 @@ def test_sizes_for_print_are_those_of_columns_and_pages():
 
 def test_without_matplotlib_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NotApplicable, match=r"pip install axode\[plot\]"), figure_style():
+    with pytest.raises(NotApplicable, match=r"pip install 'axode\[plot\]'"), figure_style():
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from os import PathLike
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from axode.disk.arrays import check_expansion
 from axode.disk.bounded import open_plain
-from axode.errors import FileError, NotApplicable
+from axode.errors import FileError, require_package
 
 Array = npt.NDArray[np.float64]
 INDEX = "__index_level_0__"  # what pandas calls an index without a name
@@ -28,15 +29,8 @@ def require_pyarrow(what: str, instead: str = "") -> Any:
     Raises:
         NotApplicable: if it is not installed.
     """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ModuleNotFoundError as missing:
-        raise NotApplicable(
-            f"{what} needs pyarrow, which is not installed.\n"
-            f"  Remedy: pip install 'axode[data]'{instead}"
-        ) from missing
-    return pyarrow, pyarrow.parquet
+    parquet = require_package("pyarrow.parquet", f"{what} needs pyarrow", "data", instead)
+    return import_module("pyarrow"), parquet
 
 
 def require_pandas() -> Any:
@@ -45,13 +39,7 @@ def require_pandas() -> Any:
     Raises:
         NotApplicable: if it is not installed.
     """
-    try:
-        import pandas
-    except ModuleNotFoundError as missing:
-        raise NotApplicable(
-            "to_pandas needs pandas, which is not installed.\n  Remedy: pip install 'axode[data]'"
-        ) from missing
-    return pandas
+    return require_package("pandas", "to_pandas needs pandas", "data")
 
 
 def read_number_columns(path: str | PathLike[str]) -> dict[str, Array]:

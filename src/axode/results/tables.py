@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import NotApplicable
+from axode.errors import require_package
 from axode.printing.html import limited_table, notebook
 from axode.results.arrow import require_pandas
 from axode.results.sweep_arrays import as_host
@@ -25,13 +25,7 @@ def require_xarray() -> Any:
     Raises:
         NotApplicable: if it is not installed.
     """
-    try:
-        import xarray
-    except ModuleNotFoundError as missing:
-        raise NotApplicable(
-            "to_xarray needs xarray, which is not installed.\n  Remedy: pip install 'axode[data]'"
-        ) from missing
-    return xarray
+    return require_package("xarray", "to_xarray needs xarray", "data")
 
 
 def trajectory_dataset(run: Trajectory) -> Any:

@@ -12,7 +12,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from axode.disk.atomic import write_atomically
-from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName, shortened
+from axode.errors import FileError, InvalidArgument, UnknownName, require_package, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,12 +59,7 @@ def sized(size: str) -> Size:
 
 def need_matplotlib() -> None:
     """Raise `NotApplicable`, with the remedy, where matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise NotApplicable(
-            "plots need matplotlib, which is not installed.\n  Remedy: pip install axode[plot]"
-        ) from error
+    require_package("matplotlib", "plots need matplotlib", "plot")
 
 
 def rc_parameters(size: str = "screen") -> dict[Any, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.disk.atomic import as_path, write_atomically
-from axode.errors import FileError, NotApplicable
+from axode.errors import FileError, require_package
 from axode.mechanism.scene.scene import cord_ends
 from axode.show.logs.logged_run import LoggedRun
 from axode.show.motion import usual_force
@@ -73,14 +73,7 @@ def require_rerun() -> Any:
     Raises:
         NotApplicable: if it is not installed.
     """
-    try:
-        import rerun
-    except ModuleNotFoundError as missing:
-        raise NotApplicable(
-            "to_rerun needs rerun-sdk, which is not installed.\n"
-            "  Remedy: pip install 'axode[rerun]'"
-        ) from missing
-    return rerun
+    return require_package("rerun", "to_rerun needs rerun-sdk", "rerun")
 
 
 class _RerunLog:

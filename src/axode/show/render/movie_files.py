@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.disk.atomic import as_path, stream_atomically
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, NotApplicable, require_package
 
 Image = npt.NDArray[np.uint8]
 
@@ -102,14 +102,7 @@ def check_movie(path: str | PathLike[str], rate: float) -> Path:
 
 def need_pillow() -> Any:
     """Return Pillow's module of images, or raise `NotApplicable` with the remedy."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise NotApplicable(
-            "GIFs and clocks need Pillow, which is not installed.\n"
-            "  Remedy: pip install axode[movie]"
-        ) from error
-    return Image
+    return require_package("PIL.Image", "GIFs and clocks need Pillow", "movie")
 
 
 def _alike(frames: Iterable[Image], shape: tuple[int, ...]) -> Iterator[Image]:
@@ -126,13 +119,8 @@ def _alike(frames: Iterable[Image], shape: tuple[int, ...]) -> Iterator[Image]:
 
 
 def _codec(ending: str) -> str:
-    try:
-        import av
-    except ImportError as error:
-        raise NotApplicable(
-            f"movies that end in {ending} need PyAV, which is not installed.\n"
-            "  Remedy: pip install axode[movie], or a file that ends in .gif or .apng"
-        ) from error
+    instead = ", or a file that ends in .gif or .apng"
+    av = require_package("av", f"movies that end in {ending} need PyAV", "movie", instead)
     for name in CODECS[ending]:
         if name in av.codecs_available:
             return name

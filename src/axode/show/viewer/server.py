@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, require_package
 
 FIRST_PORT = 8080
 TRIED = 100  # ports after it
@@ -51,12 +51,7 @@ def serve(host: str, port: int | None, label: str) -> Any:
         NotApplicable: if viser is not installed.
         InvalidArgument: if the port asked for is taken.
     """
-    try:
-        import viser
-    except ImportError as error:
-        raise NotApplicable(
-            "the viewer needs viser, which is not installed.\n  Remedy: pip install axode[view]"
-        ) from error
+    viser = require_package("viser", "the viewer needs viser", "view")
     if not _is_free(host, 0):
         raise InvalidArgument(
             f"host: '{host}' is no address of this machine.\n  Remedy: 127.0.0.1 for this machine "
