@@ -29,7 +29,7 @@ def projection_adjoint(equations: Equations, fixed: bool) -> FunctionGraph:
         arguments["p"] = tree.parameters
     weight, result = SX.sym("w", tree.q.shape[0]), SX.sym("result", tree.q.shape[0])
     moved = SX.sym("moved", tree.q.shape[0])  # before quaternions are divided by their length
-    back = ca.gradient(ca.dot(weight, normalized(tree, moved)), moved)
+    back = ca.gradient(ca.dot(weight, normalized(system, moved)), moved)
     by = ca.vertcat(*arguments.values())
     step = closing_step(system)
     if step is None:

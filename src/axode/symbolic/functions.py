@@ -22,7 +22,6 @@ from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.system import System
 from axode.symbolic.equations import Equations
 from axode.symbolic.formulations.self_check import CHECKED
-from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import column_of, matrix_of
 from axode.symbolic.wheels import symbolic_wheel
 from axode.symbolic.wheels.contacts import axis_in_ground
@@ -369,11 +368,14 @@ def closing_step(system: System) -> ClosingStep | None:
     return ClosingStep(A, column_of([row.drift for row in rows]))
 
 
-def normalized(tree: Tree, q: SX) -> SX:
-    """Coordinates with quaternions of unit length."""
-    q = SX(q)
-    for four in map(list, tree.quaternions):
-        q[four] = q[four] / ca.norm_2(q[four])
+def normalized(system: System, q: SX) -> SX:
+    """Coordinates with quaternions of unit length, those of level bases without tilt."""
+    q, level = SX(q), {base.first: base.joint for base in system.level}
+    for four in map(list, system.tree.quaternions):
+        if four[0] in level:
+            q[four] = level[four[0]].upright(q[four])
+        else:
+            q[four] = q[four] / ca.norm_2(q[four])
     return q
 
 
@@ -388,7 +390,7 @@ def projection(equations: Equations) -> SX:
     system, tree = equations.system, equations.system.tree
     step = closing_step(system)
     q = tree.q if step is None else tree.q - tree.N @ (step.A.T @ step.factor.solve(step.r))  # (N5)
-    return normalized(tree, q)
+    return normalized(system, q)
 
 
 def pivots(equations: Equations) -> SX:

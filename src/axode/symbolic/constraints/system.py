@@ -333,7 +333,10 @@ def _level(
     """Write bases as ones that do not tilt; residuals stay those of bases that may."""
     straight = level_tree(tree, level)
     pairs = zip(_all_rows(straight, defaults), rows, strict=True)
-    return straight, [replace(a, residual=b.residual, sine=b.sine) for a, b in pairs]
+    return straight, [
+        replace(a, residual=b.residual, nearby=None if a.residual is None else a.drift)
+        for a, b in pairs
+    ]
 
 
 def add_motors(system: System, motors: Mapping[str, str]) -> System:

@@ -101,13 +101,22 @@ class SymbolicLevel(SymbolicFloating):
         before, after = constant_turns(A), constant_turns(snap_rotation(A.T @ Q_0))
         return [*before, Turn("z", about), *after]
 
+    def level(self, C: SX, S: SX) -> list[SX]:
+        """Quaternion (C + S n) after q_0.  (K7)"""
+        (w, *e), n = self.start, self.normal
+        turned = np.array([-(n @ e), *(w * n + np.cross(n, e))])
+        return [C * float(a) + S * float(b) for a, b in zip(self.start, turned, strict=True)]
+
+    def upright(self, q: SX) -> SX:
+        """Nearest quaternion that does not tilt, of unit length."""
+        C, S = self.half_angle(q)
+        length = ca.sqrt(C * C + S * S)
+        return ca.vertcat(*self.level(C / length, S / length))
+
     def rate_matrix(self, q: SX) -> SX:
         """That of a floating body, at the quaternion that contacts leave."""
-        C, S = self.half_angle(q)
-        (w, *e), n = self.start, self.normal
-        turned = np.array([-(n @ e), *(w * n + np.cross(n, e))])  # n after q_0
-        level = [C * float(a) + S * float(b) for a, b in zip(self.start, turned, strict=True)]
-        return ca.diagcat(quaternion_rate(*level), Rotation.of(*self.turns(q)).matrix)
+        rates = quaternion_rate(*self.level(*self.half_angle(q)))
+        return ca.diagcat(rates, Rotation.of(*self.turns(q)).matrix)
 
 
 def _combined(weights: np.ndarray, q: SX) -> SX:

@@ -73,6 +73,7 @@ class Row:
     rate: SX = field(default_factory=lambda: SX(0))  # b
     residual: SX | None = None
     sine: SX | None = None  # of the angle that is its residual
+    nearby: SX | None = None  # its residual where bases that contacts keep from tilting do not
     port: LinkPoint | None = None  # where the far side is held, if that is a point
     own: LinkPoint | None = None  # the near side's point, which is the same
     sides: tuple[LinkPoint, ...] = ()  # points of a loop whose velocities its entries are sums of
@@ -94,7 +95,8 @@ class Row:
         """Its residual next to where it vanishes: the sine of an angle is shorter."""
         if self.kind == DEFINITION:
             return SX(0)  # no place of its own
-        found = self.residual if self.sine is None else self.sine
+        shorter = self.sine if self.nearby is None else self.nearby
+        found = self.residual if shorter is None else shorter
         assert found is not None
         return found
 
