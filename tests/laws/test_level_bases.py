@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -169,6 +170,15 @@ def tilting():
     "bot", list(tilting()), ids=lambda bot: f"{bot.name} {len(bot.prescribed)}"
 )
 def test_bases_that_tilt_stay_floating(bot):
+    assert not bot.derive().system.level
+
+
+def test_numbers_that_are_rounded_tilt_a_base():
+    """A caster whose axis leans by a little tilts its robot by as much when it swivels."""
+    bot = shuttle()
+    leaning = next(k for k, c in enumerate(bot.connections) if c.name == "caster_bracket")
+    axis = (1e-9, 0.0, 1.0)
+    bot.connections[leaning] = replace(bot.connections[leaning], joint=ax.Revolute(axis))
     assert not bot.derive().system.level
 
 

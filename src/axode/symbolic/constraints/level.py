@@ -29,7 +29,7 @@ from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import Row, column_of, matrix_of
 
 FREE = 1e-9  # singular value, relative to the largest, below which a row says nothing new
-ONE_DIRECTION = 1e-9  # [rad]: directions that are one
+ONE_DIRECTION = 1e-12  # [rad]: directions that are one; rounding leaves 1e-13
 EXACT = 1e-13  # from 0, 1 or -1: an entry of a direction that is meant to be that
 DRAWS, CHANGE = 3, 0.1  # other values of parameters, and how far from their defaults
 
