@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     import casadi
 
     from axode.mechanism.scene.scene import Scene
+    from axode.model.file_description import FileDescription
     from axode.symbolic.constraints.row_numbers import RowNumbers
     from axode.symbolic.equations import Equations
     from axode.symbolic.functions import FunctionGraph
 
 PRECISIONS = ("float64", "float32")
+ALL_ROWS = "all_rows"
 ON_DEMAND = (  # functions that files hold only if they are named, besides derivatives
     "leg_jacobians",
     "leg_speed_maps",
@@ -37,7 +39,7 @@ ON_DEMAND = (  # functions that files hold only if they are named, besides deriv
     "platform_velocities",
     "motor_map",
     "leg_wrenches",
-    "all_rows",
+    ALL_ROWS,
     "twist_constraints",
     "twist_map",
     "twist_map_rate",
@@ -93,9 +95,18 @@ class AbstractLibrary(ABC):
         return tape_entry(tape, self.target, self.precision)
 
     @property
+    @abstractmethod
     def row_numbers(self) -> RowNumbers | None:
         """What choices of rows and speeds are made from; None if they cannot be changed."""
-        return None
+
+    @property
+    @abstractmethod
+    def row_equations(self) -> Equations | None:
+        """Equations from which models on other rows and speeds are made; None if there are none."""
+
+    @abstractmethod
+    def describe(self) -> FileDescription | None:
+        """Return what files hold so that runs can change rows and speeds, if they can hold it."""
 
     @abstractmethod
     def scene(self) -> Scene:
@@ -149,6 +160,15 @@ class SymbolicLibrary(AbstractLibrary):
         if cache is not None:
             cache.write("row numbers", json.dumps(asdict(numbers)).encode())
         return numbers
+
+    @property
+    def row_equations(self) -> Equations:
+        return self.equations
+
+    def describe(self) -> FileDescription | None:
+        from axode.model.file_description import FileDescription
+
+        return FileDescription.of(self.equations, self.row_numbers)
 
     def names(self) -> tuple[str, ...]:
         from axode.symbolic.functions import RECIPES
@@ -249,20 +269,36 @@ class TapeLibrary(AbstractLibrary):
         scene: Scene,
         target: str = "cpu",
         precision: str = "float64",
+        description: FileDescription | None = None,
     ) -> None:
         self._tapes = dict(tapes)
         self._scene = scene
         self.target = target
         self.precision = precision
+        self.description = description
 
     def on_target(self, target: str) -> TapeLibrary:
-        return TapeLibrary(self._tapes, self._scene, target)
+        return TapeLibrary(self._tapes, self._scene, target, description=self.description)
+
+    @cached_property
+    def row_numbers(self) -> RowNumbers | None:
+        d = self.description
+        needed = ("all_rows", "rates", "pivots")
+        usable = d is not None and d.is_usable and all(name in self._tapes for name in needed)
+        return d.rows if d is not None and usable else None
+
+    def describe(self) -> FileDescription | None:
+        return self.description if ALL_ROWS in self._tapes else None
+
+    @property
+    def row_equations(self) -> Equations | None:
+        return None if self.description is None else self.description.equations
 
     def scene(self) -> Scene:
         return self._scene
 
     def names(self) -> tuple[str, ...]:
-        return tuple(name for name in self._tapes if name != FAULTS)
+        return tuple(name for name in self._tapes if name not in (FAULTS, ALL_ROWS))
 
     def tape(self, name: str) -> Tape:
         on_demand = name in (*ON_DEMAND, JACOBIAN) or TableName.read(name) is not None

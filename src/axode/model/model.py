@@ -18,7 +18,7 @@ from axode.model.conditions import Conditions, Options
 from axode.model.derivative_products import DerivativeProducts
 from axode.model.direct_functions import prepare_call, use_directly
 from axode.model.force_deficit import solve_inverse, warn_of_deficit
-from axode.model.function_source import AbstractLibrary, Entry, SymbolicLibrary
+from axode.model.function_source import ALL_ROWS, AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
 from axode.model.model_parts import entry_of, function_tape
@@ -441,9 +441,10 @@ class Model(DerivativeProducts, ModelDisplay):
         names = self.functions if functions is None else tuple(functions)
         names += (FAULTS,) if parameter_checks(self) and FAULTS not in names else ()
         names += (MOMENTUM,) if functions is None and motion_switches(self) else ()
-        save_model(
-            self._facts, self.scene, {name: self._library.tape(name) for name in names}, path
-        )
+        description = self._library.describe()
+        names += (ALL_ROWS,) if description is not None and ALL_ROWS not in names else ()
+        tapes = {name: self._library.tape(name) for name in names}
+        save_model(self._facts, self.scene, tapes, path, description)
 
     @stoppable
     def export(

@@ -17,12 +17,14 @@ from axode.disk.typed import as_dataclass, as_type, parse_json
 from axode.errors import AxodeError, FileError, UnknownName
 from axode.mechanism.scene.scene import Scene, within_folders
 from axode.model.consistency import check_scene, disagreements
+from axode.model.file_description import FileDescription
 from axode.model.function_source import TapeLibrary, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
 
 MAGIC = b"axode-model\n"
-VERSION = 2  # 1 had the scene as text among the facts
+VERSION = 3  # 1 had the scene as text among the facts
+READABLE = (2, 3)  # 2 had no description of the mechanism
 MAX_BYTES = 512 << 20  # a chain of a hundred joints has a hundredth of it
 MAX_FAULTS = 10  # named in one message
 _PREFIX = struct.Struct("<II")
@@ -30,21 +32,32 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def save_model(
-    facts: Facts, scene: Scene, tapes: Mapping[str, Tape], path: str | PathLike[str]
+    facts: Facts,
+    scene: Scene,
+    tapes: Mapping[str, Tape],
+    path: str | PathLike[str],
+    description: FileDescription | None = None,
 ) -> None:
     """Write a model; an interrupted write leaves the old file as it was."""
-    write_atomically(path, encode_model(facts, scene, tapes))
+    write_atomically(path, encode_model(facts, scene, tapes, description))
 
 
-def encode_model(facts: Facts, scene: Scene, tapes: Mapping[str, Tape]) -> bytes:
-    """Content of a model file."""
+def encode_model(
+    facts: Facts,
+    scene: Scene,
+    tapes: Mapping[str, Tape],
+    description: FileDescription | None = None,
+) -> bytes:
+    """Content of a model file, with the description for runs that change rows and speeds."""
     blobs = {name: tape.to_bytes() for name, tape in tapes.items()}
     header = {
         "facts": facts.to_json(),
         "scene": asdict(within_folders(scene, ())),  # not where they are on this machine
         "functions": [[name, len(blob)] for name, blob in blobs.items()],
     }
-    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    if description is not None:
+        header["mechanism"] = description.to_json()
+    text = json.dumps(header, separators=(",", ":")).encode()
     body = b"".join((MAGIC, _PREFIX.pack(VERSION, len(text)), text, *blobs.values()))
     return body + hashlib.sha256(body).digest()
 
@@ -93,7 +106,7 @@ def decode_model(
     if len(data) < start + _DIGEST:
         raise FileError(f"{source} is truncated; save the model again.")
     version, size = _PREFIX.unpack_from(data, len(MAGIC))
-    if version != VERSION:
+    if version not in READABLE:
         raise FileError(
             f"{source} has format {version}; this Axode reads format {VERSION}; save it again."
         )
@@ -121,7 +134,11 @@ def _decoded(
     if start + size > len(body):
         raise FileError("its description is longer than the file")
     header = parse_json(body[start : start + size])
-    if not isinstance(header, dict) or set(header) != {"facts", "scene", "functions"}:
+    if not isinstance(header, dict) or set(header) - {"mechanism"} != {
+        "facts",
+        "scene",
+        "functions",
+    }:
         raise FileError("its description has other entries than facts, scene and functions")
     facts = Facts.from_json(header["facts"])
     functions = as_type(tuple[tuple[str, int], ...], header["functions"], "functions")
@@ -140,4 +157,6 @@ def _decoded(
     scene = as_dataclass(Scene, header["scene"], "scene")
     check_scene(facts, scene)
     scene = within_folders(scene, None if folder is None else (folder,))
-    return Model(facts, TapeLibrary(tapes, scene, target, precision))
+    described = header.get("mechanism")
+    description = None if described is None else FileDescription.from_json(described, facts)
+    return Model(facts, TapeLibrary(tapes, scene, target, precision, description))

@@ -230,8 +230,9 @@ class Equations:
 
     def on(self, choice: Choice) -> Equations:
         """Return the equations on other rows and independent speeds."""
-        cache = None if self.cache is None else self.cache.part(repr(choice))
-        return Equations(ChosenSystem(self, choice), self.formulation, cache=cache)
+        source = self.source.parent if isinstance(self.source, ChosenSystem) else self
+        cache = None if source.cache is None else source.cache.part(repr(choice))
+        return Equations(ChosenSystem(source, choice), self.formulation, cache=cache)
 
     @property
     def coordinates(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from numpy.polynomial import Chebyshev
 
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
-from axode.model.model_parts import facts_of, row_numbers_of
+from axode.model.model_parts import facts_of, library_of, row_numbers_of
 from axode.model.signal_values import state_values
 from axode.numerics.tolerances import MISSED, NEGLIGIBLE, SAME_MOTION
 from axode.problems.arguments import residual_units
@@ -318,6 +318,8 @@ def _without_rows(model: Model) -> Model:
     from axode.symbolic.constraints.row_choice import remove_rows
     from axode.symbolic.equations import Equations
 
-    equations = Equations(remove_rows(model.equations.system), "recursive")
+    whole = library_of(model).row_equations
+    assert whole is not None
+    equations = Equations(remove_rows(whole.system), "recursive")
     library = SymbolicLibrary(equations, "interpreter", fixed=facts_of(model).fixed)
     return Model(Facts.of(equations, fixed=facts_of(model).fixed), library)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from axode.model.conditions import Conditions
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
-from axode.model.model_parts import facts_of, row_numbers_of
+from axode.model.model_parts import facts_of, library_of, row_numbers_of
 from axode.numerics.rank import smallest_singular_value
 from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT, RANK, SHORTEST_STEP, SMALL_PIVOT
 from axode.problems.other_models import (
@@ -80,7 +80,9 @@ class Choices:
         if made is None:
             from axode.model.compile import facts_of_equations
 
-            equations, fixed = own.equations.on(choice), facts_of(own).fixed
+            parent, fixed = library_of(own).row_equations, facts_of(own).fixed
+            assert parent is not None
+            equations = parent.on(choice)
             facts = replace(facts_of_equations(equations, fixed), home=facts_of(own).home)
             made = Model(facts, SymbolicLibrary(equations, own.target, fixed=fixed))
             self._on[made] = choice

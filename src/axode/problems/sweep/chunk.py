@@ -16,7 +16,7 @@ from axode.codegen.tape.tape import Tape
 from axode.model.function_source import JACOBIAN
 from axode.model.model import Model
 from axode.model.model_file import decode_model, encode_model
-from axode.model.model_parts import facts_of
+from axode.model.model_parts import facts_of, row_numbers_of
 from axode.problems.assemble.closure import MAX_INTERPRETED
 from axode.problems.assemble.start_warnings import collect_warnings
 from axode.problems.inputs.inputs import InputPlan, plan_input
@@ -100,7 +100,10 @@ class SweepJob:
     leaves_runs: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__) | {"sources": None, "leaves_runs": self.model.has_equations}
+        state = dict(self.__dict__) | {
+            "sources": None,
+            "leaves_runs": row_numbers_of(self.model) is not None,
+        }
         return state | {"model": self._encode()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -42,8 +42,12 @@ HEADING = (
 
 def text_of(mechanism: Mechanism) -> str:
     """The mechanism as TOML."""
-    document = {key: value for key, value in _document(mechanism).items() if value != {}}
-    return HEADING + _short_arrays(tomli_w.dumps(document))
+    return HEADING + _short_arrays(tomli_w.dumps(document_of(mechanism)))
+
+
+def document_of(mechanism: Mechanism) -> dict[str, Any]:
+    """The mechanism as tables of a file."""
+    return {key: value for key, value in _document(mechanism).items() if value != {}}
 
 
 def _document(mechanism: Mechanism) -> dict[str, Any]:
