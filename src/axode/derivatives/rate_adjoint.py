@@ -22,6 +22,7 @@ from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.functions import FunctionGraph, state_rate
+from axode.symbolic.tree.recursions import newton_euler
 
 TRIALS = 2  # states at which equations are compared with the rates that are computed
 MOVED = 0.05  # by which coordinates are off closed loops and unit quaternions there
@@ -77,9 +78,7 @@ class RateAdjoint:
         held = ca.substitute(self.forces, self.v_dot, SX.zeros(v_dot.shape))
         pairs = [(ca.substitute(c.project(self.forces), self.v_dot, v_dot), held)]
         for rest, x in ((-system.b, tree.v), (c.bias, v_dot)) if system.kept else ():
-            pairs.append(
-                (ca.densify(c.A_read @ x) + rest, ca.densify(ca.fabs(c.A_read) @ ca.fabs(x)) + 1)
-            )
+            pairs.append((c.read(x) + rest, ca.densify(ca.fabs(c.A_read) @ ca.fabs(x)) + 1))
         inputs = [tree.q, system.nu, system.u, tree.t, tree.parameters]
         found = ca.Function("left", inputs, [system.at_speeds(x) for pair in pairs for x in pair])
         rng = np.random.default_rng(0)
@@ -105,7 +104,7 @@ class RateAdjoint:
             arguments["p"] = tree.parameters
         rate = SX.sym("rate", tree.q.shape[0] + len(e.independent))
         w_q = SX.sym("w", tree.q.shape[0])
-        made = self._gradient(w_q, rate[tree.q.shape[0] :], list(arguments.values()))
+        made = self.gradient(w_q, rate[tree.q.shape[0] :], list(arguments.values()))
         if fixed and e.p.shape[0]:
             made = ca.substitute(made, tree.parameters, ca.DM(system.defaults))
         arguments |= {"rate": rate, "weight": ca.vertcat(w_q, system.nu_dot)}
@@ -114,13 +113,18 @@ class RateAdjoint:
         sizes = tuple(x.shape[0] for x in arguments.values())
         return FunctionGraph(name, tuple(arguments), sizes, (made.shape[0],), function)
 
-    def _gradient(self, w_q: SX, nu_dot: SX, arguments: list[SX]) -> SX:
+    def gradient(self, w_q: SX, nu_dot: SX, arguments: list[SX]) -> SX:
         r"""Gradients by arguments; nu_dot's symbols of the system are weights here.
 
         .. math:: A \mu = 0, \quad \tilde I \mu + A^T \eta = w_v, \quad
                   A^T \kappa + \pi_v = \frac{\partial S}{\partial v},              \tag{X12}
 
         with w_v and pi_v zero but for the independent speeds; pi is the gradient by nu.
+
+        Args:
+            w_q: Weights of the rates of the coordinates.
+            nu_dot: Rates of the independent speeds.
+            arguments: Symbols by which to differentiate.
         """
         system, f = self.equations.system, self._formulation
         tree, c = system.tree, system.complement
@@ -137,13 +141,13 @@ class RateAdjoint:
         )
         S = ca.dot(w_q, tree.N @ tree.v) - ca.dot(mu, self.forces)
         if rows:
-            S += ca.dot(lam, ca.densify(c.A_read @ mu))
-            S -= ca.dot(eta, ca.densify(c.A_read @ self.v_dot) + c.bias)
+            S += ca.dot(lam, c.read(mu))
+            S -= ca.dot(eta, c.read(self.v_dot) + c.bias)
         by_v = ca.gradient(S, tree.v)
         by_nu = c.project(felt)
         by_nu = by_nu if c.is_direct else c.B.solve_transposed(by_nu)
         if rows:
-            S -= ca.dot(kappa, ca.densify(c.A_read @ tree.v) - system.b)
+            S -= ca.dot(kappa, c.read(tree.v) - system.b)
         others = [x for x in arguments if x is not system.nu]
         parts = dict(zip(map(id, others), _gradients(S, others), strict=True))
         made = ca.vertcat(*[by_nu if x is system.nu else parts[id(x)] for x in arguments])
@@ -153,12 +157,21 @@ class RateAdjoint:
         w_v = self._placed(system.nu_dot)
         mu_found = f.solve_forces(w_v)
         if rows:
-            eta_found = c.solve_transposed(w_v - ca.sparsify(f.tree_inertia) @ mu)
+            eta_found = c.solve_transposed(w_v - self._resisted(mu))
             made = ca.substitute(made, eta, ca.densify(eta_found))
             made = ca.substitute(made, lam, ca.densify(c.solve_transposed(self.forces)))
         made = ca.substitute(made, mu, mu_found)
         made = ca.substitute(made, self.v_dot, self.accelerations(nu_dot))
         return system.at_speeds(made)
+
+    def _resisted(self, mu: SX) -> SX:
+        """I~ mu; by one recursion where rows are read at inner links, linear in the links too."""
+        system, f = self.equations.system, self._formulation
+        if not system.complement.anchors:
+            return ca.sparsify(f.tree_inertia) @ mu
+        at_rest = system.still_tree.motion(SX.zeros(mu.shape[0]), mu, gravity=False)
+        force = newton_euler(system.still_tree, system.regrouped, at_rest)
+        return force + system.forces.armature * mu
 
     def _placed(self, x: SX) -> SX:
         """A column of all speeds, zero but for the independent ones."""

@@ -105,11 +105,10 @@ class Wrenches:
     Args:
         tree: The tree.
         anchors: Anchors by row.
-        size: Number of speeds.
     """
 
-    def __init__(self, tree: Tree, anchors: dict[int, Anchor], size: int) -> None:
-        self._tree, self._size = tree, size
+    def __init__(self, tree: Tree, anchors: dict[int, Anchor]) -> None:
+        self._tree = tree
         self._own: dict[tuple[int, int], list[tuple[int, Anchor]]] = {}
         self._before: dict[tuple[int, int], list[int]] = {}  # links beyond that feel something
         self._joints: dict[int, list[tuple[int, int]]] = {}  # by speed: link and meet

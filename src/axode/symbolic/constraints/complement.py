@@ -22,17 +22,19 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
-from axode.numerics.rank import smallest_singular_value
-from axode.symbolic.algebra.linear import Block
+from axode.numerics.rank import pseudo_inverse, smallest_singular_value
+from axode.symbolic.algebra.linear import CLOSED_FORM, Block
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
 from axode.symbolic.constraints.anchored_rows import Anchor, Wrenches, anchors_of
 from axode.symbolic.constraints.loops import PointLoop
-from axode.symbolic.constraints.redundant_rows import RankReport, Units
+from axode.symbolic.constraints.pivots_by_depth import is_long, speeds_left_by_depth
+from axode.symbolic.constraints.redundant_rows import RankReport, Units, null_basis
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import Row, Side
 from axode.symbolic.tree.twists import Twists
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
+ACCURATE = 1e-11  # of the largest speed: what solves from link to link may err at home
 DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken
 MENTIONED = 1e-12  # of the largest entry of a row: less than this is rounding
 
@@ -48,6 +50,11 @@ class Partition:
     def cost(self) -> int:
         """Work of its solves: the sum of cubes of the blocks' sizes."""
         return sum(len(rows) ** 3 for rows, _ in self.blocks)
+
+    @property
+    def largest(self) -> int:
+        """Rows of the largest block."""
+        return max((len(rows) for rows, _ in self.blocks), default=0)
 
 
 def partition(report: RankReport, independent: list[int]) -> Partition:
@@ -147,6 +154,37 @@ def _is_accurate(cheap: Partition, direct: Partition, report: RankReport) -> boo
     )
 
 
+def _by_depth(
+    tree: Tree, rows: Sequence[Row], report: RankReport, asked: list[int]
+) -> Partition | None:
+    """Small blocks from link to link, if they find all speeds accurately at home."""
+    left = speeds_left_by_depth(tree, rows, report, asked)
+    if left is None:
+        return None
+    found = partition(report, left)
+    if found.largest > CLOSED_FORM or _error(found, asked, report) > ACCURATE:
+        return None
+    return found
+
+
+def _error(chosen: Partition, asked: list[int], report: RankReport) -> float:
+    """Error at home of all speeds for unit speeds asked for, of the largest, by such solves."""
+    A = (report.home_matrix or report.matrices)[0]
+    free, size = list(chosen.independent), A.shape[1]
+    x = np.zeros((size, len(free)))
+    x[free] = np.eye(len(free))
+    for rows, columns in chosen.blocks:
+        others = [j for j in range(size) if j not in columns]
+        known = A[np.ix_(rows, others)] @ x[others]
+        x[list(columns)] = -np.linalg.solve(A[np.ix_(rows, columns)], known)
+    Z = null_basis(A, len(free), report.weakest)
+    if Z is None or not np.isfinite(x).all():
+        return np.inf
+    x = x / np.linalg.norm(x, axis=0)
+    found, wanted = (y @ pseudo_inverse(y[asked]) for y in (x, Z))
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+
+
 @dataclass(frozen=True)
 class Complement:
     """Theta, s and the solves behind them, for one choice of independent speeds."""
@@ -180,19 +218,26 @@ class Complement:
         """Choose blocks for the speeds asked for, directly or by way of cheaper ones (N3).
 
         A detour has singular configurations of its own, so that it must save operations, and hold
-        at all samples and at home; unless the speeds that the blocks are built on are given.
+        at all samples and at home; unless the speeds that the blocks are built on are given. Long
+        chains with few freedoms take one from link to link if it is accurate at home: how far it is
+        from singular depends on the products of all their angles.
         """
         if speeds_of_blocks is None:
             direct = partition(report, independent)
             cheap = cheapest_partition(report)
             worth = is_worth_a_detour(cheap, direct)
             base = cheap if worth and _is_accurate(cheap, direct, report) else direct
+            few = len(independent) <= CLOSED_FORM < base.largest
+            if tree is not None and few and is_long(rows):
+                base = _by_depth(tree, rows, report, independent) or base
         else:
             base = partition(report, list(speeds_of_blocks))
         units = report.units and report.units.of_rows(report.kept)
         measured = [units.measure(M) for M in report.matrices] if units else report.matrices
         sides = tuple(row.side for row in rows)
-        anchors = {} if tree is None else anchors_of(tree, sides, base.blocks, base.independent)
+        anchors: dict[int, Anchor] = {}
+        if tree is not None and base.largest <= CLOSED_FORM:
+            anchors = anchors_of(tree, sides, base.blocks, base.independent)
         lengths = [np.linalg.norm(M, axis=1) for M in measured]
         for r, anchor in anchors.items():  # as it is read: a unit force at the anchor
             near = [j for j in range(A.shape[1]) if j not in anchor.speeds]
@@ -353,6 +398,24 @@ class Complement:
                 A[list(rows), j] = 0
         return ca.sparsify(A)
 
+    def read(self, x: SX) -> SX:
+        """A_read x for columns of all speeds, by twists where rows are read at anchors.  (N12)"""
+        found = ca.densify(self._without_anchored(self.A_read) @ x)
+        if self.anchors:
+            twists = Twists(self._own_tree, x)
+            for r, anchor in self.anchors.items():
+                found[r, :] += anchor.read(twists)
+        return found
+
+    def felt(self, force: SX) -> SX:
+        """A_read^T force: what forces of the rows do to all speeds."""
+        found = ca.densify(self._without_anchored(self.A_read).T @ force)
+        if self.anchors:
+            wrenches = Wrenches(self._own_tree, self.anchors)
+            for j in range(self.size):
+                found[j, :] += wrenches.felt(j, force)
+        return found
+
     @cached_property
     def Theta_0(self) -> SX:
         """Complement on the base's speeds.  (N2)"""
@@ -362,12 +425,20 @@ class Complement:
     @cached_property
     def near(self) -> SX:
         """A without what anchors read."""
+        return self._without_anchored(self.A)
+
+    def _without_anchored(self, A: SX) -> SX:
         if not self.anchors:
-            return self.A
-        near = SX(self.A)
+            return A
+        near = SX(A)
         for r, anchor in self.anchors.items():
             near[r, list(anchor.speeds)] = 0
         return ca.sparsify(near)
+
+    @property
+    def _own_tree(self) -> Tree:
+        assert self.tree is not None
+        return self.tree
 
     @cached_property
     def _read(self) -> list[list[int]]:
@@ -385,7 +456,7 @@ class Complement:
     def _solve(self, x: SX, right: SX | None, skip: frozenset[int] = frozenset()) -> None:
         """Fill in the rows of x that blocks determine, so that A x = right there, or zero."""
         every = list(range(x.shape[1]))
-        twists = Twists(self.tree, x) if self.tree is not None else None
+        twists = Twists(self._own_tree, x) if self.anchors else None
         for block, (rows, columns) in zip(self.blocks, self.base.blocks, strict=True):
             if skip & set(rows):
                 continue
@@ -418,9 +489,7 @@ class Complement:
     def _transposed(self, right: SX) -> tuple[SX, SX]:
         """Return these forces of rows, and what remains of `right` on the base's speeds."""
         lam = SX(self.A.shape[0], right.shape[1])
-        wrenches = None
-        if self.tree is not None and self.anchors:
-            wrenches = Wrenches(self.tree, self.anchors, self.size)
+        wrenches = Wrenches(self._own_tree, self.anchors) if self.anchors else None
         by_speed = self.near.sparsity()
         starts, holders = by_speed.colind(), by_speed.row()
 

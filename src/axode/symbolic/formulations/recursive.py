@@ -59,8 +59,25 @@ class RecursiveFormulation(AbstractFormulation):
         return need - forces.dissipative - forces.elastic if gravity else need
 
     def inertia(self) -> SX:
-        """I = Theta^T I~ Theta."""
-        return projected(self.Theta, self.tree_inertia)
+        """I = Theta^T I~ Theta, by composite bodies or link by link."""
+        by_composites = projected(self.Theta, self.tree_inertia)
+        if not self._has_few_freedoms:
+            return by_composites
+        by_twists = self._sum_over_links(self.Theta)
+        counts = [self._operations(ca.cse(x)) for x in (by_composites, by_twists)]
+        return by_composites if counts[0] * GAIN <= counts[1] else by_twists
+
+    @cached_property
+    def _has_few_freedoms(self) -> bool:
+        """Return whether rows leave so few speeds that sums over links may be shorter."""
+        system, c = self.system, self.system.complement
+        large = c.size > ALWAYS_COMPOSITE and not system.definitions
+        return large and not c.legs and len(c.base.independent) ** 2 <= c.size
+
+    def _sum_over_links(self, Theta: SX) -> SX:
+        """Theta^T I~ Theta, (D22)."""
+        system, armature = self.system, self.system.forces.armature
+        return inertia_of_twists(system.still_tree, system.regrouped, armature, ca.sparsify(Theta))
 
     def required_inertia(self) -> SX:
         """I_0 on the base's speeds."""
@@ -126,7 +143,7 @@ class RecursiveFormulation(AbstractFormulation):
         clusters, longest = self._clusters.clusters, _longest_path(system.tree)
         if longest <= ALWAYS_ARTICULATED or max(map(len, clusters)) >= longest / 2:
             ways.append(self._by_composites)
-        if len(c.base.independent) ** 2 <= c.size and not c.legs:
+        if self._has_few_freedoms:
             ways.append(self._by_twists)
         if len(clusters) > 1:
             ways.append(self._by_clusters)
@@ -143,11 +160,9 @@ class RecursiveFormulation(AbstractFormulation):
 
     def _by_twists(self, force: SX) -> SX:
         """Return the same by an inertia that is projected link by link, (D22)."""
-        system, c = self.system, self.system.complement
-        Theta_0 = ca.sparsify(c.Theta_0)
-        armature = system.forces.armature
-        inertia = inertia_of_twists(system.still_tree, system.regrouped, armature, Theta_0)
-        return c.expand(Factor.of(inertia).solve(ca.densify(Theta_0.T @ force)))
+        c = self.system.complement
+        inertia = self._sum_over_links(c.Theta_0)
+        return c.expand(Factor.of(inertia).solve(ca.densify(c.Theta_0.T @ force)))
 
     def _by_clusters(self, force: SX) -> SX:
         """Return the same by articulated bodies, cluster by cluster, (D18) and (D23)."""
