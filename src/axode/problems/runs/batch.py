@@ -58,7 +58,8 @@ class Outcomes:
     @property
     def inaccuracies(self) -> Array:
         """How far energies of runs that came to an end are off; zero where that passes."""
-        return np.where(np.isin(self.status, (FINISHED, EVENT)), self.inaccuracy, 0.0)
+        ended = (self.status == FINISHED) | (self.status == EVENT)
+        return np.where(ended, self.inaccuracy, 0.0)
 
     def keep(self, members: Numbers, others: Outcomes, model: int) -> None:
         """Keep how some of the runs ended elsewhere, with another model."""

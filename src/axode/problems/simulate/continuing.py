@@ -44,11 +44,7 @@ class KnownMotion:
         """Keep what moves runs from their starts; None where it is a Python function."""
         if task.plan.callback is not None:
             return None
-        settings = replace(task.settings, place=Place(), save_every=None)
-        if settings.method == "rk4":  # other times lie between its steps
-            settings = replace(settings, method=AUTOMATIC, step=None)
-        events = tuple(replace(event, stop=False) for event in task.events)
-        task = replace(task, settings=settings, events=events, log=None)
+        task = task if task.log is None else replace(task, log=None)
         start = np.concatenate([begun.q, begun.nu, np.zeros((len(begun.q), 2))], axis=1)
         return cls(task, given, start, begun.p, np.arange(len(start)))
 
@@ -108,8 +104,13 @@ class KnownMotion:
         if t0 == self.task.settings.t0:
             begun = self.start[own]
         duration = float(times[-1]) - t0
-        settings = replace(self.task.settings, t0=t0, duration=duration, at=tuple(times.tolist()))
-        task = replace(self.task, plan=self.task.plan.part(own), settings=settings)
+        settings = replace(self.task.settings, place=Place(), save_every=None)
+        if settings.method == "rk4":  # other times lie between its steps
+            settings = replace(settings, method=AUTOMATIC, step=None)
+        at = tuple(times.tolist())
+        settings = replace(settings, t0=t0, duration=duration, at=at)
+        events = tuple(replace(event, stop=False) for event in self.task.events)
+        task = replace(self.task, plan=self.task.plan.part(own), settings=settings, events=events)
         p = self.p if self.p is None or self.p.ndim == 1 else self.p[own]
         n = len(task.model.coordinates)
         with Session(task.model.name, settings, len(own), False) as session:

@@ -230,7 +230,7 @@ def dynamics_of(
         quaternions=tuple(map(tuple, facts.quaternions)),
         stiffness=stiffness,
         log=log,
-        logged_stages=logged_stages if is_long(rate, facts) else 0,
+        logged_stages=logged_stages if logged_stages and is_long(rate, facts) else 0,
         interleaved=interleaved,
         grid=grid,
         inside=INSIDE_IN_SINGLE if single else INSIDE,
