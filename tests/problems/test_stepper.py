@@ -78,6 +78,28 @@ def test_a_batch_has_the_bits_of_simulate(model):
     assert stepper.t.tolist() == [1 / 16] * 7 and not stepper.status.any()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["four_bar", "delta_robot", "ballbot", "cam_follower", "tricycle"])
+def test_mechanisms_of_every_kind_move_as_in_simulate(name):
+    """Samples of a trajectory are closed once more, by rounding."""
+    model = ax.gallery.build(name).derive().compile()
+    start = model.home, 0.1 * np.random.default_rng(0).normal(size=len(model.independent))
+    stepper = model.stepper(STEP, start=start)
+    assert stepper.step(steps=32)
+    run = ax.simulate(model, 32 * STEP, start=start, method="rk4", step=STEP)
+    assert np.abs(stepper.x - state_of(run, model, 32 * STEP)).max() < 1e-14
+
+
+def test_a_model_from_a_file_steps_with_the_same_bits(model, tmp_path):
+    model.save(tmp_path / "pendulum.axm")
+    read = ax.load_model(tmp_path / "pendulum.axm")
+    steppers = [m.stepper(STEP, start={"theta3": 0.2}) for m in (model, read)]
+    for stepper in steppers:
+        stepper.step([0.1, 0.0], steps=20)
+    assert np.array_equal(steppers[0].x, steppers[1].x)
+    assert steppers[0].pivot == steppers[1].pivot
+
+
 def test_a_batch_of_many_is_shared_among_threads(model):
     stepper = model.stepper(STEP, batch=(40, 500), threads=2)
     stepper.step(np.full(2, 0.01), steps=3)
