@@ -14,6 +14,8 @@ from axode.errors import (
     SingularConfiguration,
     UnknownName,
 )
+from axode.runtime.launch import SUMMARY_BYTES
+from emulated_gpu import DeviceArray, install
 from tests.problems import machines
 
 STEP = 1 / 1024  # a power of two: times are exact, so that no last step differs in length
@@ -233,7 +235,6 @@ def test_tensors_share_the_memory():
         ({"method": "auto"}, UnknownName, "method"),
         ({"singular": "pass"}, NotApplicable, "singular"),
         ({"input": lambda s: [s.t > 1, 0]}, NotApplicable, "known ahead"),
-        ({"target": "cuda"}, NotApplicable, "CPU"),
         ({"step": -1.0}, InvalidArgument, "step"),
         ({"batch": 0}, InvalidArgument, "no runs"),
     ],
@@ -257,3 +258,49 @@ def test_what_it_does_not_take_is_refused(model, given, error, text):
 def test_mistakes_are_named(model, call, text):
     with pytest.raises((InvalidArgument, UnknownName), match=text):
         call(model.stepper())
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    return install(monkeypatch)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("source", [None, law], ids=["inputs", "law"])
+def test_runs_stay_on_a_gpu(gpu, model, method, source):
+    given = {"start": {"theta3": np.linspace(0.1, 0.3, 7)}, "input": source}
+    there, here = (model.stepper(0.01, method, target=t, **given) for t in ("cuda", "cpu"))
+    u = None if source else np.linspace(-0.1, 0.1, 14).reshape(7, 2)
+    inputs = None if source else gpu.asarray(u)
+    assert there.step(inputs) and here.step(u)
+    copied = sum(gpu.copies)
+    assert there.step(inputs, steps=3) and here.step(u, steps=3)
+    assert sum(gpu.copies) - copied <= 4 * SUMMARY_BYTES
+    assert type(there.x) is type(there["theta3"]) is DeviceArray and there.t.tolist() == [0.04] * 7
+    assert np.abs(np.asarray(there.x) - here.x).max() < 1e-12
+    for name in ("kinetic", "M1", "motor1.power", "error"):
+        assert np.abs(np.asarray(there[name]) - here[name]).max() < 1e-12, name
+    assert np.abs(there.pivot - here.pivot).max() < 1e-12
+    saved = there.save()
+    there.step(steps=2)
+    there.restore(saved)
+    assert np.abs(np.asarray(there.x) - here.x).max() < 1e-12
+    there.reset({"theta3": 0.5}, runs=np.array([1, 2]))
+    assert there["theta3"][1:3].tolist() == [0.5, 0.5] and there.t.tolist()[:2] == [0.04, 0.0]
+    there.check()
+
+
+def test_limits_of_motors_and_failures_on_a_gpu(gpu):
+    stepper = machines.slider(2.0).stepper(0.01, batch=3, target="cuda")
+    assert stepper.step(gpu.asarray(np.array([[1.0], [5.0], [-5.0]])))
+    assert stepper.u.tolist() == [[1.0], [2.0], [-2.0]]
+    assert not stepper.step({"rail.force": [0.0, np.nan, 0.0]})
+    assert stepper.status.tolist()[::2] == [0.0, 0.0] and stepper.status[1] > 0
+    with pytest.raises(SimulationFailed, match="run 1 of 3"):
+        stepper.check()
+
+
+@pytest.mark.parametrize("given", [{}, {"batch": (2, 2)}, {"batch": 2, "precision": "float32"}])
+def test_what_a_gpu_does_not_take(gpu, given):
+    with pytest.raises(NotApplicable, match=r"one axis|float64"):
+        machines.slider().stepper(target="cuda", **given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from axode.problems.singular.pivots import find_flattest_wheel, find_smallest_pi
 from axode.problems.singular.switching import describe_loss
 from axode.problems.steps import step_acceptance as ended
 from axode.problems.steps.methods import METHODS
+from axode.runtime.arrays import is_on_device
 
 Array = npt.NDArray[np.float64]
 STEPS = 1e9  # that settings are checked for; a stepper takes as many as it is asked for
@@ -59,7 +61,9 @@ class Stepper:
         batch: Number of runs, or the shape of a batch; that of start, parameters and input unless
             given.
         options: Others of `simulate`: `start`, `parameters`, `input` (a law, formulas of time or
-            samples; `step` takes inputs unless given), `t0`, `rtol`, `atol`, `threads`.
+            samples; `step` takes inputs unless given), `t0`, `rtol`, `atol`, `threads`, `target`.
+            With target="cuda" a batch of one axis stays on the GPU: `x`, `q`, `nu`, `u` and what
+            is read of them are arrays of CuPy, and `step` takes arrays of CuPy, PyTorch and JAX.
 
     Attributes:
         model: What moves.
@@ -87,10 +91,10 @@ class Stepper:
             raise NotApplicable(f"stepper takes no {refused[0]}; simulate does")
         options |= {"method": method} | ({"step": step} if method == "rk4" else {})
         scenario = Scenario(model, STEPS * step, **options)
+        if scenario.place.single:
+            raise NotApplicable("stepper: float32 cannot count many steps; use precision='float64'")
         if scenario.plan.callback is not None:
             raise InvalidArgument("stepper: call the function in the loop, step(function(...))")
-        if scenario.place.target != "cpu":
-            raise NotApplicable("stepper: its steps are computed on the CPU; use target='cpu'")
         shape = () if batch is None else tuple(np.atleast_1d(batch).tolist())
         begun = scenario.starts_beside(shape)
         if begun.first_error is not None:
@@ -104,18 +108,26 @@ class Stepper:
                 "simulate finds them, and step(u) takes inputs that switch"
             )
         self._runs = _make_runs(task, begun)
+        self._cupy = None
+        if scenario.place.target == "cuda":
+            self._cupy = self._runs.rollout.kernel.cupy
+            if len(self.batch) != 1:
+                raise NotApplicable("stepper: on a GPU it takes a batch of one axis, batch=1000")
         b, n = self._runs.buffers, len(self.model.coordinates)
-        x = np.concatenate([b["q"], b["nu"]], axis=1)
-        b["q"], b["nu"] = x[:, :n], x[:, n:]
-        self._inputs: Array | None = b.get("u")
-        self._state = {name: b[name] for name in self._runs.rollout.program.state}
+        x = self._carried(np.concatenate([b["q"], b["nu"]], axis=1))
         self._adaptive = self._settings.adaptive
+        names = [*self._runs.rollout.program.state, *(["u"] if "u" in b else [])]
+        for name in [*names, *(["t_end"] if self._adaptive else [])]:
+            b[name] = self._carried(b[name])
+        b["q"], b["nu"] = x[:, :n], x[:, n:]
+        self._inputs: Any = b.get("u")
+        self._state = {name: b[name] for name in self._runs.rollout.program.state}
         if self._adaptive:
-            self._state["turns"] = np.zeros((len(x), 1))
+            self._state["turns"] = self._carried(np.zeros((len(x), 1)))
         self._first = self.save()
         self._reader_of_inputs = InputReader(self.model)
         self._signals: dict[str, Callable[[], Any]] = {}
-        self._steps = self._runs.rollout.bind(b, self._runs.tables)
+        self._steps = self._runs.rollout.bind(b, self._runs.tables, resident=True)
         self._call = self._native_call()
         self._time, self._status = self._column("t", 0), self._column("status", 0)
         self.x = self._shaped(x)
@@ -160,8 +172,8 @@ class Stepper:
     @property
     def pivot(self) -> Any:
         """Smallest pivot of all solves behind the speeds: zero where a state is singular."""
-        b = self._runs.buffers
-        found = find_smallest_pivots(self.model, b["q"], self._runs.conditions(slice(None)))
+        here = self._here()
+        found = find_smallest_pivots(self.model, here.buffers["q"], here.conditions(slice(None)))
         return found.reshape(self.batch) if self.batch else float(found[0])
 
     def check(self) -> None:
@@ -171,7 +183,8 @@ class Stepper:
             SingularConfiguration: where the motion is no longer determined.
             SimulationFailed: where a number is not finite, or adaptive steps become too short.
         """
-        b = self._runs.buffers
+        here = self._here()
+        b = here.buffers
         failed = np.flatnonzero(b["status"][:, 0] != ended.RUNNING)
         if not failed.size:
             return
@@ -179,7 +192,7 @@ class Stepper:
         of = f", run {run} of {len(b['q'])}," if self.batch else ""
         t = float(b["t"][run, 0])
         if b["status"][run, 0] == ended.SINGULAR:
-            q, there = b["q"][run].copy(), self._runs.conditions(run)
+            q, there = b["q"][run].copy(), here.conditions(run)
             flat, cause = find_flattest_wheel(self.model, q, there)
             if flat > NEARLY_SINGULAR:
                 known = self.model.has_equations
@@ -191,7 +204,7 @@ class Stepper:
                 None,
                 t,
             )
-        cause = str(find_causes(self._runs, failed[:1])[0])
+        cause = str(find_causes(here, failed[:1])[0])
         raise SimulationFailed(
             f"'{self.model.name}'{of} failed at t = {t:.6g} s: {cause}.", None, t
         )
@@ -202,8 +215,9 @@ class Stepper:
 
     def restore(self, saved: Mapping[str, Array], runs: Any = ...) -> None:
         """Return to what `save` gave: all runs, or those of an index or a mask."""
+        rows = self._rows(runs)
         for name, array in self._state.items():
-            array[_rows(runs)] = saved[name][_rows(runs)]
+            array[rows] = saved[name][rows]
 
     def reset(self, start: Any = None, runs: Any = ...) -> None:
         """Return to the start, or begin at another one.
@@ -215,7 +229,7 @@ class Stepper:
         """
         begun = None
         if start is not None:
-            p, rows = self._runs.p, np.arange(len(self._state["q"]))[_rows(runs)]
+            p, rows = self._runs.p, np.arange(len(self._state["q"]))[_index(runs)]
             p = p if p is None or p.ndim == 1 else p[rows]
             given = read_state(self.model, start, "start")
             begun = find_starts(self.model, given, self._settings.t0, p, (len(rows),))
@@ -224,7 +238,7 @@ class Stepper:
         self.restore(self._first, runs)
         if begun is not None:
             for name, array in (("q", begun.q), ("nu", begun.nu)):
-                self._state[name][rows] = array
+                self._state[name][self._rows(rows)] = self._there(array)
 
     def _advance(self, given: Any, steps: int) -> bool:
         """Do what the C function does not: check and convert, adaptive steps, large batches."""
@@ -232,24 +246,27 @@ class Stepper:
             raise InvalidArgument(f"steps: expected a whole number > 0, got {shortened(steps)}")
         if self._inputs is not None:
             u = self._inputs if given is None else self._read_inputs(given)
-            self._inputs[...] = limit_inputs(self.model, u)
+            self._inputs[...] = self._limited(u)
         elif given is not None:
             raise InvalidArgument("step: the input that the stepper was made with gives u")
         b, threads = self._runs.buffers, self._settings.threads
         status = b["status"]
         if not self._adaptive:
             self._steps(steps, threads)
-            return not status.any()
+            return not bool(status.any())
         for _ in range(steps):
             self._state["turns"] += 1.0
             b["t_end"][...] = self._settings.t0 + self._state["turns"] * self.step_size
             self._steps(MAX_BUDGET, threads)
-            status[np.isin(status, AT_END)] = ended.RUNNING
-        return not status.any()
+            for code in AT_END:
+                status *= status != code
+        return not bool(status.any())
 
     def _read_inputs(self, given: Any) -> Array:
         assert self._inputs is not None
         names, shape = self.model.inputs, (*self.batch, self._inputs.shape[-1])
+        if is_on_device(given):
+            return given if self._cupy is None else self._cupy.asarray(given)
         if not self.batch and type(given) in (dict, list):
             u = self._reader_of_inputs(given)
         elif isinstance(given, Mapping):
@@ -259,7 +276,7 @@ class Stepper:
         else:
             u = as_numbers("u", given)
         try:
-            return np.broadcast_to(u, shape).reshape(self._inputs.shape)
+            return self._there(np.broadcast_to(u, shape).reshape(self._inputs.shape))
         except ValueError:
             raise InvalidArgument(
                 f"u: expected {len(names)} numbers ({', '.join(names)}), an array of shape "
@@ -268,7 +285,7 @@ class Stepper:
 
     def _native_call(self) -> Callable[[Any, int], int]:
         """Make the function that copies inputs and takes steps of few runs."""
-        if self._adaptive:
+        if self._adaptive or self._cupy is not None:
             return lambda u, steps: NOT_HANDLED
         b, program = self._runs.buffers, self._runs.rollout.program
         u = np.zeros((len(b["status"]), 0)) if self._inputs is None else self._inputs
@@ -279,6 +296,42 @@ class Stepper:
         if effort > OPERATIONS_PER_THREAD:
             return lambda u, steps: NOT_HANDLED
         return step_call(self._steps, u, bounds, ndim, b["status"], limit)
+
+    def _there(self, array: Array) -> Any:
+        """Return an array where the steps are computed."""
+        return array if self._cupy is None else self._cupy.asarray(array)
+
+    def _carried(self, array: Array) -> Any:
+        """Carry an array (runs, size) to where the steps are; on a GPU runs are side by side."""
+        if self._cupy is None:
+            return array
+        columns = self._cupy.empty(array.shape[::-1], dtype=self._runs.rollout.kernel.dtype)
+        columns[...] = self._cupy.asarray(np.ascontiguousarray(array.T))
+        return columns.T
+
+    def _here(self) -> Batch:
+        """Return the runs with all that changes on the CPU."""
+        if self._cupy is None:
+            return self._runs
+        runs, asnumpy = copy(self._runs), self._cupy.asnumpy
+        names = [name for name, array in runs.buffers.items() if is_on_device(array)]
+        runs.buffers = {**runs.buffers}
+        for name in names:
+            columns = self._cupy.ascontiguousarray(runs.buffers[name])
+            runs.buffers[name] = np.asarray(asnumpy(columns), dtype=float)
+        return runs
+
+    def _rows(self, runs: Any) -> Any:
+        """Index of rows of an array (runs, ...) where the steps are."""
+        index = _index(runs)
+        return index if isinstance(index, slice) else self._there(index)
+
+    def _limited(self, u: Any) -> Any:
+        """Inputs within the limits of the motors."""
+        if self._cupy is None:
+            return limit_inputs(self.model, u)
+        bounds, where = self._cupy.asarray(input_bounds(self.model)), self._cupy.where
+        return where(u > bounds, bounds, where(u < -bounds, -bounds, u))
 
     def _shaped(self, rows: Array) -> Array:
         """View of an array (runs, ...) in the shape of the batch."""
@@ -292,18 +345,26 @@ class Stepper:
         column = array[..., index]
         return (lambda: column) if self.batch else lambda: array.item(index)
 
+    def _number(self, name: str, index: int) -> Callable[[], Any]:
+        """Make a function that returns a number of every run, on the CPU."""
+        if self._cupy is None:
+            return self._column(name, index)
+        return lambda: self._here().buffers[name][:, index]
+
     def _reader(self, name: str) -> Callable[[], Any]:
         """Make a function that returns a signal."""
         signal = self.model.signals.resolve(name)
         function, index = signal.function, signal.index
-        if function in ("q", "nu", "w") or (function == "u" and self._inputs is not None):
+        if function in ("q", "nu") or (function == "u" and self._inputs is not None):
             return self._column(function, index)
+        if function == "w":
+            return self._number(function, index)
         if function == "contact_forces" and index in unknown_forces(self.model):
             return lambda: np.full(self.batch, np.nan)[()]
         if function == "energy_balance":
             kinetic, *others = (self._reader(name) for name in ENERGIES[:-1])
-            begun = self._column("audit", 1)  # zero until the first step
-            fresh = self._column("audit", 0)
+            begun = self._number("audit", 1)  # zero until the first step
+            fresh = self._number("audit", 0)
             signs = (1.0, -1.0, 1.0)
 
             def balance() -> Any:
@@ -322,7 +383,7 @@ class Stepper:
 
     def _function(self, name: str) -> Callable[[], Array]:
         """Make a function that evaluates one of the model's now, (runs, size), into one array."""
-        b, entry = self._runs.buffers, entry_of(self.model, name)
+        b, entry = self._here().buffers, entry_of(self.model, name)
         known = {**b, "u": self._inputs_now()}
         one = not self.batch
         arrays = [known[a][0] if one and known[a].ndim > 1 else known[a] for a in entry.arguments]
@@ -331,6 +392,9 @@ class Stepper:
         law = self._inputs is None and "u" in entry.arguments
 
         def evaluate() -> Array:
+            if self._cupy is not None:
+                now = {**self._here().buffers, "u": self._inputs_now()}
+                return call(*[now[a] for a in entry.arguments]).reshape(flat.shape)
             if law:
                 known["u"][...] = self._inputs_now()
             call(*arrays, out=out)
@@ -340,14 +404,15 @@ class Stepper:
 
     def _inputs_now(self) -> Array:
         """Inputs at the present state, (runs, size); an array of their own if a law gives them."""
+        here = self._here()
         if self._inputs is not None:
-            return self._inputs
-        b, runs = self._runs.buffers, np.arange(len(self._state["q"]))
-        made = self._runs.input_at(runs, b["t"][:, 0], b["q"], b["nu"])
+            return here.buffers["u"]
+        b, runs = here.buffers, np.arange(len(self._state["q"]))
+        made = here.input_at(runs, b["t"][:, 0], b["q"], b["nu"])
         return np.zeros((len(runs), len(self.model.inputs))) + made
 
 
-def _rows(runs: Any) -> Any:
+def _index(runs: Any) -> Any:
     """Index of rows of an array (runs, ...)."""
     index = np.asarray(runs)
     return slice(None) if runs is ... else index.ravel()
