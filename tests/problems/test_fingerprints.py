@@ -103,6 +103,7 @@ def test_what_differs_has_another_fingerprint(a, b):
         lambda s: np.random.rand() * s,
         lambda s: next(iter(s)),
         lambda s: vars(s),
+        lambda s: np.loadtxt("gains.txt") * s,
         lambda s: print(s),
         machines.slider,
         np.zeros(1000),

@@ -20,6 +20,7 @@ from axode.results.event import Event
 
 MAX_SIZE = 256  # of an array: copies of more numbers cost what is saved
 PURE_LIBRARIES = ("numpy", "casadi", "math", "operator")  # functions of these give what they gave
+READERS = ("fromfile", "fromregex", "genfromtxt", "load", "loadtxt", "memmap")  # but these
 PURE = (
     *("abs", "all", "any", "bool", "dict", "enumerate", "filter", "float", "int", "isinstance"),
     *("len", "list", "map", "max", "min", "pow", "range", "reversed", "round", "set", "sorted"),
@@ -100,6 +101,7 @@ def _is_of_library(value: Any) -> bool:
         return False
     owner = getattr(value, "__self__", None)
     plain = owner is None or isinstance(owner, ModuleType)
+    plain = plain and getattr(value, "__name__", "") not in READERS
     return plain and home.partition(".")[0] in PURE_LIBRARIES
 
 

@@ -246,6 +246,9 @@ class Stepper:
             raise InvalidArgument(f"steps: expected a whole number > 0, got {shortened(steps)}")
         if self._inputs is not None:
             u = self._inputs if given is None else self._read_inputs(given)
+            answer = self._call(u if self.batch else u.ravel(), steps)
+            if answer:
+                return answer == RUNNING
             self._inputs[...] = self._limited(u)
         elif given is not None:
             raise InvalidArgument("step: the input that the stepper was made with gives u")
