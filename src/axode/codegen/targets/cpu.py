@@ -6,6 +6,7 @@ import ctypes
 import functools
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -88,11 +89,16 @@ def cpu_count() -> int:
 class _Kernel:
     """One compiled width of a tape, with its work arrays."""
 
-    def __init__(self, tape: Tape, lanes: int) -> None:
+    def __init__(self, tape: Tape, lanes: int, quick: bool = False) -> None:
         self.lanes = lanes
         identity = f"{tape.digest} lanes {lanes}"
         self.native = jit.load(
-            tape.name, identity, kernel.ENTRY, lambda: kernel.module(tape, lanes), tape.n_operations
+            tape.name,
+            identity,
+            kernel.ENTRY,
+            lambda: kernel.module(tape, lanes),
+            tape.n_operations,
+            quick,
         )
         self.work_size = kernel.work_size(tape, lanes)
         self._run = _KERNEL_TYPE(self.native.address)
@@ -155,6 +161,7 @@ class CompiledFunction:
         self.tape = tape
         self.lanes = lanes or host().lanes
         self._kernels: dict[int, _Kernel] = {}
+        self._quick_seconds = 0.0  # that code for batches has run without being optimised
         self._shapes = tuple(port.shape for port in tape.outputs)
         numbers = sum(port.size for port in (*tape.inputs, *tape.outputs))
         self._effort = max(1, tape.n_operations, OPERATIONS_PER_NUMBER * numbers)
@@ -221,15 +228,15 @@ class CompiledFunction:
             handled = self._fast(*arrays, *out)
         return out if handled else self._careful(arrays, out, threads)
 
-    def _kernel(self, lanes: int) -> _Kernel:
+    def _kernel(self, lanes: int, *, quick: bool = False) -> _Kernel:
         known = self._kernels.get(lanes)
-        if known is None:
+        if known is None or (known.native.quick and not quick):
             with jit.LOCK:
                 known = self._kernels.get(lanes)
-                if known is None:
-                    known = _Kernel(self.tape, lanes)
+                if known is None or (known.native.quick and not quick):
+                    known = _Kernel(self.tape, lanes, quick)
                     for batch, width in ((False, 1), (True, self.lanes)):
-                        if lanes == width:
+                        if lanes == width and not known.native.quick:  # whose calls are counted
                             work = known.new_work()[1]
                             self._fast_call.use(known.native.address, work, batch=batch)
                     self._kernels[lanes] = known
@@ -383,7 +390,15 @@ class CompiledFunction:
         return places
 
     def _run(self, places: list[int], count: int, threads: int | None) -> None:
-        code = self._kernel(1 if count == 1 else self.lanes)
+        """Run samples; code for batches is optimised once that pays."""
+        quick = count > 1 and self._quick_seconds < jit.OPTIMISING * self.tape.n_operations
+        code = self._kernel(1 if count == 1 else self.lanes, quick=quick)
+        started = time.perf_counter()
+        self._spread(code, places, count, threads)
+        if code.native.quick:
+            self._quick_seconds += max(time.perf_counter() - started, jit.LEAST_CALL)
+
+    def _spread(self, code: _Kernel, places: list[int], count: int, threads: int | None) -> None:
         if threads is None:
             threads = min(cpu_count(), 1 + count * self._effort // OPERATIONS_PER_THREAD)
         # Whole vectors per thread, so that only the last one meets a partial vector.

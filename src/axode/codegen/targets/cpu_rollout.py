@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from concurrent.futures import wait
 from itertools import pairwise
@@ -46,6 +47,8 @@ class Rollout:
         self.program, self.alike = fuse(program, limits or FusionLimits()), alike
         self.lanes = lanes or host().lanes
         self._native: dict[int, jit.LoadedCode] = {}
+        self._operations = sum(tape.n_operations for tape in self.program.tapes)
+        self._quick_seconds = 0.0  # that code has run without being optimised
         self._work_sizes: dict[int, int] = {}
 
     @property
@@ -53,22 +56,31 @@ class Rollout:
         """Seconds to compile or load each width used so far, by lanes."""
         return {lanes: native.seconds for lanes, native in self._native.items()}
 
-    def function(self, lanes: int) -> jit.LoadedCode:
-        """Return machine code for vectors of this many runs."""
-        known = self._native.get(lanes)
-        if known is not None:
-            return known
+    def function(self, lanes: int, *, quick: bool = False) -> jit.LoadedCode:
+        """Return machine code for vectors of this many runs.
+
+        Args:
+            lanes: How many.
+            quick: Whether code that is not optimised does too, until that has run for long.
+        """
+        quick = quick and self._quick_seconds < jit.OPTIMISING * self._operations
         with jit.LOCK:  # code that two threads load is unloaded under one of them
-            if lanes not in self._native:
+            known = self._native.get(lanes)
+            if known is None or (known.quick and not quick):
                 identity = f"{self.program.digest} program lanes {lanes}"
-                self._native[lanes] = jit.load(
+                known = self._native[lanes] = jit.load(
                     self.program.name,
                     identity,
                     ENTRY,
                     lambda: program_module(self.program, lanes),
-                    sum(tape.n_operations for tape in self.program.tapes),
+                    self._operations,
+                    quick,
                 )
-            return self._native[lanes]
+            return known
+
+    def count_quick(self, seconds: float) -> None:
+        """Count time for which code has run that is not optimised."""
+        self._quick_seconds += max(seconds, jit.LEAST_CALL)
 
     def work_size(self, lanes: int) -> int:
         """Bytes of the work array that one thread needs."""
@@ -152,16 +164,23 @@ class BoundRollout:
                 items += self._place("table", name, tables[name], 2, width)
         self._table = np.array([*items, 0, 0, 0], dtype=np.int64)
         self._order = np.arange(self.runs, dtype=np.int64)
-        native = rollout.function(self.lanes)
-        self._buffers, self._kept = buffers, (native, tables)  # as long as addresses of them are
-        self._call = _TYPE(native.address)
+        self._rollout, self._buffers = rollout, buffers
+        self._kept = rollout.function(self.lanes, quick=True), tables  # as long as their addresses
+        self._call = _TYPE(self._kept[0].address)
         self._size = rollout.work_size(self.lanes) + WORK_ALIGNMENT
         self._budget, self._spare = 0, list[Any]()
 
     @property
     def address(self) -> int:
-        """Address of the machine code."""
+        """Address of the machine code, which is optimised: calls of it are not counted."""
+        self._load(quick=False)
         return self._kept[0].address
+
+    def _load(self, *, quick: bool) -> None:
+        """Load optimised code where it is asked for, or where it pays."""
+        if self._kept[0].quick:
+            self._kept = self._rollout.function(self.lanes, quick=quick), self._kept[1]
+            self._call = _TYPE(self._kept[0].address)
 
     def own_table(self) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
         """Make a table of addresses for one thread: its own address, it, and its work array."""
@@ -172,6 +191,13 @@ class BoundRollout:
 
     def __call__(self, budget: int, threads: int | None = None) -> None:
         """Advance all runs; see `Rollout`."""
+        self._load(quick=True)
+        started = time.perf_counter()
+        self._advance(budget, threads)
+        if self._kept[0].quick:
+            self._rollout.count_quick(time.perf_counter() - started)
+
+    def _advance(self, budget: int, threads: int | None) -> None:
         self._budget = budget
         count = len(self._order)
         groups = -(-count // self.lanes)

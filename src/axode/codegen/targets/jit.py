@@ -39,6 +39,9 @@ EFFORT = 2
 # Beyond this many operations code is generated without optimization: a quarter of the time, for
 # code that takes twice as long for single samples and a third longer for batches.
 MOST_OPTIMISED = 100_000
+# Quick code is not optimised either. It is used until it has run for as long as its optimization
+# takes; that takes so much per operation [s], and a call at least so much.
+OPTIMISING, LEAST_CALL = 60e-6, 50e-6
 
 
 @dataclass(frozen=True)
@@ -50,17 +53,24 @@ class LoadedCode:
         seconds: Time to compile or load it.
         cached: Whether it came from the disk cache.
         size: Bytes of the object file.
+        quick: Whether optimised code computes the same faster.
     """
 
     address: int
     seconds: float
     cached: bool
     size: int
+    quick: bool
     _library: Any  # unloads the code when it is dropped
 
 
 def load(
-    name: str, identity: str, entry: str, ir: Callable[[], str], operations: int = 0
+    name: str,
+    identity: str,
+    entry: str,
+    ir: Callable[[], str],
+    operations: int = 0,
+    quick: bool = False,
 ) -> LoadedCode:
     """Machine code for some IR, compiled unless the cache has it.
 
@@ -70,21 +80,35 @@ def load(
         entry: Function to look up.
         ir: Writes the IR; only called on a cache miss.
         operations: How many there are in it, roughly.
+        quick: Whether code that is not optimised does too, unless the cache has better.
     """
-    effort = EFFORT if operations <= MOST_OPTIMISED else 0
+    best = EFFORT if operations <= MOST_OPTIMISED else 0
+    effort = 0 if quick and quick_is_exact() else best
     start = time.perf_counter()
     cache = ObjectCache(cache_directory())
-    key = cache_key(f"{identity} effort {effort}")
     with LOCK:
-        code = cache.read(key)
-        library = None if code is None else _link_cached(name, entry, code)
+        library, code = None, b""
+        for tried in dict.fromkeys((best, effort)):
+            known = cache.read(cache_key(f"{identity} effort {tried}"))
+            library = None if known is None else _link_cached(name, entry, known)
+            if known is not None and library is not None:
+                effort, code = tried, known
+                break
         cached = library is not None
-        if code is None or library is None:
+        if library is None:
             code = _compile(name, ir(), effort)
-            cache.write(key, code)
+            cache.write(cache_key(f"{identity} effort {effort}"), code)
             library = _link(name, entry, code)
     seconds = time.perf_counter() - start
-    return LoadedCode(library[entry], seconds, cached, len(code), library)
+    return LoadedCode(library[entry], seconds, cached, len(code), effort < best, library)
+
+
+def quick_is_exact() -> bool:
+    """Return whether code has the same bits with and without optimization on this computer.
+
+    Both fuse the same products and sums where one instruction selector generates all of it.
+    """
+    return host().triple.startswith("x86_64")
 
 
 def _link(name: str, entry: str, code: bytes) -> Any:
@@ -152,6 +176,7 @@ def _generator_digest() -> str:
 def _target_machine(effort: int = EFFORT) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    _select_alike()
     this = host()
     # On ARM, code reaches 4 GiB; the linker may put its tables farther away.
     far = this.triple.startswith("aarch64")
@@ -160,6 +185,12 @@ def _target_machine(effort: int = EFFORT) -> Any:
     return llvm.Target.from_triple(this.triple).create_target_machine(
         cpu=this.cpu, features=this.features, opt=effort, reloc=relocation, codemodel=reach
     )
+
+
+@functools.cache
+def _select_alike() -> None:
+    """Have instructions of quick code selected as those of optimised code, with the same bits."""
+    llvm.set_option("", "-fast-isel=false")
 
 
 def _linker(number: int) -> Any:
