@@ -79,7 +79,9 @@ def test_what_is_left_out_is_zero_or_home(arm):
 def test_a_direct_method_reads_as_the_method(arm):
     arm.mass_matrix(arm.home)
     assert "mass_matrix" in vars(arm) and arm.mass_matrix.__name__ == "mass_matrix"
-    assert arm.mass_matrix.__doc__ == ax.Model.mass_matrix.__doc__
+    assert arm.mass_matrix.__doc__ == inspect.getdoc(ax.Model.mass_matrix)
+    arm.forward_dynamics(arm.home)
+    assert str(inspect.signature(arm.forward_dynamics)) == "(q, nu=None, u=None, **options)"
 
 
 @pytest.mark.parametrize(

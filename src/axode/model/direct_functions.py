@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +49,13 @@ def use_directly(model: Model, name: Any) -> None:
         method = getattr(model, name)
         code = method.__func__.__code__
         arguments = code.co_varnames[1 : code.co_argcount]
-        own[name] = direct_call(
-            function, arguments, defaults_of(model), method, text=method.__doc__
+        plain = inspect.signature(method)
+        plain = plain.replace(
+            parameters=[p.replace(annotation=p.empty) for p in plain.parameters.values()],
+            return_annotation=plain.empty,
         )
+        text = f"{name}{plain}\n--\n\n{inspect.getdoc(method)}"  # as builtin functions have it
+        own[name] = direct_call(function, arguments, defaults_of(model), method, text=text)
 
 
 def table_call(model: Model, name: str) -> tuple[list[str], Callable[..., Array]]:
