@@ -154,7 +154,7 @@ def loop_rows(tree: Tree, loop: Connection, motion: Motion, u: list[SX]) -> Iter
             entries = point_row_entries(own, port, direction)
             held = {"port": port, "own": own_point, "direction": f}
         else:
-            entries, _ = row_entries(tree, closure.first, closure.second, wrench)
+            (entries, _), *_ = row_entries(tree, closure.first, closure.second, [wrench])
         closed_form = closure.joint.closure_bias(closure, name, relative)
         bias = cheaper_bias(tree, entries, closed_form)
         yield Row(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -167,6 +168,24 @@ class Link:
     def k(self) -> int:
         """How many speeds the joint has."""
         return len(self.speeds)
+
+    @cached_property
+    def _axes(self) -> list[list[tuple[int, SX]]] | None:
+        """Entries of each column of S that are not zero, where all are numbers."""
+        S = ca.vertcat(self.S_w, self.S_v)
+        if not is_constant(S):
+            return None
+        return [[(i, S[i, c]) for i in range(6) if not S[i, c].is_zero()] for c in range(self.k)]
+
+    def power(self, n: SX, f: SX) -> list[SX]:
+        """Power of a wrench on the link for unit speeds of its joint."""
+        if self._axes is None:
+            return list(ca.vertsplit(self.S_w.T @ n + self.S_v.T @ f))
+        found = []
+        for axis in self._axes:
+            parts = [x * n[i] if i < 3 else x * f[i - 3] for i, x in axis]
+            found.append(sum(parts[1:], parts[0]) if parts else SX(0))
+        return found
 
     @property
     def turns_only(self) -> bool:

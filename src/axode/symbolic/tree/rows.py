@@ -11,7 +11,7 @@ with opposite signs on the two sides; what lies before the paths meet cancels an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
@@ -129,26 +129,29 @@ class Side:
 
 def side_entries(tree: Tree, link: int, meet: int, wrench: UnitWrench) -> dict[int, SX]:
     """Entries of a row for a unit wrench on a link, for the speeds after an ancestor.  (C1)"""
-    return _entries_of(tree, _inward(tree, link, meet, wrench))
+    return _entries_of(tree, _inward(tree, link, meet, [wrench])[0])
 
 
-def _inward(tree: Tree, link: int, meet: int, wrench: UnitWrench) -> Side:
-    felt = [(link, wrench)]
-    n, f = wrench.n, wrench.f
+def _inward(tree: Tree, link: int, meet: int, wrenches: Sequence[UnitWrench]) -> list[Side]:
+    """Carry wrenches on one link inward together."""
+    count = len(wrenches)
+    felt = [[(link, wrench)] for wrench in wrenches]
+    columns = [wrench.n for wrench in wrenches] + [wrench.f for wrench in wrenches]
     while link != meet:
         own = tree.links[link]
-        f = own.rotation.outward(f)
-        n = own.rotation.outward(n) + cross(own.p, f)
+        columns = ca.horzsplit(own.rotation.outward(ca.horzcat(*columns)))
         link = own.parent
-        felt.append((link, UnitWrench(n, f)))
-    return Side(meet, tuple(felt))
+        for k in range(count):
+            columns[k] = columns[k] + cross(own.p, columns[count + k])
+            felt[k].append((link, UnitWrench(columns[k], columns[count + k])))
+    return [Side(meet, tuple(one)) for one in felt]
 
 
 def _entries_of(tree: Tree, side: Side) -> dict[int, SX]:
     entries: dict[int, SX] = {}
     for link, felt in side.felt[:-1]:
         own = tree.links[link]
-        _record(entries, own.speeds, own.S_w.T @ felt.n + own.S_v.T @ felt.f, 1)
+        _record(entries, own.speeds, own.power(felt.n, felt.f), 1)
     return entries
 
 
@@ -156,7 +159,7 @@ def port_at(tree: Tree, link: int, meet: int, point: SX) -> LinkPoint:
     """Velocity of a link's point, for the speeds after an ancestor."""
     axes = [SX(e) for e in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0])]
     wrenches = [UnitWrench(cross(point, e), e) for e in axes]
-    velocity = tuple(side_entries(tree, link, meet, wrench) for wrench in wrenches)
+    velocity = tuple(_entries_of(tree, side) for side in _inward(tree, link, meet, wrenches))
     return LinkPoint(link, point, meet, velocity)
 
 
@@ -169,9 +172,10 @@ def link_twist(tree: Tree, link: int, meet: int) -> SX:
         meet: Ancestor against which it moves.
     """
     G = SX(6, tree.v.shape[0])
-    for i in range(6):
-        unit = SX(ca.DM.eye(6)[:, i])
-        for speed, value in side_entries(tree, link, meet, UnitWrench(unit[:3], unit[3:])).items():
+    units = ca.horzsplit(SX(ca.DM.eye(6).full()))
+    wrenches = [UnitWrench(unit[:3], unit[3:]) for unit in units]
+    for i, side in enumerate(_inward(tree, link, meet, wrenches)):
+        for speed, value in _entries_of(tree, side).items():
             G[i, speed] = value
     return G
 
@@ -186,28 +190,30 @@ def point_row_entries(own: dict[int, SX], port: LinkPoint, direction: SX) -> dic
 
 
 def row_entries(
-    tree: Tree, first: int, second: int, wrench: UnitWrench
-) -> tuple[dict[int, SX], Side]:
-    """A row of A for a unit wrench on `first` and its opposite on `second`, and its first side.
+    tree: Tree, first: int, second: int, wrenches: Sequence[UnitWrench]
+) -> list[tuple[dict[int, SX], Side]]:
+    """Rows of A for unit wrenches on `first` and their opposites on `second`, with first sides.
 
     (C1)
     """
     meet = tree.common_ancestor(first, second)
-    side = _inward(tree, first, meet, wrench)
-    entries, (_, met) = _entries_of(tree, side), side.felt[-1]
-    n, f = met.n, met.f
-    for link in tree.path_between(meet, second):
-        own = tree.links[link]
-        n = own.rotation.inward(n - cross(own.p, f))
-        f = own.rotation.inward(f)
-        _record(entries, own.speeds, own.S_w.T @ n + own.S_v.T @ f, -1)
-    return entries, side
+    outward, found = tree.path_between(meet, second), []
+    for side in _inward(tree, first, meet, wrenches):
+        entries, (_, met) = _entries_of(tree, side), side.felt[-1]
+        n, f = met.n, met.f
+        for link in outward:
+            own = tree.links[link]
+            n = own.rotation.inward(n - cross(own.p, f))
+            f = own.rotation.inward(f)
+            _record(entries, own.speeds, own.power(n, f), -1)
+        found.append((entries, side))
+    return found
 
 
-def _record(entries: dict[int, SX], speeds: range, values: SX, sign: int) -> None:
-    for k, speed in enumerate(speeds):
-        if not values[k].is_zero():
-            entries[speed] = values[k] if sign > 0 else -values[k]
+def _record(entries: dict[int, SX], speeds: range, values: list[SX], sign: int) -> None:
+    for speed, value in zip(speeds, values, strict=True):
+        if not value.is_zero():
+            entries[speed] = value if sign > 0 else -value
 
 
 def cheaper_bias(tree: Tree, entries: dict[int, SX], closed_form: SX) -> SX:

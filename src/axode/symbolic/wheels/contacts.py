@@ -148,9 +148,10 @@ def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> I
     derivative = _Derivative(g, motion, u, d, Q)
     names = ("touch", *contact.wheel.rolling_rows)
     sticks = set(names) >= {"touch", "longitudinal", "lateral"}
-    for name in names:
+    wrenches = [UnitWrench(cross(Q, directions[name]), directions[name]) for name in names]
+    found = row_entries(tree, g.carrier, g.ground, wrenches)
+    for name, (entries, side) in zip(names, found, strict=True):
         t = directions[name]
-        entries, side = row_entries(tree, g.carrier, g.ground, UnitWrench(cross(Q, t), t))
         for link, way in g.spins:
             spin = tree.links[link]
             S_w = spin.rotation.outward(spin.S_w) if g.axis is None else way * g.axis
