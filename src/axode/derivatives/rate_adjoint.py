@@ -155,7 +155,7 @@ class RateAdjoint:
             made = ca.substitute(made, kappa, c.solve_transposed(felt - self._placed(by_nu)))
         made = ca.substitute(made, felt, by_v)
         w_v = self._placed(system.nu_dot)
-        mu_found = f.solve_forces(w_v)
+        mu_found = f.solve_forces(w_v, inertia_is_there=not c.anchors)
         if rows:
             eta_found = c.solve_transposed(w_v - self._resisted(mu))
             made = ca.substitute(made, eta, ca.densify(eta_found))

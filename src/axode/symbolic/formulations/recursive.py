@@ -122,10 +122,17 @@ class RecursiveFormulation(AbstractFormulation):
             return system.chosen(self.solve_forces(applied - self.tree_forces(None)))
         return system.chosen(self.solve_forces(applied - self.tree_forces(c.sigma_0)) + c.sigma_0)
 
-    def solve_forces(self, force: SX) -> SX:
-        """Solve Theta_0^T (I~ a - force) = 0 for accelerations a = Theta_0 nu_0_dot."""
+    def solve_forces(self, force: SX, inertia_is_there: bool = False) -> SX:
+        """Solve Theta_0^T (I~ a - force) = 0 for accelerations a = Theta_0 nu_0_dot.
+
+        Args:
+            force: Forces on all joints.
+            inertia_is_there: Whether I~ is formed anyway, so that it costs nothing here.
+        """
         if self.system.is_tree:
             return self._tree_forward(force)
+        if inertia_is_there and not all(row.on_joints for row in self.system.kept):
+            return self._by_composites(force)
         first, *others = [way(force) for way in self._ways]
         if not others:
             return first
