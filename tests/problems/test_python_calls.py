@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.codegen.targets import jit
 from axode.problems.runs import session
 from tests.problems import machines
 
@@ -17,8 +18,9 @@ ADAPTIVE = {"method": "dopri5", "save_every": 0.02, "progress": False}
 
 @pytest.fixture(autouse=True)
 def one_slice(monkeypatch: pytest.MonkeyPatch):
-    """Steps are not interrupted to look at the clock, which would make calls depend on it."""
+    """Slices and optimised code do not depend on the clock, which would change the calls."""
     monkeypatch.setattr(session, "FIRST_SLICE", 1e15)
+    monkeypatch.setattr(jit, "OPTIMISING", 0.0)
 
 
 def count_calls(function: Callable[[], object]) -> int:
