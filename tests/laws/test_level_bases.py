@@ -249,3 +249,88 @@ def test_copies_and_other_processes_derive_as_asked():
         assert len(copied.system.level) == len(equations.system.level)
         model = pickle.loads(pickle.dumps(equations.compile()))
         assert model.operations("state_rate") == equations.compile().operations("state_rate")
+
+
+def balancer(lean=0.0, reach=0.0, **floor):
+    """The README's balancer, perhaps with its frames elsewhere and an arm."""
+    bot = ax.Mechanism("balancer")
+    pole = bot.add_body("pole", mass=8.0, com=(lean, 0, 0.4), inertia=(0.5, 0.4, 0.15))
+    turns = {"child_at": (reach, 0.1 * reach, -reach), "child_rotation": (lean, reach, -lean)}
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=pole, **turns)
+    for side, y in (("left", 0.2), ("right", -0.2)):
+        wheel = {"at": (lean, y, -reach), "mass": 0.5, "motor": True, **floor}
+        bot.add_wheel(side, ax.Rolling(radius=0.1), on=pole, **wheel)
+    if lean:
+        bob = bot.add_body("bob", mass=1.0, com=(0, 0, 0.2), inertia=(0.1, 0.1, 0.02))
+        axis = ax.Revolute((0, 0.6, 0.8))
+        bot.add_joint("arm", axis, parent=pole, child=bob, at=(0, 0.1, 0.5), armature=0.1)
+        bot.add_damper("friction", "left", coefficient=0.1)
+        bot.add_wrench("push", pole, at=(0, 0, 0.5))
+    return bot
+
+
+def same_rates(bot, independent=None):
+    """Whether rates are shorter, and whether they are those of the floating base."""
+    short, free = (bot.derive(independent=independent, reduce=r) for r in (True, False))
+    assert str(short) == str(free)
+    if short.pitching_rate is None:
+        return False
+    generator = np.random.default_rng(5)
+    for name in ("state_rate", "forward_dynamics", "rates"):
+        graphs = [function_graph(e, name, fixed=True) for e in (short, free)]
+        fewer, more = (graph.function.n_instructions() for graph in graphs)
+        assert fewer < more, name
+        for q in free.system.samples:
+            state = {"q": q, "nu": generator.normal(size=short.nu.shape[0])}
+            state["u"] = generator.normal(size=short.u.shape[0])
+            shown, wanted = (
+                np.array(graph.function(*[state[a] for a in graph.arguments])) for graph in graphs
+            )
+            agree(shown, wanted, 1e-11, name)
+    return True
+
+
+def test_a_balancer_has_short_rates():
+    assert same_rates(balancer())
+    assert balancer().derive().compile().operations("state_rate") <= 170
+
+
+@pytest.mark.slow
+def test_balancers_on_slopes_and_with_frames_elsewhere_have_the_same_rates():
+    slope = ax.Plane(normal=(0.3, -0.2, math.sqrt(1 - 0.13)), point=(0.1, 0, 0.4))
+    assert same_rates(balancer(ground=slope))
+    assert same_rates(balancer(lean=0.05, reach=0.1))
+    assert same_rates(
+        balancer(lean=0.05, reach=0.1), ["left.rate", "right.rate", "base.wy", "arm.rate"]
+    )
+
+
+def test_balancers_whose_rates_stay_those_of_a_floating_base():
+    sprung = balancer()
+    sprung.add_spring("upright", "base.qy", stiffness=3.0)
+    assert not same_rates(sprung)
+    led = balancer()
+    led.prescribe("left", lambda t: 0.3 * t)
+    assert not same_rates(led)
+    disk = next(iter(tilting()))
+    assert not same_rates(disk)
+
+
+@pytest.mark.slow
+def test_runs_of_a_balancer_agree_however_they_are_integrated():
+    def balance(s):
+        forward = 60 * s["pitch"] + 15 * s["pitch_rate"] + 15 * (s["surge"] - 0.6)
+        return {"left.torque": forward + 0.3, "right.torque": forward}
+
+    made = []
+    for reduce in (True, False):
+        model = balancer().derive(reduce=reduce).compile()
+        start = {"pitch": 0.2, "yaw": 0.3}
+        runs = [
+            ax.simulate(model, 2.0, start=start, input=balance, method=method, rtol=1e-10)
+            for method in ("dopri5", "radau9")
+        ]
+        names = (*model.coordinates, *model.speed_names, "pitch", "left.normal")
+        made += [[run.final[name] for name in names] for run in runs]
+    for shown in made[1:]:
+        agree(shown, made[0], 1e-6)

@@ -104,7 +104,7 @@ def state_rate_jacobian(equations: Equations) -> SX:
     than the recursive one are functions of their own.
     """
     equations.require_inertia()
-    if equations.formulation == "recursive":
+    if equations.formulation == "recursive" and equations.pitching_rate is None:
         return RateDerivatives(equations).jacobian()
     e, N = equations, ca.sparsify(equations.system.tree.N)
     by_q, by_others = (ca.jacobian(state_rate(e), x) for x in (e.q, ca.vertcat(e.nu, e.u, e.t)))

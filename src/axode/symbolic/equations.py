@@ -419,6 +419,16 @@ class Equations:
         self.require_inertia()
         return self._reduced(self._by.forward_dynamics())
 
+    @derived_property
+    def pitching_rate(self) -> SX | None:
+        """Rates of the state of a base that pitches on an axle, where this is shorter.  (F39)"""
+        from axode.symbolic.formulations.pitching import shorter_rate
+        from axode.symbolic.functions import general_state_rate
+
+        if not self.system.reduce or self.missing_inertia is not None:
+            return None
+        return shorter_rate(self.system, lambda: general_state_rate(self))
+
     def require_inertia(self) -> None:
         """Refuse what divides by an inertia that is not there."""
         missing = self.missing_inertia

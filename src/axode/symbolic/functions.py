@@ -48,7 +48,7 @@ def _square(e: Equations) -> Shape:
 
 
 RECIPES: dict[str, FunctionRecipe] = {
-    "forward_dynamics": FunctionRecipe(("q", "nu", "u"), lambda e: e.forward_dynamics, _n),
+    "forward_dynamics": FunctionRecipe(("q", "nu", "u"), lambda e: forward_dynamics(e), _n),
     "inverse_dynamics": FunctionRecipe(
         ("q", "nu", "nu_dot", "u", "weights"),
         lambda e: e.inverse_dynamics,
@@ -69,7 +69,7 @@ RECIPES: dict[str, FunctionRecipe] = {
     "dissipative_force": FunctionRecipe(("q", "nu"), lambda e: e.delta, _n),
     "input_force": FunctionRecipe(("q", "u"), lambda e: e.tau, _n),
     "joint_speeds": FunctionRecipe(("q", "nu"), lambda e: e.v, lambda e: (len(e.speeds),)),
-    "rates": FunctionRecipe(("q", "nu"), lambda e: e.q_dot, lambda e: (len(e.coordinates),)),
+    "rates": FunctionRecipe(("q", "nu"), lambda e: rates(e), lambda e: (len(e.coordinates),)),
     "accelerations": FunctionRecipe(
         ("q", "nu", "nu_dot"), lambda e: e.accelerations, lambda e: (len(e.speeds),)
     ),
@@ -294,8 +294,31 @@ def _idle_arguments(equations: Equations, name: str) -> set[str]:
     return idle
 
 
+def forward_dynamics(equations: Equations) -> SX:
+    """Independent accelerations, in the shortest form there is."""
+    equations.require_inertia()
+    short, places = equations.pitching_rate, len(equations.coordinates)
+    if short is None:
+        return equations.forward_dynamics
+    return short[places : places + len(equations.independent)]
+
+
+def rates(equations: Equations) -> SX:
+    """Rates of the coordinates, in the shortest form there is."""
+    short = equations.pitching_rate
+    return equations.q_dot if short is None else short[: len(equations.coordinates)]
+
+
 def state_rate(equations: Equations) -> SX:
     """Rates of q and nu, the power that is supplied and the power that is dissipated."""
+    if equations.pitching_rate is not None:
+        equations.require_inertia()
+        return equations.pitching_rate
+    return general_state_rate(equations)
+
+
+def general_state_rate(equations: Equations) -> SX:
+    """Rates of the state from the equations of all joints."""
     system = equations.system
     B, v = system.forces.B, equations.v
     supplied = ca.dot(ca.densify(B @ equations.u), v) if equations.inputs else SX(0)

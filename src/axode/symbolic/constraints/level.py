@@ -129,11 +129,11 @@ class _Turning:
         if not s.size or s[0] < ONE_DIRECTION or s[1:].max(initial=0.0) > ONE_DIRECTION * s[0]:
             return None
         n = U[:, 0] * np.sign(U[np.argmax(np.abs(U[:, 0])), 0])
-        n = _snapped(n)
+        n = _direction(n)
         b = [each.T @ n for each in R]
         if np.abs(np.array(b) - b[-1]).max() > ONE_DIRECTION:
             return None
-        return n, _snapped(b[-1])
+        return n, _direction(b[-1])
 
 
 def _rotation(q: np.ndarray) -> np.ndarray:
@@ -141,9 +141,15 @@ def _rotation(q: np.ndarray) -> np.ndarray:
     return R
 
 
-def _snapped(x: np.ndarray) -> np.ndarray:
-    x = np.where(np.abs(x - np.round(x)) < EXACT, np.round(x), x)
-    return np.asarray(x / np.linalg.norm(x)) + 0.0
+def snapped(x: np.ndarray) -> np.ndarray:
+    """Entries within rounding of 0, 1 and -1 made exact."""
+    exact: np.ndarray = np.where(np.abs(x - np.round(x)) < EXACT, np.round(x), x) + 0.0
+    return exact
+
+
+def _direction(x: np.ndarray) -> np.ndarray:
+    x = snapped(x)
+    return np.asarray(x / np.linalg.norm(x))
 
 
 def _always(

@@ -61,7 +61,7 @@ def with_quasi_velocities(
     defined = [_row(tree, one, W[k, :], joints + k) for k, one in enumerate(quasi)]
     function = ca.Function("W", [tree.q, tree.parameters], [ca.densify(W)])
     numbers = [np.array(ca.DM(function(q, defaults)).full()) for q in (*samples, home)]
-    return wider, [*rows, *defined], _wider(report, numbers, units, len(rows))
+    return wider, [*rows, *defined], wider_report(report, numbers, units, len(rows))
 
 
 def _expression(tree: Tree, quasi: QuasiVelocity) -> SX:
@@ -133,7 +133,7 @@ def _row(tree: Tree, quasi: QuasiVelocity, weights: SX, own: int) -> Row:
     return Row(name, quasi.name, DEFINITION, unit, entries | {own: SX(1)}, bias)
 
 
-def _wider(
+def wider_report(
     report: RankReport, W: Sequence[np.ndarray], units: Sequence[str], count: int
 ) -> RankReport:
     """Return the report with these rows among the kept ones: what was decided stays.

@@ -263,7 +263,7 @@ def build_open_system(mechanism: Mechanism) -> OpenSystem:
     defaults = np.array([parameter.default for parameter in parameters.values()])
     tree = build_tree(mechanism, {**symbols, "t": t}, t, p)
     return OpenSystem(
-        tree, _all_rows(tree, defaults), applied_forces(tree), defaults, tuple(parameters)
+        tree, all_rows(tree, defaults), applied_forces(tree), defaults, tuple(parameters)
     )
 
 
@@ -332,7 +332,7 @@ def _level(
 ) -> tuple[Tree, list[Row]]:
     """Write bases as ones that do not tilt; residuals stay those of bases that may."""
     straight = level_tree(tree, level)
-    pairs = zip(_all_rows(straight, defaults), rows, strict=True)
+    pairs = zip(all_rows(straight, defaults), rows, strict=True)
     return straight, [
         replace(a, residual=b.residual, nearby=None if a.residual is None else a.drift)
         for a, b in pairs
@@ -355,7 +355,8 @@ def add_motors(system: System, motors: Mapping[str, str]) -> System:
     )
 
 
-def _all_rows(tree: Tree, defaults: np.ndarray) -> list[Row]:
+def all_rows(tree: Tree, defaults: np.ndarray) -> list[Row]:
+    """Rows of all loops, contacts, couplings and prescribed motions."""
     motion = tree.motion(tree.v, None, gravity=False)
     _, u = tree.velocities(tree.v)
     rows: list[Row] = []
