@@ -56,6 +56,20 @@ def test_operations_grow_linearly_with_the_length(family):
 
 
 @pytest.mark.slow
+def test_inverse_dynamics_with_too_few_motors_grows_linearly():
+    """The inertia of the speeds that no motor holds is a sum over links."""
+    counts = []
+    for size in SIZES:
+        towed = chains.trailers(size)
+        del towed.drives[1:]
+        equations = towed.derive(self_check=False)
+        assert equations.actuation == "underactuated"
+        counts.append(tape_of(equations, "inverse_solution").n_operations)
+    few, more, most = counts
+    assert most - more <= SPREAD * (more - few), counts
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("lever", [0.25, 0.0])
 def test_operations_do_not_depend_on_home(lever):
     """At homes where no speed of the head does well blocks as long as the chain were solved."""

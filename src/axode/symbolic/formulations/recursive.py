@@ -60,10 +60,13 @@ class RecursiveFormulation(AbstractFormulation):
 
     def inertia(self) -> SX:
         """I = Theta^T I~ Theta, by composite bodies or link by link."""
-        by_composites = projected(self.Theta, self.tree_inertia)
+        return self._shorter(projected(self.Theta, self.tree_inertia), self.Theta)
+
+    def _shorter(self, by_composites: SX, Theta: SX) -> SX:
+        """Return an inertia, or the same as a sum over links if that is shorter."""
         if not self._has_few_freedoms:
             return by_composites
-        by_twists = self._sum_over_links(self.Theta)
+        by_twists = self._sum_over_links(Theta)
         counts = [self._operations(ca.cse(x)) for x in (by_composites, by_twists)]
         return by_composites if counts[0] * GAIN <= counts[1] else by_twists
 
@@ -80,8 +83,9 @@ class RecursiveFormulation(AbstractFormulation):
         return inertia_of_twists(system.still_tree, system.regrouped, armature, ca.sparsify(Theta))
 
     def required_inertia(self) -> SX:
-        """I_0 on the base's speeds."""
-        return self.system.complement.project_inertia(self.tree_inertia)
+        """I_0 on the base's speeds, by composite bodies or link by link."""
+        c = self.system.complement
+        return self._shorter(c.project_inertia(self.tree_inertia), c.Theta_0)
 
     def coriolis(self) -> SX:
         r"""C = Theta^T (I~ \dot Theta + C~ Theta), C~ by composite bodies.  (F5)
@@ -163,7 +167,8 @@ class RecursiveFormulation(AbstractFormulation):
     def _by_composites(self, force: SX) -> SX:
         """Theta_0 nu_0_dot by the projected composite inertia, (F4)."""
         c = self.system.complement
-        return c.expand(Factor.of(self.required_inertia()).solve(c.project(force)))
+        inertia = c.project_inertia(self.tree_inertia)
+        return c.expand(Factor.of(inertia).solve(c.project(force)))
 
     def _by_twists(self, force: SX) -> SX:
         """Return the same by an inertia that is projected link by link, (D22)."""
