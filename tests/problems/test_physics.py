@@ -136,4 +136,4 @@ def test_first_step_is_chosen_from_the_motion():
 def test_default_start_is_home_at_rest():
     run = ax.simulate(machines.pendulum(), 1.0)
     assert np.abs(run["pin"]).max() == 0 and run.status == "finished"
-    assert isinstance(run.info, Mapping) and run.info["method"] == "dopri5"
+    assert isinstance(run.info, Mapping) and run.info["method"] == "dop853"

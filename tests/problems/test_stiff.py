@@ -311,7 +311,7 @@ def test_an_implicit_method_takes_over():
     """Explicit steps would be 300 000: the run reports when radau9 took over, and who began."""
     run = ax.simulate(oscillator(1e5, 1e5), 10.0, start={"rail": 1.0})
     took_over = run.info["took_over"]
-    assert run.info["method"] == "dopri5, radau9" and took_over["method"] == "radau9"
+    assert run.info["method"] == "dop853, radau9" and took_over["method"] == "radau9"
     assert took_over["runs"] == 1 and 0 < took_over["first"] == took_over["last"] < 1.0
     assert run.info["steps"] < 30_000
     fast, slow = np.roots([1.0, 1e5, 1e5])
@@ -339,21 +339,21 @@ def test_runs_of_a_batch_are_asked_one_by_one():
 
 
 def test_motions_without_stiffness_keep_their_method():
-    """Bit for bit what dopri5 does, and no word about stiffness."""
+    """Bit for bit what dop853 does, and no word about stiffness."""
     model = machines.wheeled_pendulum()
     start = {"start": MOTIONS["wheeled_pendulum"]}
     with warnings.catch_warnings():
         warnings.simplefilter("error", StiffSystemWarning)
-        explicit = ax.simulate(model, 3.0, method="dopri5", **start)
+        explicit = ax.simulate(model, 3.0, method="dop853", **start)
     automatic = ax.simulate(model, 3.0, **start)
     assert np.array_equal(automatic.values, explicit.values, equal_nan=True)
-    assert automatic.info["method"] == "dopri5" and "took_over" not in automatic.info
+    assert automatic.info["method"] == "dop853" and "took_over" not in automatic.info
 
 
 def test_short_stiff_runs_are_not_worth_it():
     """A thousand explicit steps cost less than compiling another method."""
     run = ax.simulate(oscillator(1e5, 1e5), 0.02, start={"rail": 1.0})
-    assert run.info["method"] == "dopri5" and run.info["steps"] > 300
+    assert run.info["method"] == "dop853" and run.info["steps"] > 300
 
 
 def test_files_may_lack_what_implicit_steps_need(tmp_path):
@@ -362,7 +362,7 @@ def test_files_may_lack_what_implicit_steps_need(tmp_path):
     model.save(path, [name for name in model.functions if name != "state_rate_jacobian"])
     read = ax.load_model(path)
     run = ax.simulate(read, 1.0, start={"rail": 1.0})
-    assert run.info["method"] == "dopri5" and run.info["steps"] > 10_000
+    assert run.info["method"] == "dop853" and run.info["steps"] > 10_000
     for method in IMPLICIT:
         with pytest.raises(ax.NotApplicable, match=r"no state_rate_jacobian; save it along: model"):
             ax.simulate(read, 1.0, method=method)
@@ -381,7 +381,7 @@ def test_implicit_steps_that_are_no_longer_go_back(monkeypatch):
     monkeypatch.setattr("axode.problems.simulate.switch_to_implicit.COST_RATIO", 1e9)
     monkeypatch.setattr("axode.problems.simulate.runs.REVIEW", 5)
     run = ax.simulate(oscillator(1e5, 1e5), 1.0, start={"rail": 1.0})
-    assert run.info["method"] == "dopri5" and run.info["steps"] > 10_000
+    assert run.info["method"] == "dop853" and run.info["steps"] > 10_000
     assert run.status == "finished"
 
 
@@ -394,14 +394,14 @@ def test_a_run_that_went_back_is_asked_again():
         bot.add_spring(f"{name} coil", name, stiffness=stiffness)
         bot.add_damper(f"{name} drag", name, coefficient=drag)
     run = ax.simulate(bot.derive().compile(), 20.0, start={"slow": 1.0, "ringing": 1e-3})
-    assert run.info["method"] == "dopri5, radau9" and run.info["took_over"]["first"] > 0.1
+    assert run.info["method"] == "dop853, radau9" and run.info["took_over"]["first"] > 0.1
     assert run.info["steps"] < 200_000  # explicit ones would be 600 000
     fast, slow = np.roots([1.0, 1e5, 1e5])
     assert np.abs(run["slow"] - fast * np.exp(slow * run.time) / (fast - slow))[1:].max() < 1e-8
 
 
 def test_unknown_methods_are_named():
-    with pytest.raises(ax.UnknownName, match="auto, rk4, dopri5, rodas5p, radau9"):
+    with pytest.raises(ax.UnknownName, match="auto, rk4, dopri5, dop853, rodas5p, radau9"):
         ax.simulate(machines.slider(), 1.0, method="radau")
     with pytest.raises(ax.InvalidArgument, match="radau9 chooses its own steps"):
         ax.simulate(machines.slider(), 1.0, method="radau9", step=1e-3)

@@ -22,6 +22,8 @@ ON_TIME = 1e-9  # of a step, a period or a duration: a time that falls on a grid
 JUMP_WIDTH = 1e-10  # of an interval: what changes within so little jumps
 SHORTEST_STEP = 1e-6  # [s]: how near steps go to a configuration where rank is lost
 
+ORDER_EIGHT = 1e-8  # rtol: here and below explicit steps of order eight take less time than of five
+
 # Which singular values, pivots and eigenvalues are zero.
 RANK = 1e-9  # of the largest singular value: matrices that were computed at given numbers
 ROW_RANK = 1e-7  # of the largest or of a row: at configurations that are closed to 1e-13

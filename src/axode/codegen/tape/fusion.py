@@ -177,10 +177,11 @@ def _one(group: _Group, wanted: _Readers) -> Evaluate:
             first += port.size
         written |= dict.fromkeys(member.buffers[n:])
     kept = [buffer for buffer in written if wanted.want(buffer)]
+    # ports without names of buffers: equal groups share their code
     tape = Tape.build(
         "_".join(dict.fromkeys(member.tape.name for member in group.members))[:80],
-        tuple(Port(f"in_{b}", (sizes[b],)) for b in group.reads),
-        tuple(Port(b, (sizes[b],)) for b in kept),
+        tuple(Port(f"in_{i}", (sizes[b],)) for i, b in enumerate(group.reads)),
+        tuple(Port(f"out_{i}", (sizes[b],)) for i, b in enumerate(kept)),
         builder,
         [number for b in kept for number in values[b]],
     )

@@ -18,9 +18,11 @@ from axode.codegen.tape.tape import Tape
 from axode.numerics.tolerances import SEVEN_DIGITS
 from axode.problems.steps.explicit import increment
 from axode.problems.steps.rates import Dynamics, inside_step, sample_place
-from axode.problems.steps.tableaus import EXPLICIT_METHODS, ButcherTableau
+from axode.problems.steps.tableaus import DOPRI5, RK4, ButcherTableau
 
-TABLEAUS = EXPLICIT_METHODS  # methods whose steps can be differentiated
+TABLEAUS = {
+    method.name: method for method in (RK4, DOPRI5)
+}  # methods whose steps can be differentiated
 
 
 @dataclass(frozen=True)

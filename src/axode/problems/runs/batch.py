@@ -20,7 +20,6 @@ from axode.problems.other_models import ROUNDED_PIVOT, is_rounded
 from axode.problems.runs.session import CompiledRuns, Numbers, Session, Task
 from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import rollout_of
-from axode.problems.steps.methods import EXPLICIT
 from axode.problems.steps.step_acceptance import EVENT, FINISHED, INACCURATE, RUNNING
 from axode.problems.steps.stiffness import stiff_slope
 
@@ -90,7 +89,7 @@ class Batch(CompiledRuns):
         alike: bool = False,
     ) -> None:
         settings = task.settings
-        d = task.dynamics(stiffness=settings.stepper == EXPLICIT and task.log is None)
+        d = task.dynamics(stiffness=settings.explicit and task.log is None)
         rollout = rollout_of(task.model, settings.stepper, d, settings.place, alike=alike)
         first = {"index": np.ones((len(members), 1))} | start
         given = self._read_buffers(task, len(members), first)
@@ -115,7 +114,7 @@ class Batch(CompiledRuns):
             "least_pivot": np.full((count, 1), first_least_pivot(task.model)),
             "review": start.get("steps", np.zeros((count, 1))) + s.review,
             "stiff_limit": np.full((count, 1), FIRST_STIFF_LIMIT),
-            "stiff_slope": stiff_slope(ERROR_SHARE * s.rtol),
+            "stiff_slope": stiff_slope(ERROR_SHARE * s.rtol, s.stepper),
         }
         if task.plan.callback is not None:
             given["u"] = np.zeros((count, len(task.model.inputs)))

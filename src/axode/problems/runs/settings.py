@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument, UnknownName
-from axode.numerics.tolerances import ON_TIME
+from axode.numerics.tolerances import ON_TIME, ORDER_EIGHT
 from axode.problems.arguments import number
 from axode.problems.steps.audit import energy_rounding, energy_tolerance
 from axode.problems.steps.compiled import Place
-from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, METHODS
+from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, EXPLICIT_FINE, METHODS
 
 Array = npt.NDArray[np.float64]
 SINGULAR_CHOICES = ("stop", "pass")
@@ -82,7 +82,17 @@ class Settings:
     @property
     def stepper(self) -> str:
         """The method that takes the first step."""
-        return EXPLICIT if self.method == AUTOMATIC else self.method
+        if self.method != AUTOMATIC:
+            return self.method
+        # on a GPU the rates of many stages leave the registers
+        return (
+            EXPLICIT_FINE if self.rtol <= ORDER_EIGHT and self.place.target == "cpu" else EXPLICIT
+        )
+
+    @property
+    def explicit(self) -> bool:
+        """True if the first steps are explicit and adaptive."""
+        return self.stepper in (EXPLICIT, EXPLICIT_FINE)
 
     @property
     def adaptive(self) -> bool:

@@ -121,7 +121,7 @@ def simulate(
                 followed.compute(runs, begun, session, trajectory)
     if session.interrupted:
         return session.deliver(trajectory, on_interrupt)
-    if settings.method == EXPLICIT:
+    if settings.explicit and settings.method != AUTOMATIC:
         warn_of_stiffness(model.name, runs.stiff)
     if not batch:
         if runs.outcomes.status[0] in FAILED and runs.outcomes.time[0] == settings.t0:

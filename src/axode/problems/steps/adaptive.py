@@ -69,6 +69,7 @@ def adaptive_program(
     inside: Interpolant,
     after: Sequence[Operation],
     *,
+    before_saving: Sequence[Operation] = (),
     gathering: Gathering | None = None,
     state: Mapping[str, int] | None = None,
     given: Sequence[str] = (),
@@ -84,6 +85,7 @@ def adaptive_program(
         body: Operations of one step, up to its acceptance.
         inside: Interpolates the state inside a step.
         after: Operations after it; they prepare the next step.
+        before_saving: What the interpolant needs, in steps of which states are saved.
         gathering: What is gathered.
         state: Further buffers that live between calls.
         given: Further numbers that the step only reads.
@@ -98,7 +100,7 @@ def adaptive_program(
     check = Evaluate(ended, ("status", "t", "t_end", "time_direction", "status", "active"))
     own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k} | chattering_marks(d)
     first = [*first_step(d), *clip_step(d), *d.rate_at("q", "nu", "t", "k1")]
-    saved = save_times(d, inside)
+    saved = save_times(d, inside, before_saving)
     buffers, tables, numbers = d.state() | own, d.tables() | {"times": 1}, [*READ_ONLY, *given]
     if gathering is not None:
         keep = Evaluate(select_tape("keep", d.n_k), ("starts", "k_b", "k1", "k1"))
@@ -294,8 +296,16 @@ def count_steps() -> Evaluate:
     return Evaluate(tape, (*names, "h", "steps", "rejected"))
 
 
-def save_times(d: Dynamics, inside: Interpolant) -> list[Operation]:
-    """Save the state at every requested time inside the step, by the interpolant."""
+def save_times(
+    d: Dynamics, inside: Interpolant, before: Sequence[Operation] = ()
+) -> list[Operation]:
+    """Save the state at every requested time inside the step, by the interpolant.
+
+    Args:
+        d: Tapes of the model.
+        inside: Interpolates the state.
+        before: What the interpolant needs; skipped where no run of a group saves anything.
+    """
 
     def due(**v: Vector) -> dict[str, Vector]:
         time_direction = v["time_direction"][0]
@@ -312,10 +322,16 @@ def save_times(d: Dynamics, inside: Interpolant) -> list[Operation]:
         Evaluate(tape, (*names, "due", "part")),
     ]
     dense = inside("part", "x_i")
-    if d.jump is not None:  # the interpolant ends before it
+    if d.jump is not None or before:  # the interpolant ends before it, or with rounding
         dense.append(_state_at_end(d, "x_i"))
     body = (*dense, WriteRow("out", "index", "x_i", "due"), count_saved_row(), *check)
-    return [*check, While("due", body)]
+    if not before:
+        return [*check, While("due", body)]
+    first = Evaluate(select_tape("wanted", 1), ("due", "due", "due", "wanted"))
+    done = Evaluate(
+        formula_tape("found", {"due": 1}, lambda due: {"wanted": [0.0 * due[0]]}), ("due", "wanted")
+    )
+    return [*check, first, While("wanted", (*before, done)), While("due", body)]
 
 
 def _state_at_end(d: Dynamics, state: str) -> Evaluate:

@@ -31,6 +31,7 @@ from axode.problems.steps.audit import audited
 from axode.problems.steps.break_times import break_table
 from axode.problems.steps.methods import IMPLICIT, METHODS
 from axode.problems.steps.rates import INSIDE, Dynamics
+from axode.problems.steps.tableaus import EXPLICIT_METHODS
 
 if TYPE_CHECKING:
     from axode.results.event import Event
@@ -288,7 +289,7 @@ def program_of(
     model: Model, method: str, d: Dynamics, gathering: Gathering | None = None
 ) -> Program:
     """Make the steps of a model, which save states or gather numbers."""
-    slopes = None if method in EXPORTED else tape_of(model, JACOBIAN)
+    slopes = None if method in EXPLICIT_METHODS else tape_of(model, JACOBIAN)
     program = METHODS[method](replace(d, rate_jacobian=slopes), gathering)
     return audited(program, d, tape_of(model, ENERGY)) if is_audited(model) else program
 

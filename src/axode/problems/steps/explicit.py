@@ -22,10 +22,19 @@ from axode.problems.steps.adaptive import (
     count_steps,
     error_size,
 )
+from axode.problems.steps.many_stages import (
+    inner_stages,
+    polynomial,
+    weighted_finish,
+    weighted_interpolant,
+    weighted_stages,
+)
 from axode.problems.steps.rates import Dynamics, to_next_sample
 from axode.problems.steps.step_acceptance import accept_step, active, count_saved_row
 from axode.problems.steps.stiffness import count_stiff_steps
 from axode.problems.steps.tableaus import ButcherTableau
+
+MANY = 8  # stages beyond which their formulas are not written out
 
 
 def fixed_step_program(
@@ -68,24 +77,35 @@ def adaptive_explicit_program(
 ) -> Program:
     """Make a program of steps as long as rtol and atol allow; see `adaptive_program`.
 
-    The last stage of the method must be the end of the step.
+    The last stage of the method must be the end of the step. Of many stages weighted sums are
+    loops.
     """
-    ks, inside = _rates(method), interpolant(method, d)
+    many = len(method.stages) > MANY
+    ks = _rates(method)
+    inside = weighted_interpolant(method, d) if many else interpolant(method, d)
+    always = gathering is not None or d.events is not None  # the interpolant is used in every step
     body: list[Operation] = clip_step(d)
     if d.restarts:  # the rate may have jumped since the last step ended
         body += d.rate_at("q", "nu", "t", "k1")
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
-    finish = Evaluate(_finish(method, d), ("q", "nu", "w", *CONTROL, *ks, "q_s", "nu_s", *made))
-    body += [*_stages(method, d), finish, *d.closed()]
+    if many:
+        body += [*weighted_stages(method, d), *weighted_finish(method, d, made), *d.closed()]
+    else:
+        finish = Evaluate(_finish(method, d), ("q", "nu", "w", *CONTROL, *ks, "q_s", "nu_s", *made))
+        body += [*_stages(method, d), finish, *d.closed()]
     last = ks[-1]
     if d.projection is not None and not d.restarts:
         last = "k_n"
         body += d.rate_at("q_n", "nu_n", "t_n", last)
+    body += inner_stages(method, d, "t") if always else []
     body += [*accept_step(d, inside=inside, rates=ks), count_steps()]
     after: list[Operation] = [Evaluate(select_tape("keep", d.n_k), ("commit", last, "k1", "k1"))]
     if d.stiffness:
-        after.append(count_stiff_steps(d))
-    return adaptive_program(method.name, d, body, inside, after, gathering=gathering)
+        after.append(count_stiff_steps(d, len(ks)))
+    before = [] if always else inner_stages(method, d, "t_o")
+    return adaptive_program(
+        method.name, d, body, inside, after, before_saving=before, gathering=gathering
+    )
 
 
 def increment(h: Formula, weights: Sequence[Fraction], rates: Sequence[Formula]) -> Formula:
@@ -116,8 +136,8 @@ def _factored(weights: tuple[Fraction, ...]) -> tuple[float, float, list[tuple[f
     return *factors, groups
 
 
-def _rates(method: ButcherTableau) -> list[str]:
-    return [f"k{i + 1}" for i in range(len(method.stages))]
+def _rates(method: ButcherTableau) -> tuple[str, ...]:
+    return method.rates[: len(method.stages)]
 
 
 def _stages(method: ButcherTableau, d: Dynamics) -> list[Operation]:
@@ -184,7 +204,8 @@ def _finish(method: ButcherTableau, d: Dynamics) -> Tape:
         w_new = [
             y + increment(h, method.weights, [k[len(x) + i] for k in ks]) for i, y in enumerate(w)
         ]
-        return {**control(size, v), "q": v["q_s"], "nu": v["nu_s"], "w": w_new}
+        power = 1.0 / method.error_order
+        return {**control(size, v, power), "q": v["q_s"], "nu": v["nu_s"], "w": w_new}
 
     sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2} | dict.fromkeys(CONTROL, 1)
     sizes |= dict.fromkeys(names, d.n_k)
@@ -193,24 +214,19 @@ def _finish(method: ButcherTableau, d: Dynamics) -> Tape:
 
 def interpolant(method: ButcherTableau, d: Dynamics) -> Interpolant:
     """Interpolate the state inside the step that was accepted last."""
-    tape, ks = dense_tape(method, d), _rates(method)
+    tape, ks = dense_tape(method, d), method.rates
     return lambda part, x: [Evaluate(tape, ("q_o", "nu_o", "w_o", "h_s", part, *ks, x))]
 
 
 def dense_tape(method: ButcherTableau, d: Dynamics) -> Tape:
     """Interpolate the state at a part 0 to 1 of the step, from its start and the stages' rates."""
 
-    def weight(s: Formula, row: Sequence[Fraction]) -> Formula:
-        value = 0.0 * s
-        for coefficient in reversed(row):
-            value = float(coefficient) + s * value
-        return s * value
-
     def inside(
         q: Vector, nu: Vector, w: Vector, h: Vector, part: Vector, **ks: Vector
     ) -> dict[str, Vector]:
         s = part[0]
-        pairs = [(weight(s, row), k) for row, k in zip(method.dense, ks.values(), strict=True)]
+        rows = zip(method.dense, ks.values(), strict=True)
+        pairs = [(polynomial(s, row), k) for row, k in rows if any(row)]
         x = [
             y + h[0] * sum((b * k[j] for b, k in pairs), 0.0 * s)
             for j, y in enumerate([*q, *nu, *w])
@@ -218,7 +234,7 @@ def dense_tape(method: ButcherTableau, d: Dynamics) -> Tape:
         return {"x": x}
 
     sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2, "h": 1, "part": 1}
-    return formula_tape("dense", sizes | dict.fromkeys(_rates(method), d.n_k), inside)
+    return formula_tape("dense", sizes | dict.fromkeys(method.rates, d.n_k), inside)
 
 
 def _length(d: Dynamics) -> list[Operation]:

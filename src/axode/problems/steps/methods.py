@@ -9,12 +9,14 @@ from axode.codegen.tape.program import Program
 from axode.problems.steps.explicit import adaptive_explicit_program, fixed_step_program
 from axode.problems.steps.radau import radau9_program
 from axode.problems.steps.rosenbrock import rodas5p_program
-from axode.problems.steps.tableaus import DOPRI5, RK4
+from axode.problems.steps.tableaus import DOP853, DOPRI5, RK4
 
 AUTOMATIC, EXPLICIT, IMPLICIT = "auto", "dopri5", "radau9"  # the first one chooses
+EXPLICIT_FINE = "dop853"  # for small tolerances
 METHODS: dict[str, Callable[..., Program]] = {
     "rk4": partial(fixed_step_program, RK4),
     "dopri5": partial(adaptive_explicit_program, DOPRI5),
+    "dop853": partial(adaptive_explicit_program, DOP853),
     "rodas5p": rodas5p_program,
     "radau9": radau9_program,
 }

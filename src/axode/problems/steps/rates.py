@@ -114,13 +114,13 @@ class Dynamics:
         inputs = tuple(names.get(port.name, port.name) for port in tape.inputs)
         return Evaluate(tape, (*inputs, output))
 
-    def rate_at(self, q: str, nu: str, t: str, k: str) -> list[Operation]:
-        """Find the input and the rate at a state of the step t, h_s."""
+    def rate_at(self, q: str, nu: str, t: str, k: str, begin: str = "t") -> list[Operation]:
+        """Find the input and the rate at a state of the step from `begin`, by h_s."""
         inside = "t_inside" if self.switches else t
         names = {"q": q, "nu": nu, "t": inside}
         return [
-            *self.time_inside(t),
-            *self._input(q, nu, t, inside),
+            *self.time_inside(t, begin),
+            *self._input(q, nu, t, inside, begin),
             self.evaluate(self.rate, names, k),
         ]
 
@@ -163,7 +163,7 @@ class Dynamics:
                 self.inside if self.samples == "hold" else 0.0,
             ),
         )
-        buffers = (t, begin, "h_s", "sample_start", "sample_period", "row", "next_row", "part")
+        buffers = (t, begin, "h_s", "sample_start", "sample_period", "row", "next_row", "between")
         operations: list[Operation] = [Evaluate(place, buffers)]
         if self.samples == "hold":
             return [*operations, ReadRow("samples", "row", "u")]
@@ -176,7 +176,7 @@ class Dynamics:
             {"part": 1, "a": self.n_u, "b": self.n_u},
             lambda part, a, b: {"u": [x + part[0] * (y - x) for x, y in zip(a, b, strict=True)]},
         )
-        return [*operations, Evaluate(blend, ("part", "u_before", "u_after", "u"))]
+        return [*operations, Evaluate(blend, ("between", "u_before", "u_after", "u"))]
 
     def closed(self) -> list[Operation]:
         """Bring the new coordinates back onto the holonomic constraints, and switch at breaks."""

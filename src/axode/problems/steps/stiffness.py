@@ -1,9 +1,9 @@
 """Detect explicit steps that are short because of stability, not accuracy.
 
-Between the last two stages of Dormand and Prince's method, which share their time, lies a direction
-along which the rate's slope is seen; steps that are as long as stability allows have a slope times
-length of about 3.3. The rule of counting is that of E. Hairer and G. Wanner, *Solving Ordinary
-Differential Equations II*, section IV.2.
+Between the last two stages of the methods of Dormand and Prince, which share their time, lies a
+direction along which the rate's slope is seen; steps that are as long as stability allows have a
+slope times length of about 3.3, of order eight of about 6.1. The rule of counting is that of
+E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II*, section IV.2.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from axode.codegen.tape.formulas import Vector, formula_tape
 from axode.codegen.tape.program import Evaluate
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import RUNNING, STIFF
+from axode.problems.steps.tableaus import DOPRI5, EXPLICIT_METHODS
 
-STABILITY_LIMIT = 3.25  # slope times step size where a step is as long as stability allows
 SMOOTH_SLOPE = 30.0  # times the fifth root of the tolerance: what a smooth motion stays below
 CALM_STEPS = 6  # steps below the limit in a row that reset the count
 
 
-def stiff_slope(tolerance: float) -> float:
+def stiff_slope(tolerance: float, stepper: str) -> float:
     """Slope times step size above which a step counts as stiff.
 
     A motion without fast parts has steps of a slope times length that is far below one if the
@@ -26,22 +26,26 @@ def stiff_slope(tolerance: float) -> float:
 
     Args:
         tolerance: Relative error that a step may make.
+        stepper: Name of an explicit method; of others nothing is counted.
     """
-    return min(STABILITY_LIMIT, max(1.0, SMOOTH_SLOPE * tolerance**0.2))
+    method = EXPLICIT_METHODS.get(stepper, DOPRI5)
+    smooth = SMOOTH_SLOPE * tolerance ** (1.0 / method.error_order)
+    return min(method.stability, max(1.0, smooth))
 
 
-def count_stiff_steps(d: Dynamics) -> Evaluate:
+def count_stiff_steps(d: Dynamics, stages: int) -> Evaluate:
     """Count steps at the limit of stability; the run stops at `stiff_limit` of them.
 
-    Stages six and seven are at q_6, nu_6 and q_s, nu_s.
+    The last stage is at q_s, nu_s, the one before at q and nu with its number.
     """
     n = d.n_q + d.n_nu
+    q, nu, k, k_s = f"q_{stages - 1}", f"nu_{stages - 1}", f"k{stages - 1}", f"k{stages}"
 
     def count(**v: Vector) -> dict[str, Vector]:
         status, commit, h = (v[name][0] for name in ("status", "commit", "h_s"))
-        before, after = [*v["q_6"], *v["nu_6"]], [*v["q_s"], *v["nu_s"]]
+        before, after = [*v[q], *v[nu]], [*v["q_s"], *v["nu_s"]]
         zero = 0.0 * h
-        bend = sum(((b - a) * (b - a) for a, b in zip(v["k6"][:n], v["k7"][:n], strict=True)), zero)
+        bend = sum(((b - a) * (b - a) for a, b in zip(v[k][:n], v[k_s][:n], strict=True)), zero)
         move = sum(((b - a) * (b - a) for a, b in zip(before, after, strict=True)), zero)
         slope = v["stiff_slope"][0]
         at_limit = h * h * bend > slope * slope * move
@@ -54,7 +58,7 @@ def count_stiff_steps(d: Dynamics) -> Evaluate:
         asks = commit & status.equals(float(RUNNING)) & (stiff >= v["stiff_limit"][0])
         return {"stiff": [stiff], "calm": [calm], "status": [asks.then(float(STIFF), status)]}
 
-    sizes = {"q_6": d.n_q, "nu_6": d.n_nu, "q_s": d.n_q, "nu_s": d.n_nu, "k6": d.n_k, "k7": d.n_k}
+    sizes = {q: d.n_q, nu: d.n_nu, "q_s": d.n_q, "nu_s": d.n_nu, k: d.n_k, k_s: d.n_k}
     sizes |= dict.fromkeys(
         ("h_s", "commit", "status", "stiff", "calm", "stiff_limit", "stiff_slope"), 1
     )

@@ -115,7 +115,7 @@ class SweepBatch(CompiledRuns):
             "longest": abs(settings.duration) / (LOOKS if looked else 1),
             "review": np.inf,
             "stiff_limit": np.full((len(members), 1), FIRST_STIFF_LIMIT),
-            "stiff_slope": stiff_slope(ERROR_SHARE * settings.rtol),
+            "stiff_slope": stiff_slope(ERROR_SHARE * settings.rtol, settings.stepper),
         }
         first = {name: value for name, value in start.items() if name in rollout.program.state}
         super().__init__(task, d, rollout, members, first, p, given)
