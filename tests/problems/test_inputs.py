@@ -13,6 +13,7 @@ from tests.problems.machines import G
 
 EXACT = 1e-12  # polynomials of low degree are integrated exactly but for rounding
 METHODS = [{"method": "rk4", "step": 0.05}, {}, {"method": "rk4", "step": 0.25}]
+METHODS += [{"method": "dopri5"}]
 LIMIT = 2.0
 VALUES = np.array([1.0, -2.0, 3.0, 0.5])
 

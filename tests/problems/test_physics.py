@@ -71,6 +71,7 @@ def test_agrees_with_another_integrator(name: str):
     [
         ("rk4", 4, (16, 32, 64)),
         ("dopri5", 5, (16, 32, 64)),
+        ("dop853", 8, (6, 12)),
         ("rodas5p", 5, (64, 128, 256)),
         ("radau9", 9, (6, 12)),
     ],

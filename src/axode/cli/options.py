@@ -116,8 +116,8 @@ start NAME=VALUE: Coordinates, speeds or measures; home at rest by default.
 input NAME=FORMULA: Inputs as formulas of time t and of the state: left.torque=0.1*sin(t); zero by
     default.
 plot FILE: File for a plot: .png, .svg or .pdf.
-method auto|dopri5|radau9|rodas5p|rk4: Integrator; radau9 and rodas5p are for stiff systems, rk4 has
-    fixed steps.
+method auto|dop853|dopri5|radau9|rodas5p|rk4: Integrator; radau9 and rodas5p are for stiff systems,
+    rk4 has fixed steps.
 step SECONDS: Fixed steps of rk4; 0.001 by default.
 rtol NUMBER: Relative tolerance of the motion; not for rk4.
 atol NUMBER: Absolute tolerance of the motion, in SI units; not for rk4.

@@ -56,8 +56,8 @@ class RunOptions(TypedDict, total=False):
         events: `Event` objects: crossings to locate, perhaps to stop at.
         t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
             starts, unless given.
-        method: "auto" begins with "dopri5" (explicit, adaptive) and continues with "radau9"
-            (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
+        method: "auto" begins with an explicit method, "dop853" where `rtol` is 1e-8 or less and
+            "dopri5" elsewhere and on GPUs, and continues with "radau9" (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
             or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
             (explicit, fixed steps).
         step: Length of the steps of rk4 [s].
