@@ -57,9 +57,9 @@ class RunOptions(TypedDict, total=False):
         t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
             starts, unless given.
         method: "auto" begins with an explicit method, "dop853" where `rtol` is 1e-8 or less and
-            "dopri5" elsewhere and on GPUs, and continues with "radau9" (implicit, adaptive) where stiffness keeps explicit steps short, which `info` reports;
-            or one of these throughout, "rodas5p" (implicit, for loose tolerances), or "rk4"
-            (explicit, fixed steps).
+            "dopri5" elsewhere and on GPUs, and continues with "radau9" (implicit, adaptive) where
+            stiffness keeps explicit steps short, which `info` reports; or one of these throughout,
+            "rodas5p" (implicit, for loose tolerances), or "rk4" (explicit, fixed steps).
         step: Length of the steps of rk4 [s].
         rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
             (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
