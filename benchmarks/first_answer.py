@@ -3,7 +3,8 @@
     python -m benchmarks.first_answer           # all programs, as JSON with --json FILE
     python -m benchmarks.first_answer balancer  # one of them
 
-Seconds of processor time of the process and of those that it starts, on one core.
+Seconds of processor time of the process and of those that it starts, on one core. Python's own
+compiled modules are there, as an installation leaves them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+
+from benchmarks.conditions import conditions
 
 ROOT = Path(__file__).parent.parent
 KINDS = ("cold", "second")  # with an empty cache, with the cache that this left behind
@@ -76,10 +79,19 @@ def programs() -> dict[str, str]:
     return found
 
 
-def seconds(program: str, cache: str) -> float:
-    """Return the processor seconds of a program in a new process."""
+def seconds(program: str, cache: str, modules: str) -> float:
+    """Return the processor seconds of a program in a new process.
+
+    Args:
+        program: Its source.
+        cache: Folder of Axode's cache, or "off".
+        modules: Folder of Python's compiled modules.
+    """
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = os.environ | {"AXODE_CACHE": cache} | dict.fromkeys(names, "1")
+    environment = os.environ | dict.fromkeys(names, "1")
+    environment |= {"AXODE_CACHE": cache, "PYTHONPYCACHEPREFIX": modules}
+    for name in ("PYTHONDONTWRITEBYTECODE", "AXODE_MODEL_CACHE"):
+        environment.pop(name, None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-P", "-c", program],
@@ -92,25 +104,25 @@ def seconds(program: str, cache: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def measure(program: str, repeat: int) -> dict[str, float]:
+def measure(program: str, repeat: int, modules: str) -> dict[str, float]:
     """Return the least seconds of a program, cold and in a second process."""
     found: dict[str, float] = {}
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as folder:
             for kind in KINDS:
-                found[kind] = min(seconds(program, folder), found.get(kind, 1e9))
+                found[kind] = min(seconds(program, folder, modules), found.get(kind, 1e9))
     return found
 
 
-def measure_files(names: Sequence[str], repeat: int) -> dict[str, dict[str, float]]:
+def measure_files(names: Sequence[str], repeat: int, modules: str) -> dict[str, dict[str, float]]:
     """Return the same of gallery mechanisms that were saved as model files before."""
     found = {}
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / f"{name}.axm")
             save = f"model.save({path!r})"
-            seconds(GALLERY.format(name=name).split("run =")[0] + save, "off")
-            found[f"{name}.axm"] = measure(MODEL.format(path=path), repeat)
+            seconds(GALLERY.format(name=name).split("run =")[0] + save, "off", modules)
+            found[f"{name}.axm"] = measure(MODEL.format(path=path), repeat, modules)
     return found
 
 
@@ -119,17 +131,19 @@ def main() -> None:
     known = programs()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("programs", nargs="*", help=f"of {', '.join(known)}")
-    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", help="file to write the seconds to")
     given = parser.parse_args()
     chosen = given.programs or [*known]
-    found = {name: measure(known[name], given.repeat) for name in chosen}
-    if not given.programs:
-        found |= measure_files(("six_legged_platform",), given.repeat)
+    with tempfile.TemporaryDirectory() as modules:
+        found = {name: measure(known[name], given.repeat, modules) for name in chosen}
+        if not given.programs:
+            found |= measure_files(("six_legged_platform",), given.repeat, modules)
     for name, times in found.items():
         print(f"{name:26}", *(f"{kind} {times[kind]:6.2f} s" for kind in KINDS))
     if given.json:
-        Path(given.json).write_text(json.dumps(found, indent=1) + "\n")
+        data = {"conditions": conditions(), "programs": found}
+        Path(given.json).write_text(json.dumps(data, indent=1) + "\n")
 
 
 if __name__ == "__main__":
