@@ -293,7 +293,7 @@ def _port_words(port: Port, flags: int) -> list[int]:
     return [C_CONTIGUOUS | ALIGNED | flags, 8 * port.size, len(port.shape), *lengths]
 
 
-class _Context(npt.NDArray[np.int64]):  # type: ignore[misc]
+class _Context(np.ndarray):
     """Words that a C function reads as its `self`, with all that their addresses point into."""
 
     kept: Any
