@@ -4,6 +4,7 @@ import gc
 import math
 import random
 import sys
+import types
 import warnings
 import weakref
 
@@ -20,6 +21,12 @@ GAIN = 3.0
 
 def helper(x):
     return GAIN * x
+
+
+def law_that_imports(s):
+    from settings_of_user import gain_of_user
+
+    return [-gain_of_user * s["rail"]]
 
 
 def law_of(gain):
@@ -110,11 +117,35 @@ def test_what_differs_has_another_fingerprint(a, b):
         object(),
         [].append,
         np.random.default_rng(0),
+        np.vectorize(helper),
+        np.frompyfunc(helper, 1, 1),
+        np.poly1d([1.0, 2.0]),
+        np.zeros(2).view(np.recarray),
+        ax.Callback(random.Random()),
+        law_that_imports,
     ],
 )
 def test_what_may_change_unseen_has_none(value):
     with pytest.raises(NoFingerprint):
         fingerprint(value)
+
+
+def test_all_functions_see_changes_of_a_module_that_they_read():
+    settings = types.ModuleType("settings_of_user")
+    settings.first, settings.second = 1.0, 2.0
+    made = {"settings": settings}
+    exec("def inner(x): return settings.second * x", made)
+    exec("def law(s): return [-settings.first * inner(s['rail'])]", made)
+    before = run(made["law"])["rail"]
+    settings.second = 9.0
+    assert not np.array_equal(run(made["law"])["rail"], before)
+
+
+def test_arrays_in_files_can_be_starts_and_inputs(tmp_path):
+    np.save(tmp_path / "start.npy", np.array([0.1, 0.2]))
+    start = np.load(tmp_path / "start.npy", mmap_mode="r")
+    made = run({"rail": start}, start={"rail": start})
+    assert np.array_equal(made["rail"][:, 0], start)
 
 
 def test_functions_of_numpy_have_one():

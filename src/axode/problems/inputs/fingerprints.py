@@ -9,7 +9,8 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from opcode import opmap
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,13 +21,17 @@ from axode.results.event import Event
 
 MAX_SIZE = 256  # of an array: copies of more numbers cost what is saved
 PURE_LIBRARIES = ("numpy", "casadi", "math", "operator")  # functions of these give what they gave
-READERS = ("fromfile", "fromregex", "genfromtxt", "load", "loadtxt", "memmap")  # but these
+READERS = (  # but these
+    *("fromfile", "fromregex", "genfromtxt", "load", "loadtxt", "memmap", "open_memmap"),
+)
 PURE = (
     *("abs", "all", "any", "bool", "dict", "enumerate", "filter", "float", "int", "isinstance"),
     *("len", "list", "map", "max", "min", "pow", "range", "reversed", "round", "set", "sorted"),
     *("str", "sum", "tuple", "zip"),
 )
 _PURE = frozenset(id(getattr(builtins, name)) for name in PURE)
+_DISPATCHER = type(np.clip)  # of functions of NumPy
+_IMPORT = opmap["IMPORT_NAME"]
 
 
 T = TypeVar("T")
@@ -61,7 +66,7 @@ def fingerprint(value: Any) -> Hashable:
     return _print(value, {})
 
 
-def _print(value: Any, seen: dict[int, int]) -> Hashable:
+def _print(value: Any, seen: dict[Hashable, int]) -> Hashable:
     kind = type(value)
     if value is None or kind in (str, bool, int):
         return kind, value
@@ -80,7 +85,7 @@ def _print(value: Any, seen: dict[int, int]) -> Hashable:
     if kind is Event:
         parts = (value.name, value.function, value.stop, value.direction)
         return kind, _print(parts, seen)
-    if kind is Callback:
+    if kind is Callback and type(value.function) in (FunctionType, MethodType):
         return kind, value.function  # which is called, not read
     if id(value) in _PURE or _is_of_library(value):
         return kind, value
@@ -91,12 +96,10 @@ def _print(value: Any, seen: dict[int, int]) -> Hashable:
 
 def _is_of_library(value: Any) -> bool:
     """Return whether something is a function or class of a library that keeps no state."""
-    if isinstance(value, np.ufunc):
-        return True
+    if isinstance(value, np.ufunc):  # others are made of functions of Python
+        return getattr(np, value.__name__, None) is value
     home = getattr(value, "__module__", None)
-    called = isinstance(value, FunctionType | BuiltinFunctionType | type) or (
-        type(value).__module__ == "numpy"
-    )
+    called = isinstance(value, FunctionType | BuiltinFunctionType | type | _DISPATCHER)
     if not called or not isinstance(home, str) or home.startswith("numpy.random"):
         return False
     owner = getattr(value, "__self__", None)
@@ -105,7 +108,7 @@ def _is_of_library(value: Any) -> bool:
     return plain and home.partition(".")[0] in PURE_LIBRARIES
 
 
-def _print_function(function: FunctionType, seen: dict[int, int]) -> Hashable:
+def _print_function(function: FunctionType, seen: dict[Hashable, int]) -> Hashable:
     if id(function) in seen:  # it calls itself
         return "again", seen[id(function)]
     seen[id(function)] = len(seen)
@@ -131,19 +134,26 @@ def _is_read(name: str, known: Mapping[str, Any]) -> bool:
     return name in known or name in vars(builtins)
 
 
-def _print_read(value: Any, names: tuple[str, ...], seen: dict[int, int]) -> Hashable:
+def _print_read(value: Any, names: tuple[str, ...], seen: dict[Hashable, int]) -> Hashable:
     """Fingerprint of what code reads, of modules only what it may read there."""
     if not isinstance(value, ModuleType):
         return _print(value, seen)
-    if id(value) in seen:
-        return "again", seen[id(value)]
-    seen[id(value)] = len(seen)
+    key = id(value), names  # other code reads other parts of it
+    if key in seen:
+        return "again", seen[key]
+    seen[key] = len(seen)
     parts = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
     return value, tuple((name, _print_read(part, names, seen)) for name, part in parts)
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """All names that code and the code inside it read, of global things and of attributes."""
+    """All names that code and the code inside it read, of global things and of attributes.
+
+    Raises:
+        NoFingerprint: for code that imports; what it reads there has no name that is known here.
+    """
+    if _IMPORT in code.co_code[::2]:
+        raise NoFingerprint
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
