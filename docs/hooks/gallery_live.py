@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 import axode as ax
-from axode.show.live.live_page import as_model, page_text
 
 WANTED = {"ahead": "surge_wanted", "sideways": "sway_wanted", "turn": "turn_wanted"}
 
@@ -39,18 +40,19 @@ def live(name: str) -> str:
     mechanism = ax.gallery.build(name)
     if how.prepare is not None:
         how.prepare(mechanism)
-    model = as_model(mechanism)
-    return page_text(
-        model,
-        law=None if how.law is None else how.law(model),
-        start=dict(how.start),
-        title=None,
-        signals=how.signals,
-        step=1e-3,
-        parameters={},
-        play=bool(how.start),
-        keys=dict(how.keys),
-    )
+    model = mechanism.derive().compile()
+    with TemporaryDirectory() as folder:
+        place = ax.page(
+            model,
+            Path(folder) / "page.html",
+            input=None if how.law is None else how.law(model),
+            start=dict(how.start),
+            signals=how.signals,
+            step=1e-3,
+            play=bool(how.start),
+            keys=dict(how.keys),
+        )
+        return place.read_text(encoding="utf-8")
 
 
 def _wanted(mechanism: ax.Mechanism, *names: str) -> None:

@@ -206,7 +206,8 @@ def test_a_press_before_the_first_step(monkeypatch: pytest.MonkeyPatch, phase, a
 def test_a_press_that_does_not_wait_for_the_starts(monkeypatch: pytest.MonkeyPatch, answer):
     press_while(monkeypatch, scenario, "find_starts", presses=2)
     with pytest.raises(ax.Interrupted, match="before there was a result") as caught:
-        ax.simulate(machines.slider(), 1.0, **answer)
+        # starts of the same call are known
+        ax.simulate(machines.slider(), 1.0, atol=2e-11 + 1e-11 * len(answer), **answer)
     assert caught.value.result is None
 
 

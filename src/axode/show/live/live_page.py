@@ -122,9 +122,7 @@ def page(
     if constant is None:
         programs["advance_law"] = rollout_program(model, "rk4", input)
     data = {
-        **_data(
-            model, start, dict(parameters or {}), [model.signals.resolve(s).name for s in shown]
-        ),
+        **_data(model, start, dict(parameters or {}), names),
         **_keys(model, input, dict(keys or {})),
         "law": input is not None,
         "law_program": constant is None,
