@@ -185,6 +185,8 @@ def test_numbers_that_are_rounded_tilt_a_base():
 def test_parameters_that_lift_a_base_and_those_that_tilt_it():
     size = ax.Parameter("radius", 0.1)
     assert not wagon(front=size).derive().system.level  # another radius in front tilts it
+    more = ax.Parameter("more", 0.0)  # which no factor changes
+    assert not wagon(front=0.1 + more).derive().system.level
     level, free = both(
         shuttle(height=ax.Parameter("up", 0.0), radius=ax.Parameter("up", 0.0) + 0.08)
     )

@@ -32,6 +32,7 @@ FREE = 1e-9  # singular value, relative to the largest, below which a row says n
 ONE_DIRECTION = 1e-12  # [rad]: directions that are one; rounding leaves 1e-13
 EXACT = 1e-13  # from 0, 1 or -1: an entry of a direction that is meant to be that
 DRAWS, CHANGE = 3, 0.1  # other values of parameters, and how far from their defaults
+FROM_ZERO = 0.01  # how far from defaults of zero, which no factor changes
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,9 @@ def _always(
     """Return whether directions are the same at other values of parameters that matter."""
     generator = np.random.default_rng(2)
     for _ in range(DRAWS):
-        change = 1.0 + CHANGE * generator.uniform(-1.0, 1.0, len(hangs))
-        parameters = np.where(hangs, change, 1.0) * assembly.parameters
+        draw, defaults = generator.uniform(-1.0, 1.0, len(hangs)), assembly.parameters
+        other_value = np.where(defaults == 0.0, FROM_ZERO * draw, defaults * (1.0 + CHANGE * draw))
+        parameters = np.where(hangs, other_value, defaults)
         other = replace(assembly, parameters=parameters)
         q, error = other.close(home)
         if not other.is_exact(error):
