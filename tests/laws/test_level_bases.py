@@ -232,6 +232,12 @@ def test_derivatives_agree():
         agree(shown, wanted, 1e-9)
 
 
+@pytest.mark.parametrize("name", ["base.pitch", "base.roll", "pitch"])
+def test_a_tilt_that_wheels_do_not_allow_says_so(name):
+    with pytest.raises(ax.LoopNotClosed, match=r"Wheels keep 'base' level, so that .* = 0\.2 rad"):
+        ax.simulate(shuttle().derive().compile("interpreter"), 0.1, start={name: 0.2})
+
+
 def test_the_other_side_is_refused_with_a_remedy():
     model = wagon().derive().compile("interpreter")
     for start in ({"base.qw": 0.0, "base.qx": 1.0}, {"base.qw": 0.1, "base.qy": 1.0}):

@@ -97,6 +97,8 @@ def test_a_direct_method_reads_as_the_method(arm):
         lambda m: m.prepare("mass_matrix")(np.zeros(7), np.zeros(7)),
         lambda m: m.prepare("mass_matrix", out=np.zeros(7)),
         lambda m: m.prepare("mass_matrix", out=np.zeros((7, 7), order="F")),
+        lambda m: m.prepare("mass_matrix", -1),
+        lambda m: m.prepare("mass_matrix", 1.5),
         lambda m: m.prepare("mass_matricks"),
         lambda m: m.prepare("mass_matrix", parameters={"mass of nothing": 1.0}),
     ],
@@ -142,6 +144,13 @@ def test_indeterminate_forces_stay_nan():
     assert np.array_equal(model.contact_forces(model.home), expected, equal_nan=True)
     found = model.prepare("contact_forces")(model.home)
     assert np.array_equal(found, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("function", ["forward_dynamics", "state_rate"])
+def test_prepared_calls_name_the_batch_that_they_are_for(arm, function):
+    for batch, states in ((3, (4, 7)), ((), (4, 7)), (3, (7,))):
+        with pytest.raises(InvalidArgument, match=f"^{function}: prepared with batch="):
+            arm.prepare(function, batch)(np.zeros(states))
 
 
 def test_prepared_batches(arm):

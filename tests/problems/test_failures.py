@@ -136,7 +136,7 @@ def test_a_start_that_the_independent_speeds_do_not_tell_names_others():
 
 def test_a_fixed_step_may_be_to_blame():
     model = ax.gallery.build("wheeled_pendulum").derive().compile("interpreter")
-    with pytest.raises(ax.SimulationFailed, match=r"Or the step of 2 s is too long for it\."):
+    with pytest.raises(ax.SimulationFailed, match=r"The step of 2 s may also be too long for it\."):
         ax.simulate(model, 4000.0, start={"theta3": 1.0}, method="rk4", step=2.0)
 
 

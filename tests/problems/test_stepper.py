@@ -1,5 +1,7 @@
 """Steppers take the steps of `simulate`, in place, from a loop in Python."""
 
+import copy
+import pickle
 import sys
 import tracemalloc
 
@@ -200,6 +202,19 @@ def test_a_singular_configuration_is_a_status():
         stepper.check()
 
 
+def test_an_unsuitable_speed_is_named_where_the_rows_are_regular():
+    """theta3 turns back where the mechanism itself is far from singular."""
+    model = ax.gallery.build("four_bar").derive(independent=["theta3_dot"]).compile()
+    stepper = model.stepper(start={"theta1_dot": 2})
+    while stepper.step():
+        pass
+    with pytest.raises(SingularConfiguration) as caught:
+        stepper.check()
+    assert "the speed theta3_dot does not determine the others there" in str(caught.value)
+    assert "derive(independent=['theta2_dot'])" in str(caught.value)
+    assert abs(stepper["error"]) > 1e-5  # of a joule: fixed steps lose accuracy before the stop
+
+
 def test_what_was_saved_returns_with_all_its_bits(model):
     stepper = model.stepper(STEP, start={"theta3": 0.3})
     stepper.step(steps=10)
@@ -237,6 +252,11 @@ def test_tensors_share_the_memory():
         ({"input": lambda s: [s.t > 1, 0]}, NotApplicable, "known ahead"),
         ({"step": -1.0}, InvalidArgument, "step"),
         ({"batch": 0}, InvalidArgument, "no runs"),
+        ({"batch": -3}, InvalidArgument, "batch: expected a whole number"),
+        ({"batch": "a"}, InvalidArgument, "batch: expected a whole number"),
+        ({"batch": (2, 1.5)}, InvalidArgument, "batch: expected a whole number"),
+        ({"foo": 1}, UnknownName, "stepper has no keyword 'foo'"),
+        ({"rtol": 1e-6}, InvalidArgument, "rtol: rk4 takes steps of a fixed length"),
     ],
 )
 def test_what_it_does_not_take_is_refused(model, given, error, text):
@@ -253,11 +273,56 @@ def test_what_it_does_not_take_is_refused(model, given, error, text):
         (lambda s: s.step(None, 1.5), "steps"),
         (lambda s: s.step({"M3": 1.0}), "M3"),
         (lambda s: s.reset({"theta3": np.nan}), "finite"),
+        (lambda s: s.step([1.0]), "^u: expected 2 inputs"),
+        (lambda s: s.step(1.0), "^u: expected 2 numbers"),
+        (lambda s: s.restore(None), "restore: expected what save"),
+        (lambda s: s.restore({}), "restore: expected what save"),
+        (lambda s: s.restore(machines.slider().stepper().save()), "restore: expected what save"),
+        (lambda s: s.restore(s.model.stepper(batch=4).save()), "restore: expected what save"),
     ],
 )
 def test_mistakes_are_named(model, call, text):
     with pytest.raises((InvalidArgument, UnknownName), match=text):
         call(model.stepper())
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda s: s.step(np.ones((4, 1))), "u: expected 2 numbers"),
+        (lambda s: s.step(np.ones((1, 2))), "u: expected 2 numbers"),
+        (lambda s: s.step(1.0), "u: expected 2 numbers"),
+        (lambda s: s.step({"M1": np.ones(3)}), r"M1: expected a number, or .* \(4,\)"),
+        (lambda s: s.restore(s.model.stepper().save()), "restore: expected what save"),
+        *((lambda s, k=k: s.reset(runs=k), "^runs: expected") for k in (5000, -5, "a", 1.5)),
+        (lambda s: s.reset(runs=np.array([True, False])), r"^runs: expected a mask of shape \(4,"),
+    ],
+)
+def test_mistakes_with_many_runs_are_named(model, call, text):
+    stepper = model.stepper(batch=4)
+    stepper.step()
+    before = stepper.x.copy()
+    with pytest.raises(InvalidArgument, match=text):
+        call(stepper)
+    assert np.array_equal(stepper.x, before)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_stepper_is_not_copied(model, copied):
+    with pytest.raises(NotApplicable, match=r"save\(\) returned, by restore\(\)"):
+        copied(model.stepper())
+
+
+def test_inputs_given_once_are_those_of_all_runs(model):
+    stepper = model.stepper(batch=3)
+    stepper.step([0.1, 0.2])
+    assert stepper.u.tolist() == [[0.1, 0.2]] * 3
+    single = machines.slider().stepper(batch=2)
+    single.step(0.5)
+    assert single.u.tolist() == [[0.5]] * 2
+    stepper.reset(runs=[])
+    stepper.reset(runs=-1)
+    assert stepper.t.tolist() == [1e-3, 1e-3, 0.0]
 
 
 @pytest.fixture

@@ -392,6 +392,12 @@ def test_files_have_derivatives_saved_or_not(tmp_path):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
 
 
+def test_a_function_that_was_not_saved_comes_with_the_remedy(tmp_path):
+    model("arm").save(tmp_path / "arm.axm", ["forward_dynamics"])
+    with pytest.raises(ax.NotApplicable, match=r"without a list of functions, model\.save"):
+        ax.load_model(tmp_path / "arm.axm").residual(model("arm").home)
+
+
 def test_a_jacobian_wants_its_own_arguments():
     m = model("arm")
     q, nu, u = m.home, np.zeros(len(m.independent)), np.zeros(len(m.inputs))

@@ -424,7 +424,7 @@ def test_nothing_is_derived_from_a_wrong_description():
 def test_an_empty_mechanism_is_told():
     first, faults = told(ax.Mechanism("nothing"))
     assert first == "mechanism 'nothing' has 1 problem."
-    assert faults == ["[mechanism] has no body; add one and a joint that holds it"]
+    assert faults == ["[mechanism] the mechanism has no body; add one and a joint that holds it"]
 
 
 def test_a_chain_in_the_air_is_told_once_a_body():

@@ -410,7 +410,8 @@ def test_a_type_in_a_table_that_has_none_hides_nothing_else(file):
 
 def test_an_empty_file_is_told(file):
     assert told(file("")) == (
-        "rover.toml has 1 problem.\n  line   1  has no body; add one and a joint that holds it"
+        "rover.toml has 1 problem.\n"
+        "  line   1  the mechanism has no body; add one and a joint that holds it"
     )
 
 

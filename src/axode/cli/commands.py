@@ -169,7 +169,7 @@ _OTHERS = {
     r"lin\.reduced\(": "--states NAME,NAME",
     r"samples=\{": "--table FILE",
     r"compile\(parameters='free'\)": "axode export --parameters free",
-    r"save_every=": "--every",
+    r"save_every[=:]": "--every",
     r"mechanism\.save\(": "axode export --to FILE.toml",
 }
 

@@ -19,6 +19,7 @@ from axode.cli.output import check_json, check_picture
 
 _known: set[str] = set()
 _given: set[str] = set()
+_NO_NUMBER = {"integer": "a whole number, such as 1000", "number": "a number, such as 0.5"}
 _RENAMED = {"reach": {"--near": "--start"}}  # former names of options by verb
 
 
@@ -31,7 +32,13 @@ class Verb(TyperCommand):
             if any(one.partition("=")[0] == old for one in args):
                 typer.echo(f"{old} is now {new}, and will be removed in the next version", err=True)
                 args = [re.sub(f"^{old}(?==|$)", new, one) for one in args]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            for kind, wanted in _NO_NUMBER.items():
+                if f"valid {kind}" in error.message:
+                    error.message = f"expected {wanted}"
+            raise
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters, with placeholders instead of Python's types."""
@@ -190,7 +197,9 @@ def split_at_commas(given: Iterable[str] | None) -> list[str]:
     return parts
 
 
-def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
+def pairs(
+    option: str, given: Iterable[str] | None, example: str = "pitch=0.2,yaw=pi/6"
+) -> dict[str, str]:
     """Read NAME=VALUE, several at once between commas.
 
     Raises:
@@ -201,7 +210,7 @@ def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
         name, _, value = (text.strip() for text in part.partition("="))
         if not name or not value:
             raise typer.BadParameter(
-                f"'{part}' is not NAME=VALUE, as in {option} pitch=0.2,yaw=pi/6", param_hint=option
+                f"'{part}' is not NAME=VALUE, as in {option} {example}", param_hint=option
             )
         if name in found:
             raise typer.BadParameter(f"'{name}' is given twice", param_hint=option)

@@ -59,7 +59,8 @@ def simulate(
     given, ends = run_options(start, input, parameter), numbers("--until", until)
     model = model_from(source, option)
     summary = RunSummary(words(columns), out, plot, degrees=degrees)
-    options = {"method": method, "step": step, "rtol": rtol, "atol": atol, "save_every": every}
+    options = {"method": method, "step": step, "save_every": every}
+    options |= {} if method == "rk4" else {"rtol": rtol, "atol": atol}
     with interruption.keep_results():
         run, failure = _run(model, time, ends, **given, **options, singular=singular)
     if run is not None and run.status == "interrupted":

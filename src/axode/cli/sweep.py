@@ -108,6 +108,7 @@ def sweep(
         refuse("nothing is drawn: it needs --samples and a distribution", "sampler", "seed")
     if not any(word in text for text in output or () for word in GROUND):
         refuse("no --output reads what the ground gives, such as min:slipping_margin", "friction")
+    tolerances: dict[str, Any] = {} if method == "rk4" else {"rtol": rtol, "atol": atol}
     given = run_options(start, input, parameter)
     model = model_from(source, option)
     _add_swept(model, given, swept)
@@ -121,8 +122,7 @@ def sweep(
             outputs=outputs,
             method=method,
             step=step,
-            rtol=rtol,
-            atol=atol,
+            **tolerances,
             combine=combine,  # type: ignore[arg-type]
             samples=samples if table is None else table,
             sampler=sampler,  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ def read_outputs(given: Iterable[str] | None) -> dict[str, tuple[str, str]] | No
         typer.BadParameter: for anything else.
     """
     found: dict[str, tuple[str, str]] = {}
-    for name, text in pairs("--output", given).items():
+    for name, text in pairs("--output", given, "top=max:pitch").items():
         how, colon, what = (part.strip() for part in text.partition(":"))
         if not colon or not how or not what:
             raise typer.BadParameter(

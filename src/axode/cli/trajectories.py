@@ -340,7 +340,7 @@ def _remarks(run: Trajectory) -> list[tuple[str, str]]:
     found = [("samples", f"{len(run)} of {counted(len(run.names), 'column')}")]
     error = _energy_error(run)
     if error is not None:
-        found.append(("energy error", f"{error:.1e} of the energy"))
+        found.append(("energy error", f"{error:.1e} of the largest energy"))
     if "residual" in run:
         found.append(("residual", f"{np.nanmax(run['residual']):.1e} m at most"))
     found += [("event", f"{event.name} at t = {event.time:.6g} s") for event in run.events]

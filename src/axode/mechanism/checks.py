@@ -169,7 +169,9 @@ def _parameter_faults(mechanism: Mechanism, formulas: list[Expression]) -> Itera
         message = f"must be a number from 0 to {MAX_LOOP_TOLERANCE:g}, got {shortened(tolerance)}"
         yield Fault("mechanism", "", "loop_tolerance", message)
     if not mechanism.bodies:
-        yield Fault("mechanism", "", "", "has no body; add one and a joint that holds it")
+        yield Fault(
+            "mechanism", "", "", "the mechanism has no body; add one and a joint that holds it"
+        )
 
 
 def _named_records(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:

@@ -14,6 +14,7 @@ from axode.codegen.targets.direct_call import direct_call
 from axode.errors import InvalidArgument, NotApplicable, shortened
 from axode.model.conditions import Conditions
 from axode.model.model_parts import defaults_of, entry_of, facts_of
+from axode.model.named_arguments import batch_shape
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -71,6 +72,14 @@ def table_call(model: Model, name: str) -> tuple[list[str], Callable[..., Array]
     return takes, direct_call(entry.call, takes, defaults_of(model), call)
 
 
+def _makes(batch: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether arrays of some batches, if any are given, are together one of a shape."""
+    try:
+        return not shapes or np.broadcast_shapes(*shapes) == batch
+    except ValueError:
+        return False
+
+
 def prepare_call(
     model: Model,
     function: str,
@@ -79,13 +88,19 @@ def prepare_call(
     conditions: Conditions,
 ) -> Callable[..., Array]:
     """Prepare calls of a function; see `Model.prepare`."""
-    shape = tuple(np.atleast_1d(np.asarray(batch, dtype=int)).tolist())
+    shape = batch_shape(batch)
     entry, options = entry_of(model, function), conditions.options
     names = [name for name in entry.arguments if name not in ("t", "p")]
 
     def call(*arrays: Any) -> Array:
         if len(arrays) > len(names):
             raise InvalidArgument(f"{function} takes {', '.join(names)}; got {len(arrays)}")
+        shapes = [np.shape(array) for array in arrays]
+        if not _makes(shape, [one[:-1] for one in shapes if one]):
+            raise InvalidArgument(
+                f"{function}: prepared with batch={shape}, got arrays of shapes "
+                f"{', '.join(map(str, shapes))}"
+            )
         if _does_more(model, function):
             made[...] = getattr(model, function)(*arrays, **options)
         else:

@@ -308,6 +308,13 @@ class TapeLibrary(AbstractLibrary):
                 f'model.save(path, [*model.functions, "{name}"])'
             )
         if name not in self._tapes:
+            from axode.symbolic.functions import RECIPES
+
+            if name in RECIPES:
+                raise NotApplicable(
+                    f"this file was saved without the function {name}: save the model again "
+                    "without a list of functions, model.save(path)"
+                )
             raise UnknownName("this file", "function", name, self._tapes)
         return self._tapes[name]
 

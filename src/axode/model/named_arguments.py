@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,6 +231,24 @@ def as_numbers(name: str, value: Any) -> Array:
     except (TypeError, ValueError, OverflowError, RuntimeError):
         check_tracked(name, value)
         raise InvalidArgument(f"{name}: expected numbers, got {shortened(value)}") from None
+
+
+def batch_shape(batch: Any) -> tuple[int, ...]:
+    """Return the shape of a batch, from a number of runs or states or from a shape.
+
+    Raises:
+        InvalidArgument: for anything else.
+    """
+    sizes = (
+        np.atleast_1d(np.array(batch))
+        if isinstance(batch, int | np.integer | np.ndarray | Sequence)
+        else np.array(0.5)
+    )
+    if sizes.size and (sizes.dtype.kind not in "iu" or sizes.ndim > 1 or sizes.min() < 0):
+        raise InvalidArgument(
+            f"batch: expected a whole number or the shape of a batch, got {shortened(batch)}"
+        )
+    return tuple(int(size) for size in sizes)
 
 
 def check_tracked(name: str, value: Any) -> None:

@@ -34,7 +34,10 @@ Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 NEARBY = 1.0  # [rad, or of the length] that others may move for coordinates that were named
 MAX_INTERPRETED = 256  # runs that NumPy closes: for more of them it pays to compile
-NEARER = "Give a nearer guess, fix fewer coordinates, or pass attempts=20 for random starts."
+NEARER = (
+    "Give a nearer guess, fix fewer coordinates, or try random starts: "
+    "axode.assemble(model, start, attempts=20)."
+)
 OTHER_SIDE = (
     "Wheels keep this base level on the side on which home stands: set_home on the other side, or "
     "derive(reduce=False), whose equations hold on both."
@@ -360,6 +363,17 @@ class ClosureSystem:
 
         warn_of_overruled(asked, (guess, begun, q), self.names, self.wanted, system)
 
+    def _remedy(self, row: int, run: int) -> str:
+        """Say what to do about a row that stays open in a run."""
+        name = self.names[row]
+        if is_tilt(name, self.units[row]):
+            return OTHER_SIDE
+        base, _, angle = name.rpartition(".")
+        if name in self.wanted and angle in ("roll", "pitch") and f"{base}.tilt.x" in self.names:
+            asked = self.wanted[name][run]
+            return f"Wheels keep '{base}' level, so that {name} = {asked:g} rad cannot be met."
+        return NEARER
+
     def failures(self, q: Array, error: Array) -> tuple[FailedStarts, LoopNotClosed | None]:
         """Name what stays open, run by run, and make the error of the first of them.
 
@@ -379,6 +393,6 @@ class ClosureSystem:
             float(size[0]),
             self.units[first],
             dict(zip(self.model.coordinates, q[runs[0]].tolist(), strict=True)),
-            OTHER_SIDE if is_tilt(self.names[first], self.units[first]) else NEARER,
+            self._remedy(first, int(runs[0])),
         )
         return FailedStarts(runs, worst, size, open_rows(self.names), self.units), reason

@@ -314,10 +314,11 @@ class InputReader:
 
     Args:
         model: Whose inputs they are.
+        what: What gives them, in messages.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._model, self._bounds = model, input_bounds(model)
+    def __init__(self, model: Model, what: str = "callback") -> None:
+        self._model, self._bounds, self._what = model, input_bounds(model), what
         self._limited = bool(np.isfinite(self._bounds).any())
         self._places: dict[tuple[Any, ...], list[int]] = {}  # by the names that were given
 
@@ -332,9 +333,9 @@ class InputReader:
         named, count = type(given) is dict, len(self._model.inputs)
         values = list(given.values()) if named else given
         if not named and not (type(given) is list and len(given) == count):
-            return callback_inputs(self._model, given)
+            return _all_inputs(self._model, given, self._what)
         if not {*map(type, values)} <= {float, int, np.float64}:
-            return callback_inputs(self._model, given)
+            return _all_inputs(self._model, given, self._what)
         if not named:
             return np.array(values, dtype=float)
         names, u = tuple(given), np.zeros(count)
@@ -346,14 +347,14 @@ class InputReader:
         return u
 
 
-def callback_inputs(model: Model, made: Any) -> Array:
-    """All inputs of the model, from what a callback returned."""
+def _all_inputs(model: Model, made: Any, what: str) -> Array:
+    """All inputs of the model, from what a callback or a loop gives."""
     if isinstance(made, Mapping):
         made = _in_order(model, made)
-    array = np.zeros(0) if made is None else np.array(_numbers("callback", made)).reshape(-1)
+    array = np.zeros(0) if made is None else np.array(_numbers(what, made)).reshape(-1)
     if array.size != len(model.inputs):
         raise InvalidArgument(
-            f"callback: expected {len(model.inputs)} inputs ({', '.join(model.inputs)}), got "
+            f"{what}: expected {len(model.inputs)} inputs ({', '.join(model.inputs)}), got "
             f"{array.size}"
         )
     return array

@@ -182,6 +182,8 @@ class Scenario:
         if duration is None and not options:
             return self
         known: Any = {**self.options, **options}
+        if options.get("method") == "rk4":  # it has no use for tolerances of the scenario
+            known = {k: v for k, v in known.items() if k in options or k not in ("rtol", "atol")}
         made = Scenario(self._given, self.duration if duration is None else duration, **known)
         for name, depends in _DEPENDS.items():
             if name in vars(self) and not depends & options.keys():
@@ -249,6 +251,11 @@ class Scenario:
         key = (method, t0, save_every) if type(save_every) in (NoneType, float) else None
         if key in self._settings:
             return self._settings[key]
+        ignored = [name for name in ("rtol", "atol") if name in given]
+        if ignored and given.get("method") == "rk4":
+            raise InvalidArgument(
+                f"{ignored[0]}: rk4 takes steps of a fixed length; give step, or another method"
+            )
         made = Settings(
             given.get("method") or method,
             t0,

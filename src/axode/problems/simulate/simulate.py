@@ -122,7 +122,7 @@ def simulate(
     if session.interrupted:
         return session.deliver(trajectory, on_interrupt)
     if settings.explicit and settings.method != AUTOMATIC:
-        warn_of_stiffness(model.name, runs.stiff)
+        warn_of_stiffness(model.name, runs.stiff, settings.method)
     if not batch:
         if runs.outcomes.status[0] in FAILED and runs.outcomes.time[0] == settings.t0:
             check_start_speeds(model, q, settings.t0, p)
@@ -162,7 +162,7 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
     status, t, cause = int(ended.status[0]), float(ended.time[0]), str(ended.cause[0])
     step = ""
     if runs.settings.method == "rk4":
-        step = f"\n  Or the step of {runs.settings.step_size:g} s is too long for it."
+        step = f"\n  The step of {runs.settings.step_size:g} s may also be too long for it."
     if status == SINGULAR:
         step += _rank_loss_advice(runs, cause)
         raise SingularConfiguration(

@@ -77,15 +77,15 @@ class StiffRuns:
         return runs[back]
 
 
-def warn_of_stiffness(name: str, stiff: StiffRuns) -> None:
+def warn_of_stiffness(name: str, stiff: StiffRuns, method: str) -> None:
     """Warn that an explicit method which was asked for takes many short steps."""
     times = stiff.times
     if not times.size:
         return
     runs = "" if times.size == 1 else f" in {times.size} runs"
     warnings.warn(
-        f"'{name}' is stiff{runs}: from t = {times.min():.6g} s on, stability and not the "
-        f"tolerances keeps the steps of dopri5 short; use method='auto' or '{IMPLICIT}'",
+        f"'{name}' is stiff{runs}: from t = {times.min():.6g} s on, stability, not the "
+        f"tolerances, keeps the steps of {method} short; use method='auto' or '{IMPLICIT}'",
         StiffSystemWarning,
         stacklevel=3,
     )

@@ -108,6 +108,33 @@ def describe_loss(own: Model, q: Array, conditions: Conditions) -> str:
     )
 
 
+def describe_own_loss(own: Model, q: Array, conditions: Conditions) -> tuple[str, str]:
+    """Describe what the user's rows and speeds lack at a configuration, and what would help.
+
+    Their speeds, or the rows that were kept, may be singular where all rows together are not.
+    """
+    numbers = row_numbers_of(own)
+    if numbers is None:
+        return "a pivot vanishes", ""
+    rows, mine = rows_at(own, q, conditions), numbers.own
+    groups = [np.array(speeds, dtype=int) for speeds in (mine.independent, mine.base)]
+    shares = [float(rows.kept_by_speeds(speeds)) for speeds in groups]
+    kept = float(rows.kept_by_rows(np.array(mine.rows, dtype=int)))
+    if rows.lost or float(rows.margin) < min(kept, *shares):
+        return describe_loss(own, q, conditions), ""
+    if kept < min(shares):
+        names = ", ".join(rows.names[k] for k in mine.rows)
+        return f"the rows that were kept, {names}, depend on each other there, others do not", ""
+    speeds = groups[int(np.argmin(shares))]
+    names = ", ".join(own.speed_names[k] for k in speeds)
+    better = [own.speed_names[k] for k in rows.independent]
+    return (
+        f"{'the speeds' if len(speeds) > 1 else 'the speed'} {names} "
+        f"{'do' if len(speeds) > 1 else 'does'} not determine the others there",
+        f"derive(independent={better!r}) does better there",
+    )
+
+
 def _weak(rows: tuple[str, ...], weights: Array) -> str:
     size = np.abs(weights)
     picked = [n for n, w in zip(rows, size, strict=True) if w > NAMED_WEIGHT * size.max()]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.argument_types import check_arguments
+from axode.argument_types import check_arguments, check_options
 from axode.codegen.targets.cpu import OPERATIONS_PER_THREAD
 from axode.codegen.targets.step_call import NOT_HANDLED, RUNNING, step_call
 from axode.errors import (
@@ -22,7 +22,7 @@ from axode.errors import (
 )
 from axode.model.model import Model
 from axode.model.model_parts import entry_of
-from axode.model.named_arguments import as_numbers
+from axode.model.named_arguments import as_numbers, batch_shape
 from axode.model.signal_values import unknown_forces
 from axode.model.signals import ENERGIES
 from axode.numerics.tolerances import NEARLY_SINGULAR
@@ -32,10 +32,10 @@ from axode.problems.runs.batch import Batch
 from axode.problems.runs.session import MAX_BUDGET, Task
 from axode.problems.runs.settings import DEFAULT_STEP, Settings
 from axode.problems.simulate.failures import find_causes
-from axode.problems.simulate.scenario import Scenario
+from axode.problems.simulate.scenario import RunOptions, Scenario
 from axode.problems.simulate.starts import Starts, find_starts
 from axode.problems.singular.pivots import find_flattest_wheel, find_smallest_pivots
-from axode.problems.singular.switching import describe_loss
+from axode.problems.singular.switching import describe_own_loss
 from axode.problems.steps import step_acceptance as ended
 from axode.problems.steps.methods import METHODS
 from axode.runtime.arrays import is_on_device
@@ -89,13 +89,14 @@ class Stepper:
         refused = [name for name in REFUSED if name in options]
         if refused:
             raise NotApplicable(f"stepper takes no {refused[0]}; simulate does")
+        check_options("stepper", RunOptions, options)
         options |= {"method": method} | ({"step": step} if method == "rk4" else {})
         scenario = Scenario(model, STEPS * step, **options)
         if scenario.place.single:
             raise NotApplicable("stepper: float32 cannot count many steps; use precision='float64'")
         if scenario.plan.callback is not None:
             raise InvalidArgument("stepper: call the function in the loop, step(function(...))")
-        shape = () if batch is None else tuple(np.atleast_1d(batch).tolist())
+        shape = () if batch is None else batch_shape(batch)
         begun = scenario.starts_beside(shape)
         if begun.first_error is not None:
             raise begun.first_error
@@ -125,7 +126,7 @@ class Stepper:
         if self._adaptive:
             self._state["turns"] = self._carried(np.zeros((len(x), 1)))
         self._first = self.save()
-        self._reader_of_inputs = InputReader(self.model)
+        self._reader_of_inputs = InputReader(self.model, "u")
         self._signals: dict[str, Callable[[], Any]] = {}
         self._steps = self._runs.rollout.bind(b, self._runs.tables, resident=True)
         self._call = self._native_call()
@@ -137,6 +138,12 @@ class Stepper:
     def __repr__(self) -> str:
         runs = f"batch of {self.batch}, " if self.batch else ""
         return f"Stepper('{self.model.name}', {runs}{self._settings.method}, {self.step_size:g} s)"
+
+    def __reduce__(self) -> Any:
+        raise NotApplicable(
+            "a stepper is neither copied nor pickled: make another with the same arguments, and "
+            "give it what save() returned, by restore()"
+        )
 
     def step(self, u: Any = None, steps: int = 1) -> bool:
         """Advance all runs; return whether all of them go on.
@@ -171,7 +178,11 @@ class Stepper:
 
     @property
     def pivot(self) -> Any:
-        """Smallest pivot of all solves behind the speeds: zero where a state is singular."""
+        """Smallest pivot of all solves behind the speeds, relative: zero where rows lose rank.
+
+        A single speed that becomes unsuitable shows in none: its pivot changes its sign within a
+        step, where the run stops. Before that, `self["error"]` grows with rk4.
+        """
         here = self._here()
         found = find_smallest_pivots(self.model, here.buffers["q"], here.conditions(slice(None)))
         return found.reshape(self.batch) if self.batch else float(found[0])
@@ -194,13 +205,13 @@ class Stepper:
         if b["status"][run, 0] == ended.SINGULAR:
             q, there = b["q"][run].copy(), here.conditions(run)
             flat, cause = find_flattest_wheel(self.model, q, there)
+            remedy = "simulate changes rows and speeds where that helps, a stepper keeps its own"
             if flat > NEARLY_SINGULAR:
-                known = self.model.has_equations
-                cause = describe_loss(self.model, q, there) if known else "a pivot vanishes"
+                cause, better = describe_own_loss(self.model, q, there)
+                remedy += f"; {better}" if better else ""
             raise SingularConfiguration(
                 f"'{self.model.name}'{of} is at a singular configuration at t = {t:.6g} s: {cause}."
-                "\n  simulate changes to other independent speeds where that helps; a stepper "
-                "keeps its own, derive(independent=[...])",
+                f"\n  {remedy}.",
                 None,
                 t,
             )
@@ -216,6 +227,15 @@ class Stepper:
     def restore(self, saved: Mapping[str, Array], runs: Any = ...) -> None:
         """Return to what `save` gave: all runs, or those of an index or a mask."""
         rows = self._rows(runs)
+        shapes = {name: array.shape for name, array in self._state.items()}
+        known = isinstance(saved, Mapping) and shapes == {
+            name: getattr(array, "shape", None) for name, array in saved.items()
+        }
+        if not known:
+            raise InvalidArgument(
+                "restore: expected what save() of a stepper of the same model, method and batch "
+                f"returned, got {shortened(saved)}"
+            )
         for name, array in self._state.items():
             array[rows] = saved[name][rows]
 
@@ -229,7 +249,7 @@ class Stepper:
         """
         begun = None
         if start is not None:
-            p, rows = self._runs.p, np.arange(len(self._state["q"]))[_index(runs)]
+            p, rows = self._runs.p, np.arange(len(self._state["q"]))[self._index(runs)]
             p = p if p is None or p.ndim == 1 else p[rows]
             given = read_state(self.model, start, "start")
             begun = find_starts(self.model, given, self._settings.t0, p, (len(rows),))
@@ -269,22 +289,35 @@ class Stepper:
         assert self._inputs is not None
         names, shape = self.model.inputs, (*self.batch, self._inputs.shape[-1])
         if is_on_device(given):
-            return given if self._cupy is None else self._cupy.asarray(given)
+            u = given if self._cupy is None else self._cupy.asarray(given)
+            return self._spread_inputs(u, shape)
         if not self.batch and type(given) in (dict, list):
             u = self._reader_of_inputs(given)
         elif isinstance(given, Mapping):
             u = np.zeros(shape)
             for name, value in self.model.signals.names("input").by_full_name(given).items():
-                u[..., names.index(name)] = as_numbers(name, value)
+                values = as_numbers(name, value)
+                if values.shape not in ((), self.batch):
+                    raise InvalidArgument(
+                        f"{name}: expected a number, or an array of shape {self.batch}, got shape "
+                        f"{values.shape}"
+                    )
+                u[..., names.index(name)] = values
         else:
             u = as_numbers("u", given)
-        try:
-            return self._there(np.broadcast_to(u, shape).reshape(self._inputs.shape))
-        except ValueError:
-            raise InvalidArgument(
-                f"u: expected {len(names)} numbers ({', '.join(names)}), an array of shape "
-                f"{shape}, got shape {u.shape}"
-            ) from None
+        return self._there(self._spread_inputs(u, shape).reshape(self._inputs.shape))
+
+    def _spread_inputs(self, u: Any, shape: tuple[int, ...]) -> Any:
+        """Give all runs the same inputs where they are given once."""
+        names = self.model.inputs
+        if u.shape == shape:
+            return u
+        if u.shape == shape[-1:] or (not u.shape and len(names) == 1):
+            return u + (np.zeros(shape) if self._cupy is None else self._cupy.zeros(shape))
+        raise InvalidArgument(
+            f"u: expected {len(names)} numbers ({', '.join(names)}), an array of shape {shape}, "
+            f"got shape {u.shape}"
+        )
 
     def _native_call(self) -> Callable[[Any, int], int]:
         """Make the function that copies inputs and takes steps of few runs."""
@@ -326,8 +359,24 @@ class Stepper:
 
     def _rows(self, runs: Any) -> Any:
         """Index of rows of an array (runs, ...) where the steps are."""
-        index = _index(runs)
+        index = self._index(runs)
         return index if isinstance(index, slice) else self._there(index)
+
+    def _index(self, runs: Any) -> Any:
+        """Index of rows of an array (runs, ...), on the CPU."""
+        if runs is ...:
+            return slice(None)
+        index = np.asarray(runs if self._cupy is None else self._cupy.asnumpy(runs))
+        count, kind = len(self._state["q"]), index.dtype.kind
+        mask = kind == "b" and index.shape in (self.batch, (count,))
+        if not index.size:
+            return np.zeros(0, dtype=int)
+        if not mask and (kind not in "iu" or index.min() < -count or index.max() >= count):
+            raise InvalidArgument(
+                f"runs: expected a mask of shape {self.batch or (1,)}, or whole numbers from 0 "
+                f"to {count - 1}, got {shortened(runs)}"
+            )
+        return index.ravel()
 
     def _limited(self, u: Any) -> Any:
         """Inputs within the limits of the motors."""
@@ -413,12 +462,6 @@ class Stepper:
         b, runs = here.buffers, np.arange(len(self._state["q"]))
         made = here.input_at(runs, b["t"][:, 0], b["q"], b["nu"])
         return np.zeros((len(runs), len(self.model.inputs))) + made
-
-
-def _index(runs: Any) -> Any:
-    """Index of rows of an array (runs, ...)."""
-    index = np.asarray(runs)
-    return slice(None) if runs is ... else index.ravel()
 
 
 def _make_runs(task: Task, begun: Starts) -> Batch:
