@@ -100,6 +100,8 @@ def test_a_direct_method_reads_as_the_method(arm):
         lambda m: m.prepare("mass_matrix", -1),
         lambda m: m.prepare("mass_matrix", 1.5),
         lambda m: m.prepare("mass_matricks"),
+        lambda m: m.prepare("mass_matrix", -1),
+        lambda m: m.prepare("mass_matrix", [2, -3]),
         lambda m: m.prepare("mass_matrix", parameters={"mass of nothing": 1.0}),
     ],
 )
