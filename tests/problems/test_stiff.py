@@ -368,12 +368,12 @@ def test_files_may_lack_what_implicit_steps_need(tmp_path):
             ax.simulate(read, 1.0, method=method)
 
 
-def test_who_asks_for_explicit_steps_keeps_them():
-    with pytest.warns(
-        StiffSystemWarning, match=r"'oscillator' is stiff.*method='auto' or 'radau9'"
-    ):
-        run = ax.simulate(oscillator(1e5, 1e5), 1.0, start={"rail": 1.0}, method="dopri5")
-    assert run.info["method"] == "dopri5" and run.info["steps"] > 10_000
+@pytest.mark.parametrize("method", ["dopri5", "dop853"])
+def test_who_asks_for_explicit_steps_keeps_them(method):
+    told = rf"'oscillator' is stiff.*the steps of {method} short; use method='auto' or 'radau9'"
+    with pytest.warns(StiffSystemWarning, match=told):
+        run = ax.simulate(oscillator(1e5, 1e5), 1.0, start={"rail": 1.0}, method=method)
+    assert run.info["method"] == method and run.info["steps"] > 10_000
 
 
 def test_implicit_steps_that_are_no_longer_go_back(monkeypatch):

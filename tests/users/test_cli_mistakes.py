@@ -119,7 +119,7 @@ MISTAKES = [
     ("inverse unicycle --path circle:size=1", 1, "has no value 'size'"),
     ("inverse unicycle --path circle:radius=1,speed=1 --point here", 2, "is not X,Y,Z"),
     ("export unicycle", 2, "Missing option"),
-    ("check nofile.axm", 1, "'nofile.axm' cannot be read: there is no such file"),
+    ("check nofile.axm", 1, "cannot read 'nofile.axm': No such file"),
     ("simulate four_bar --time abc", 2, "expected a number, such as 0.5"),
     ("simulate four_bar --time 1 --every 0", 1, "--every"),
     ("sweep four_bar --output max:theta1", 2, "as in --output top=max:pitch"),

@@ -35,7 +35,7 @@ def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechani
 def _build(source: str, values: dict[str, Any]) -> Mechanism:
     if is_compiled(source):
         if not Path(source).is_file():
-            raise FileError(f"'{source}' cannot be read: there is no such file")
+            raise FileError(f"cannot read '{source}': No such file or directory")
         raise NotApplicable(
             f"'{source}' is a compiled model, and this needs the mechanism that it was made from"
         )

@@ -125,6 +125,7 @@ class Stepper:
         self._state = {name: b[name] for name in self._runs.rollout.program.state}
         if self._adaptive:
             self._state["turns"] = self._carried(np.zeros((len(x), 1)))
+        self._shapes = {name: array.shape for name, array in self._state.items()}
         self._first = self.save()
         self._reader_of_inputs = InputReader(self.model, "u")
         self._signals: dict[str, Callable[[], Any]] = {}
@@ -227,10 +228,10 @@ class Stepper:
     def restore(self, saved: Mapping[str, Array], runs: Any = ...) -> None:
         """Return to what `save` gave: all runs, or those of an index or a mask."""
         rows = self._rows(runs)
-        shapes = {name: array.shape for name, array in self._state.items()}
-        known = isinstance(saved, Mapping) and shapes == {
-            name: getattr(array, "shape", None) for name, array in saved.items()
-        }
+        try:
+            known = {name: array.shape for name, array in saved.items()} == self._shapes
+        except AttributeError:
+            known = False
         if not known:
             raise InvalidArgument(
                 "restore: expected what save() of a stepper of the same model, method and batch "
