@@ -1,4 +1,4 @@
-"""Work and precision of sweeps: adaptive steps against fixed ones, in one run.
+"""Work and precision of sweeps: adaptive steps, of order five too, against fixed ones, in one run.
 
     python -m benchmarks.work_precision --out benchmarks/results/DATE-work-precision.json
 
@@ -49,9 +49,10 @@ def measure(name: str, rows: int) -> dict[str, Any]:
     def sweep(**options: Any) -> Sweep:
         return ax.sweep(model, DURATION, start=start, outputs=outputs, threads=1, **options)
 
-    settings: dict[str, dict[str, float]] = {
-        f"rtol {r:g}": {"rtol": r, "atol": r / 100} for r in TOLERANCES
-    } | {f"step {h:g} s": {"step": h} for h in STEPS}
+    tolerances = {f"rtol {r:g}": {"rtol": r, "atol": r / 100} for r in TOLERANCES}
+    fifth = {f"{k}, dopri5": {**v, "method": "dopri5"} for k, v in tolerances.items()}
+    fixed: dict[str, dict[str, Any]] = {f"step {h:g} s": {"step": h} for h in STEPS}
+    settings = tolerances | fifth | fixed
     exact = sweep(**FINEST)
     seconds: dict[str, list[float]] = {key: [] for key in settings}
     made = {key: sweep(**options) for key, options in settings.items()}
