@@ -66,6 +66,7 @@ def test_backwards(options: dict):
         ({"save_every": 0.0}, "save_every"),
         ({"step": 1e-3}, "chooses its own steps"),
         ({"method": "rk4", "step": np.nan}, "step: must"),
+        ({"method": "rk4", "atol": 1e-6}, "atol: rk4 takes steps of a fixed length"),
         ({"t0": np.nan}, "t0: must be"),
         ({"threads": 0}, "threads: must be a whole number > 0"),
         ({"threads": -1}, "threads: must"),
@@ -80,6 +81,16 @@ def test_backwards(options: dict):
 def test_what_makes_no_sense(options: dict, words: str):
     with pytest.raises(ax.AxodeError, match=words):
         ax.simulate(machines.slider(), options.pop("duration", 1.0), **options)
+
+
+def test_tolerances_that_fixed_steps_would_ignore_are_refused():
+    model = machines.slider()
+    for run in (ax.sweep, lambda *a, **given: ax.Cost(*a, final="rail", **given)):
+        with pytest.raises(ax.InvalidArgument, match="rtol: rk4 takes steps of a fixed length"):
+            run(model, 0.1, step=0.01, rtol=1e-6)
+    adaptive = ax.Scenario(model, 0.1, rtol=1e-6)
+    assert ax.sweep(adaptive, step=0.01).finished.all()
+    assert ax.simulate(adaptive, method="rk4").status == "finished"
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.array, Fraction, Decimal, casadi.DM])

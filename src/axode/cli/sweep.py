@@ -102,13 +102,14 @@ def sweep(
     outputs = read_outputs(output)
     if table is not None:
         refuse("the rows are drawn or in a table, not both", "samples", "combine")
-    if method == "rk4" or step is not None:
+    fixed = method == "rk4" or step is not None
+    if fixed:
         refuse("rk4 has fixed steps, and no tolerances", "rtol", "atol")
     if samples is None:
         refuse("nothing is drawn: it needs --samples and a distribution", "sampler", "seed")
     if not any(word in text for text in output or () for word in GROUND):
         refuse("no --output reads what the ground gives, such as min:slipping_margin", "friction")
-    tolerances: dict[str, Any] = {} if method == "rk4" else {"rtol": rtol, "atol": atol}
+    tolerances: dict[str, Any] = {} if fixed else {"rtol": rtol, "atol": atol}
     given = run_options(start, input, parameter)
     model = model_from(source, option)
     _add_swept(model, given, swept)

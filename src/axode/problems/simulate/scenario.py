@@ -182,7 +182,9 @@ class Scenario:
         if duration is None and not options:
             return self
         known: Any = {**self.options, **options}
-        if options.get("method") == "rk4":  # it has no use for tolerances of the scenario
+        if options.get("method") == "rk4" or options.get(
+            "step"
+        ):  # rk4 has no use for tolerances of the scenario
             known = {k: v for k, v in known.items() if k in options or k not in ("rtol", "atol")}
         made = Scenario(self._given, self.duration if duration is None else duration, **known)
         for name, depends in _DEPENDS.items():
@@ -252,7 +254,7 @@ class Scenario:
         if key in self._settings:
             return self._settings[key]
         ignored = [name for name in ("rtol", "atol") if name in given]
-        if ignored and given.get("method") == "rk4":
+        if ignored and (given.get("method") or method) == "rk4":
             raise InvalidArgument(
                 f"{ignored[0]}: rk4 takes steps of a fixed length; give step, or another method"
             )
