@@ -111,8 +111,6 @@ def prepare_call(
     call.__name__ = function
     if not isinstance(entry.call, CompiledFunction):
         raise NotApplicable("prepare: for functions of models that are compiled for the CPU")
-    if min(shape, default=0) < 0:
-        raise InvalidArgument(f"batch: numbers of states are not negative, got {shortened(batch)}")
     size = (*shape, *entry.call.tape.outputs[0].shape)
     made = np.zeros(size) if out is None else out
     plain = type(made) is np.ndarray and made.shape == size and made.dtype == np.float64
