@@ -38,6 +38,7 @@ MAX_PORTS = 256
 MAX_AXES = 8
 MAX_HEADER = 1 << 20  # bytes; as many ports with names as long as a page
 MAX_INPUT_ELEMENTS = 1 << 20
+SMALL_BATCH = 256  # states for which all values of a tape are kept at once
 
 _PREFIX = struct.Struct("<II")
 _LAYOUT = (
@@ -358,12 +359,47 @@ class Tape:
         """
         values, batch = self.input_elements(arrays)
         with np.errstate(all="ignore"):
+            if math.prod(batch) <= SMALL_BATCH:
+                return self.gather(self._small_batch(values), batch)
             numbers = self.fold(
                 lambda argument, element: values[argument][..., element],
                 lambda constant: np.asarray(constant),
                 lambda kind, *operands: MEANING[kind](*operands),
             )
         return self.gather(numbers, batch)
+
+    def _small_batch(self, values: list[Array]) -> list[Array]:
+        """Values of the output elements of so few states that calls take the time, not numbers."""
+        numbers: list[Any] = []
+        add = numbers.append
+        for function, a, b, c in self._schedule:
+            if function is None:
+                add(values[a][..., b])
+            elif c >= 0:
+                add(function(numbers[a], numbers[b], numbers[c]))
+            elif b >= 0:
+                add(function(numbers[a], numbers[b]))
+            elif a >= 0:
+                add(function(numbers[a]))
+            else:
+                add(function())
+        return [numbers[number] for number in self.results.tolist()]
+
+    @cached_property
+    def _schedule(self) -> list[tuple[Callable[..., Any] | None, int, int, int]]:
+        """Function and operands of each instruction; an input has no function."""
+        made: list[tuple[Callable[..., Any] | None, int, int, int]] = []
+        for code, row in zip(self.kinds.tolist(), self.operands.tolist(), strict=True):
+            if code == Kind.INPUT:
+                made.append((None, row[0], row[1], -1))
+            elif code == Kind.CONSTANT:
+                number = np.asarray(float(self.constants[row[0]]))
+                made.append((lambda number=number: number, -1, -1, -1))
+            else:
+                kind = Kind(code)
+                used = [*row[: ARITY[kind]], -1, -1, -1]
+                made.append((MEANING[kind], used[0], used[1], used[2]))
+        return made
 
     def fold(
         self,
