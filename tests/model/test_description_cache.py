@@ -164,7 +164,7 @@ def test_switched_off(folder, monkeypatch, variable):
 
 
 def test_digests():
-    """Of content alone: to the last bit and the sign of zero, whatever objects are shared."""
+    """A digest follows content alone, to the last bit and the sign of zero."""
     assert digest_of(pendulum()) == digest_of(copy.deepcopy(pendulum()))
     one = ax.Parameter("a", 1.0)
     assert digest_of([one, one]) == digest_of([one, ax.Parameter("a", 1.0)])

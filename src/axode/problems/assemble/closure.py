@@ -364,7 +364,7 @@ class ClosureSystem:
         warn_of_overruled(asked, (guess, begun, q), self.names, self.wanted, system)
 
     def _remedy(self, row: int, run: int) -> str:
-        """Say what to do about a row that stays open in a run."""
+        """Return the remedy for a row that stays open in a run."""
         name = self.names[row]
         if is_tilt(name, self.units[row]):
             return OTHER_SIDE
