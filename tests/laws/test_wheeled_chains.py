@@ -16,6 +16,7 @@ from axode.symbolic.formulations.recursive import RecursiveFormulation
 from axode.symbolic.functions import function_graph
 from laws.cases import SOLVED, agree
 from multiprecision import evaluate
+from near_mechanisms import mechanism_of
 
 SIZES = (18, 30, 42)
 SPREAD = 1.1  # of the second difference of counts: which terms vanish differs a little
@@ -137,3 +138,9 @@ def test_rounding_against_multiprecision(family):
     exact = np.array([float(x) for x in evaluate(graph_tape(graph), given)])
     found = np.array(graph.function(*given)).ravel()
     assert np.abs(found - exact).max() <= ROUNDED * np.abs(exact).max()
+
+
+def test_a_long_chain_in_one_loop_has_a_way_to_be_solved():
+    """None of those for chains applies: one cluster, several freedoms, a long path."""
+    equations = mechanism_of("nearly", "loop", 102806, size=5).derive()
+    assert equations.forward_dynamics.shape[0] == equations.mobility.mobility

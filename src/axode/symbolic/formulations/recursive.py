@@ -158,7 +158,7 @@ class RecursiveFormulation(AbstractFormulation):
             ways.append(self._by_twists)
         if len(clusters) > 1:
             ways.append(self._by_clusters)
-        return ways
+        return ways or [self._by_composites]
 
     @cached_property
     def _clusters(self) -> CarriedClusters:
