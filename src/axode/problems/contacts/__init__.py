@@ -1,0 +1,1 @@
+"""Contacts that stick, slip, lift and land: their modes, forces and impacts."""
