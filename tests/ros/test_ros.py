@@ -1,0 +1,199 @@
+"""Parameters for ROS 2: odometry of moving robots, and accelerations that `feasible` confirms."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import axode as ax
+from axode.cli import run
+from mechanism.wheeled_urdf import turtlebot
+
+TRACK, RADIUS, MU = 0.4, 0.08, 0.5
+HEIGHT, AHEAD = 0.15, 0.0  # of the mass centre
+
+
+def carrier(
+    left=RADIUS, right=RADIUS, *, lean=0.0, shift=0.0, offset=0.0, limit=5.0, height=HEIGHT
+):
+    """A box on two driven wheels and two sliding balls, one ahead and one behind."""
+    bot = ax.Mechanism("carrier")
+    box = bot.add_body("base_link", mass=10.0, com=(shift, 0, height), inertia=(0.1, 0.2, 0.3))
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=box, at=(0, 0, RADIUS))
+    for name, y, radius in (("left", TRACK / 2, RADIUS), ("right", -TRACK / 2, right)):
+        side = np.sign(y)
+        bot.add_wheel(
+            f"{name}_joint", ax.Rolling(radius), on=box,
+            at=(shift, y + offset, radius * np.cos(lean) - RADIUS),
+            axis=(0, np.cos(lean), side * np.sin(lean)), mass=0.5, motor=ax.Motor(limit=limit),
+        )  # fmt: skip
+    free = ax.Ball(0.02, longitudinal="free", lateral="free")
+    for name, x in (("front", 0.2), ("back", -0.2)):
+        bot.add_contact(name, free, body=box, at=(x, 0, 0.02 - RADIUS))
+    return bot.derive().compile()
+
+
+def test_odometry_by_the_parameters_is_the_motion_of_the_robot():
+    """What the controller computes from wheel rates is what a simulated robot does."""
+    model = carrier(right=0.082)
+    found = ax.ros.differential_drive(model)
+    assert (found.left, found.right, found.base) == ("left_joint", "right_joint", "base_link")
+    assert found.separation == pytest.approx(TRACK) and found.radius == RADIUS
+    assert found.right_multiplier == pytest.approx(0.082 / RADIUS)
+    rates = {"left_joint.rate": 2.0, "right_joint.rate": 3.0}
+    start = ax.assemble(model, rates)
+    l, r = (
+        rate * found.radius * multiplier
+        for rate, multiplier in zip(
+            rates.values(), (found.left_multiplier, found.right_multiplier), strict=True
+        )
+    )
+    wide = found.separation * found.separation_multiplier
+    assert start["yaw_rate"] == pytest.approx((r - l) / wide, rel=1e-4)
+    assert start["surge"] == pytest.approx((r + l) / 2, rel=1e-4)
+
+
+def test_wheels_that_lean_touch_the_ground_farther_apart():
+    """Their contacts are r sin(lean) farther out, and that is where the robot turns about."""
+    lean = 0.2
+    found = ax.ros.differential_drive(carrier(lean=lean))
+    assert found.left_multiplier == pytest.approx(1.0)
+    assert found.right_multiplier == pytest.approx(1.0)
+    assert found.separation == pytest.approx(TRACK)
+    assert found.separation_multiplier == pytest.approx(1 + 2 * RADIUS * np.sin(lean) / TRACK)
+
+
+def test_a_frame_off_the_axle_is_named():
+    assert ax.ros.differential_drive(carrier(shift=-0.1)).ahead == pytest.approx(0.1)
+    assert "0.1 m behind the frame" in ax.ros.controllers(carrier(shift=-0.1))
+    with pytest.raises(ax.NotApplicable, match=r"0\.05 m beside the middle"):
+        ax.ros.differential_drive(carrier(offset=0.05))
+    with pytest.raises(ax.NotApplicable, match=r"0\.0048 m beside.*0\.012 of"):
+        ax.ros.differential_drive(carrier(offset=0.0048))
+    with pytest.raises(ax.NotApplicable, match="needs two driven wheels, and has wheel1"):
+        ax.ros.controllers(ax.gallery.build("mecanum_rover").derive().compile())
+    with pytest.raises(ax.NotApplicable, match="no moving base"):
+        ax.ros.controllers(ax.gallery.build("five_bar").derive().compile())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", [1e-4, -1e-4, 2e-3])
+def test_a_frame_a_little_off_the_middle_is_served(offset):
+    """Radii and separation are those of the robot, and the file says where odometry is from."""
+    model = carrier(right=0.082, offset=offset)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = ax.ros.differential_drive(model)
+    noticed = [w for w in caught if issubclass(w.category, ax.PlausibilityWarning)]
+    assert bool(noticed) == (abs(offset) > 1e-3 * TRACK)
+    assert all("0.002 m beside" in str(w.message) for w in noticed)
+    assert found.aside == pytest.approx(-offset, rel=1e-6)
+    assert found.left_multiplier == pytest.approx(1.0, rel=1e-9)
+    assert found.right_multiplier == pytest.approx(0.082 / RADIUS, rel=1e-9)
+    assert found.separation_multiplier == pytest.approx(1.0, rel=1e-9)
+    if not noticed:
+        side = "left" if offset > 0 else "right"
+        assert f"0.0001 m to the {side} of the frame" in ax.ros.controllers(model)
+
+
+def test_a_urdf_with_rounded_angles_has_controllers(tmp_path):
+    """Wheels turned by rpy="-1.57 0 0" lean by 8e-4, and touch 26 micrometres off the middle."""
+    path = tmp_path / "robot.urdf"
+    path.write_text(turtlebot())
+    robot = ax.load(path, base="planar", wheels="proposed")
+    for side in ("left", "right"):
+        robot.add_motor(side, f"wheel_{side}_link_joint")
+    model = robot.derive().compile()
+    found = ax.ros.differential_drive(model)
+    assert abs(found.aside) == pytest.approx(0.033 * (np.pi / 2 - 1.57), rel=1e-3)
+    assert found.separation * found.separation_multiplier == pytest.approx(0.16, rel=1e-5)
+    assert "2.63e-05 m to the" in ax.ros.controllers(model)
+
+
+def test_the_files_are_yaml_that_ros_reads():
+    yaml = pytest.importorskip("yaml")
+    model = carrier()
+    made = yaml.safe_load(ax.ros.controllers(model))
+    own = made["diff_drive_controller"]["ros__parameters"]
+    assert own["left_wheel_names"] == ["left_joint"] and own["base_frame_id"] == "base_link"
+    assert own["wheel_separation"] == pytest.approx(TRACK)
+    assert own["wheel_radius"] == RADIUS and own["wheel_separation_multiplier"] == 1.0
+    doubles = [value for value in own.values() if isinstance(value, int | float)]
+    assert all(isinstance(value, float) for value in doubles)  # ROS refuses 1 where 1.0 is meant
+    limits = ax.ros.velocity_limits(model, 0.5, 1.0, MU)
+    smoother = yaml.safe_load(limits.nav2())["velocity_smoother"]["ros__parameters"]
+    assert smoother["max_velocity"] == [0.5, 0.0, 1.0]
+    assert smoother["min_velocity"] == [-0.5, 0.0, -1.0]
+    assert smoother["max_decel"][0] == pytest.approx(-limits.deceleration, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_motors_limit_a_robot_that_starts_gently():
+    """At low speed weak motors decide; at a corner each of them carries both at its limit."""
+    model = carrier(limit=0.2)
+    found = ax.ros.velocity_limits(model, 1e-3, 1e-3, 5.0, share=0.5)
+    inertia = 10.0 + 2 * 0.5 * 1.5  # the wheels are disks, which turn: I / r^2 = m / 2
+    alone = 2 * 0.5 * 0.2 / RADIUS / inertia
+    both = found.acceleration / alone + found.turn_acceleration / _turn_alone(model)
+    assert both == pytest.approx(1.0, rel=1e-3)
+    assert found.acceleration == pytest.approx(found.deceleration, rel=1e-3)
+
+
+def _turn_alone(model):
+    u = model.inverse_dynamics(model.home, nu_dot=np.array([-1.0, 1.0]))
+    rate = ax.assemble(model, {"left_joint.rate": -1.0, "right_joint.rate": 1.0})["yaw_rate"]
+    return 0.5 * 0.2 / abs(u[0]) * rate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("height", [0.05, 0.4])
+def test_feasible_agrees_at_the_corners_and_not_beyond(height):
+    """The same limits by `ax.feasible` along motions that pass the corners."""
+    model = carrier(height=height)
+    found = ax.ros.velocity_limits(model, 0.6, 1.0, MU, share=1.0)
+    drive = ax.ros.differential_drive(model)
+
+    def ok(factor):
+        results = []
+        for v in (-0.6, 0.0, 0.6):
+            for a in (found.deceleration if v < 0 else found.acceleration,
+                      -found.deceleration if v > 0 else -found.acceleration):  # fmt: skip
+                for w in (-1.0, 1.0):
+                    for b in (-found.turn_acceleration, found.turn_acceleration):
+                        rates = {
+                            name: f"{(v + s * w * drive.separation / 2) / RADIUS} + "
+                            f"{factor * (a + s * b * drive.separation / 2) / RADIUS} * t"
+                            for name, s in (("left_joint.rate", -1), ("right_joint.rate", 1))
+                        }
+                        motion = ax.inverse_dynamics(model, rates, times=[0.0, 1e-4])
+                        results.append(ax.feasible(model, motion, friction=MU).ok)
+        return all(results)
+
+    assert ok(0.99)
+    assert not ok(1.01)
+
+
+def test_speeds_that_are_too_much_and_other_mistakes_are_named():
+    model = carrier()
+    with pytest.raises(ax.InvalidArgument, match=r"friction, and may use 80%: lower speed or turn"):
+        ax.ros.velocity_limits(model, 3.0, 4.0, MU)
+    with pytest.raises(ax.InvalidArgument, match="share above 0"):
+        ax.ros.velocity_limits(model, 1.0, 1.0, MU, share=0.0)
+    with pytest.raises(ax.InvalidArgument, match="> 0 and finite"):
+        ax.ros.velocity_limits(model, np.inf, 1.0, MU)
+    with pytest.raises(ax.NotApplicable, match="moving base"):
+        ax.ros.velocity_limits(ax.gallery.build("five_bar").derive().compile(), 1.0, 1.0, MU)
+
+
+def test_the_command_line_writes_them(tmp_path, capsys):
+    yaml = pytest.importorskip("yaml")
+    source = str(Path(__file__).parents[2] / "examples" / "diffdrive.toml")
+    out = tmp_path / "robot.yaml"
+    assert run(["ros", source, "--speed", "0.5", "--turn", "1", "--out", str(out)]) == 0
+    made = yaml.safe_load(out.read_text(encoding="utf-8"))
+    assert set(made) == {"controller_manager", "diff_drive_controller", "velocity_smoother"}
+    assert run(["ros", source, "--speed", "0.5"]) == 2
+    assert run(["ros", source, "--out", "robot.txt"]) == 2
+    assert run(["ros", "four_bar"]) == 1
+    assert "moving base" in capsys.readouterr().err
