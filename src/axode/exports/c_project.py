@@ -26,7 +26,7 @@ from axode.codegen.targets.c import (
     self_test,
 )
 from axode.disk.atomic import write_atomically
-from axode.errors import FileError
+from axode.errors import FileError, InvalidArgument
 from axode.exports.c_step import CORE, CStep
 from axode.model.model_parts import facts_of, function_tape
 from axode.numerics.tolerances import CLOSED
@@ -126,6 +126,11 @@ def write_project(
             "another folder"
         )
     before = check_prefix(f"{name}_" if prefix is None else prefix)
+    if "step" in functions:
+        raise InvalidArgument(
+            f"functions: the project has a step of its own, {before}step, which is divided where "
+            "motions switch; leave 'step' out, or write it to a .c file"
+        )
     tapes = [function_tape(model, function) for function in functions]
     step = CStep(model, before, precision)
     rounding, checks = _checks(model, tapes, step, before)
@@ -221,7 +226,7 @@ def _with_units(model: Model, entries: Mapping[str, Sequence[str]]) -> dict[str,
     speeds = dict(zip(facts.speeds, facts.speed_units, strict=True))
     units = {
         "q": facts.coordinate_units,
-        "nu": [speeds[name] for name in facts.independent],
+        "nu": [speeds.get(name, "") for name in facts.independent],  # a memory has none
         "u": facts.input_units,
     }
     made = {

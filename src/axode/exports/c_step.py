@@ -150,8 +150,9 @@ class CStep:
         closes = [
             "Coordinates are brought back onto the constraints by one step of Newton's method."
         ]
+        held = ", with inputs held" if self._model.inputs else ""
         lines = [
-            f"{self.name}: a step of the classical Runge-Kutta method by dt [s], with inputs held.",
+            f"{self.name}: a step of the classical Runge-Kutta method by dt [s]{held}.",
             "",
             "The state q, nu becomes that at the end of the step.",
             *(closes if self.closing else []),

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.errors import InvalidArgument
-from axode.model.model_parts import facts_of, function_tape, library_of, model_on_cpu
+from axode.model.model_parts import facts_of, function_tape, library_of, model_on_cpu, require_ideal
 
 if TYPE_CHECKING:
     from axode.model.model import Model
 
+LAWS = (".c", "/", ".fmu")  # endings of files that a law can be compiled into
 SUFFIXES = {
     ".axm": "Axode's own file",
     ".c": "C99 and its header",
@@ -49,6 +50,15 @@ def export_model(
         raise InvalidArgument(f"cannot export '{place.name}'; endings are {known}")
     if rollout is not None and ending != ".ptx":
         raise InvalidArgument(f"rollout: only a .ptx file holds whole runs, not '{place.name}'")
+    if input is not None and ending in LAWS:
+        return _under_law(model, path, functions, input, precision, prefix, unit)
+    if input is not None and rollout is None:
+        where = "with rollout='rk4'" if ending == ".ptx" else "in a .ptx file with rollout='rk4'"
+        raise InvalidArgument(
+            f"input: whole runs under an input are written {where}; '{place.name}' holds the "
+            "mechanism, whose inputs are given where it is used.\n  Remedy: leave input out, and "
+            "compute the law there; axode.page writes a page that runs under a law"
+        )
     if prefix is not None and ending not in (".c", "/"):
         raise InvalidArgument(f"prefix: only C has names to begin, not '{place.name}'")
     if precision is not None and ending not in (".c", "/", ".ptx"):
@@ -56,6 +66,8 @@ def export_model(
     for name, value in unit.items():
         if value is not None and ending != ".fmu":
             raise InvalidArgument(f"{name}: only an .fmu file takes it, not '{place.name}'")
+    if ending != ".axm" and (functions is None or rollout is not None):
+        require_ideal(f"export to '{place.name}'", model)
     if ending in (".fmu", "/"):
         from axode.problems.steps.compiled import check_exported_motion
 
@@ -74,6 +86,28 @@ def export_model(
     if ending in (".c", "/"):
         return _c_files(model, place, functions, prefix, precision or "float64", ending == "/")
     return _kernel_files(model, place, functions, rollout, input, capability, precision)
+
+
+def _under_law(
+    model: Model,
+    path: str | PathLike[str],
+    functions: Sequence[str] | None,
+    law: Any,
+    precision: str | None,
+    prefix: str | None,
+    unit: Mapping[str, Any],
+) -> tuple[Path, ...]:
+    """Write the files of a mechanism under a law, which is compiled in."""
+    from axode.exports.law_model import LawModel
+    from axode.problems.simulate.scenario import Scenario
+
+    if functions is None:
+        functions = None if str(path).endswith(".fmu") else ("state_rate",)
+    made, own = LawModel(model_on_cpu(model), law), dict(unit)
+    if str(path).endswith(".fmu"):
+        begun = Scenario(model, 1.0, input=law, start=own["start"]).starts
+        own["start"] = begun.q[0], begun.nu[0]
+    return export_model(made, path, functions, None, None, "7.5", precision, prefix, own)
 
 
 def format_as_name(place: Path, endings: Collection[str] = SUFFIXES) -> str:
@@ -144,10 +178,13 @@ def _fmu_file(
     step: float | None,
 ) -> Path:
     from axode.exports.fmu import FmuStart, write_fmu
+    from axode.exports.law_model import LawModel
     from axode.problems.runs.settings import DEFAULT_STEP
 
     q, nu, p = model.home, np.zeros(len(model.independent)), model.parameter_vector()
-    if start is not None:
+    if isinstance(model, LawModel):  # a start with what the law remembers
+        q, nu = start
+    elif start is not None:
         from axode.problems.assemble.assemble import assemble
 
         state = assemble(model_on_cpu(model), start)

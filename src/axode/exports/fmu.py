@@ -367,7 +367,8 @@ def find_compiler() -> list[str]:
     Raises:
         _NoBinary: if there is none.
     """
-    asked = shlex.split(os.environ.get("CC", ""))
+    words = shlex.split(os.environ.get("CC", ""), posix=os.name != "nt")
+    asked = [word.strip('"') for word in words]  # Windows keeps its backslashes, and the marks
     for command in [asked] if asked else [[name] for name in COMPILERS]:
         found = find_program(command[0])
         if found is None:

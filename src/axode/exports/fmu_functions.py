@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from axode.codegen.tape.adjoints import adjoint_tape
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.derivatives import dependencies, forward_tape
+from axode.codegen.tape.derivatives import adjoint_tape, dependencies, forward_tape
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.switching import places_tape
 from axode.codegen.tape.tape import Port, Tape

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from axode.codegen.tape.fusion import fuse
 from axode.codegen.tape.program import Program
+from axode.codegen.tape.rewriting import fuse
 from axode.codegen.targets.wasm import WasmModule
 from axode.model.model_parts import facts_of, function_tape
 from axode.model.parameter_checks import FAULTS, parameter_checks

@@ -81,7 +81,7 @@ def _print(value: Any, seen: dict[Hashable, int]) -> Hashable:
             raise NoFingerprint
         return kind, value.shape, value.dtype.str, value.tobytes()
     if kind is Law:
-        return kind, _print(value.function, seen), _print(value.gains, seen)
+        return kind, _print(value.function, seen), _print(value.gains, seen), value.key
     if kind is Event:
         parts = (value.name, value.function, value.stop, value.direction)
         return kind, _print(parts, seen)

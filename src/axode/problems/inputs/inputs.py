@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Vector, formula_tape
+from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
 from axode.codegen.tape.tape import Tape
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.values.expressions import Expression, evaluate
+from axode.model.memory import ModelWithMemory
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import check_tracked, real_array
@@ -46,12 +47,15 @@ class Sampled:
         period: Between samples [s].
         start: Time of the first one [s].
         between: "hold" keeps a value until the next, "linear" joins them.
+        time_first: Whether samples are along the first axis of arrays, as a loop over time stacks
+            them: (samples, runs), or one array (samples, runs, inputs).
     """
 
     values: Mapping[str, npt.ArrayLike] | npt.ArrayLike
     period: float
     start: float = 0.0
     between: Literal["hold", "linear"] = "hold"
+    time_first: bool = False
 
     def checked(self, model: Model) -> SampleTable:
         """Make a table of all inputs of a model, within the limits of its motors.
@@ -71,9 +75,9 @@ class Sampled:
         if not np.isfinite(start):
             raise InvalidArgument(f"sampled inputs: start must be finite, got {self.start}")
         if isinstance(self.values, Mapping):
-            table = _stacked(model, self.values)
+            table = _stacked(model, {n: self._last(v, -1) for n, v in self.values.items()})
         else:
-            table = _numbers("sampled inputs", self.values)
+            table = self._last(_numbers("sampled inputs", self.values), -2)
         if table.ndim < 2 or table.shape[-1] != len(model.inputs) or not table.shape[-2]:
             raise InvalidArgument(
                 f"sampled inputs: expected arrays of samples for {', '.join(model.inputs)}, got "
@@ -82,6 +86,11 @@ class Sampled:
         _refuse_nan(model, table)
         limits = np.ascontiguousarray(limit_inputs(model, table))
         return SampleTable(limits, float(self.period), float(self.start), self.between)
+
+    def _last(self, values: Any, axis: int) -> Any:
+        """Return values whose samples are along the axis of a table."""
+        shape = np.shape(values) if self.time_first else ()
+        return np.moveaxis(np.asarray(values), 0, axis) if len(shape) > -axis else values
 
 
 @dataclass(frozen=True)
@@ -150,6 +159,19 @@ class Callback:
 
 
 @dataclass(frozen=True)
+class Updates:
+    """What samples change of the memory of a law.
+
+    Attributes:
+        tape: t, q, nu, due (p, gains) to nu after the samples that are due.
+        periods: Times between samples [s], one for each number of `due`.
+    """
+
+    tape: Tape
+    periods: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class InputPlan:
     """The input of runs: one of a constant, a tape, samples, a callback."""
 
@@ -158,6 +180,7 @@ class InputPlan:
     sampled: SampleTable | None = None
     callback: Callback | None = None
     gains: Array | None = None  # of the tape, (gains,) or (runs, gains)
+    updates: Updates | None = None  # of what a law samples
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -232,6 +255,8 @@ def plan_input(
         )
     if is_symbolic(given):
         return InputPlan(tape=_traced(model, lambda s: given, speeds))
+    if isinstance(given, Law) and given.memory and isinstance(model, ModelWithMemory):
+        return _plan_memory(model, given, gains=gains)
     if isinstance(given, Law) and gains and given.gains:
         tape = _traced(model, given.function, speeds, tuple(given.gains))
         return InputPlan(tape=tape, gains=given.array())
@@ -449,6 +474,71 @@ def _traced(
         return _as_inputs(model, function(state, **named))
 
     return traced_tape(model, "input", inputs, speeds, input_bounds(model).tolist(), gains=gains)
+
+
+def _plan_memory(model: ModelWithMemory, law: Law, *, gains: bool) -> InputPlan:
+    """Plan a law that remembers: inputs and rates of the memory as one tape, samples as another."""
+    names = tuple(law.gains) if gains else ()
+    numbers = {} if gains else law.numbers()
+    due = tuple(f"due {k}" for k in range(len(law.periods)))
+    memory, count = [state.name for state in model.memory], len(names)
+
+    def called(state: Any, named: Mapping[str, Any]) -> Any:
+        flags = {period: named[flag] for period, flag in zip(law.periods, due, strict=True)}
+        return law.evaluate(state, {**named, **numbers}, flags)
+
+    def flow(state: Any, **named: Any) -> list[Any]:
+        made, rates, _ = called(state, named)
+        return [*_as_inputs(model.base, made), *(rates.get(name, 0.0) for name in memory)]
+
+    def update(state: Any, **named: Any) -> list[Any]:
+        after = called(state, named)[2]
+        return [after.get(name, state[name]) for name in memory]
+
+    bounds = input_bounds(model).tolist()
+    tape = traced_tape(model, "input", flow, None, bounds, gains=(*names, *due))
+    between = _without_samples(tape, count)
+    if not due:
+        return InputPlan(tape=between, gains=law.array() if names else None)
+    after = traced_tape(model, "update", update, gains=(*names, *due))
+    of_period = {
+        f"{name}.{state}": law.periods.index(block.period)
+        for name, block in law.blocks.items()
+        for state in block.states
+        if block.period is not None
+    }
+
+    def whole(**ports: Vector) -> dict[str, Vector]:
+        builder, nu, flags = ports["t"][0].builder, ports["nu"], ports["due"]
+        known = {**ports, "gains": [*ports.get("gains", []), *flags]}
+        given = [[x.number for x in known[port.name]] for port in after.inputs]
+        new = [Formula(builder, k) for k in builder.replay(after, given)]
+        kept = nu[-len(memory) :]
+        for k, name in enumerate(memory):
+            flag = flags[of_period[name]] if name in of_period else None
+            new[k] = kept[k] if flag is None else flag.then(new[k], kept[k])
+        return {"nu": [*nu[: -len(memory)], *new]}
+
+    sizes = {port.name: port.size for port in after.inputs if port.name != "gains"}
+    sizes |= {"due": len(due)} | ({"gains": count} if count else {})
+    updates = Updates(formula_tape("update", sizes, whole), law.periods)
+    return InputPlan(tape=between, gains=law.array() if names else None, updates=updates)
+
+
+def _without_samples(tape: Tape, gains: int) -> Tape:
+    """Tape of a law between its samples, from one whose gains end in flags of what is due."""
+    sizes = {port.name: port.size for port in tape.inputs if port.name != "gains"}
+    sizes |= {"gains": gains} if gains else {}
+
+    def build(**ports: Vector) -> dict[str, Vector]:
+        zero = ports["t"][0].like(0.0)
+        last = next((p.size for p in tape.inputs if p.name == "gains"), 0) - gains
+        known = {**ports, "gains": [*ports.get("gains", []), *[zero] * last]}
+        given = [[x.number for x in known[port.name]] for port in tape.inputs]
+        numbers = zero.builder.replay(tape, given)
+        return {tape.name: [Formula(zero.builder, k) for k in numbers]}
+
+    return formula_tape(tape.name, sizes, build)
 
 
 def _as_inputs(model: Model, made: Any) -> list[Any]:

@@ -6,13 +6,13 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.constants import extract_numbers
 from axode.codegen.tape.formulas import TAPE_FUNCTIONS, Formula, Vector, formula_tape
+from axode.codegen.tape.rewriting import extract_numbers
 from axode.codegen.tape.switching import bounds_everywhere
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
@@ -30,10 +30,15 @@ from axode.mechanism.values.expressions import (
 )
 from axode.model.conditions import Conditions
 from axode.model.function_source import shaped_tape
+from axode.model.memory import ModelWithMemory
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape
 from axode.model.named_arguments import real_array
 from axode.problems.inputs.state_formulas import stand_in
+
+if TYPE_CHECKING:
+    from axode.symbolic.analysis.measure_symbols import SignalSymbols
+    from axode.symbolic.equations import Equations
 
 Function = Callable[..., list[Any]]
 
@@ -111,9 +116,78 @@ def traced_tape(
     Raises:
         InvalidArgument: for symbols that are not of the model.
     """
+    if isinstance(model, ModelWithMemory):
+        return _memory_tape(model, name, function, bounds, inputs, gains)
     if model.has_equations:
-        return _casadi_tape(model, name, function, speeds, bounds, inputs, gains)
+        from axode.symbolic.analysis.measure_symbols import EquationsNeeded
+
+        given = name, function, speeds, bounds, inputs, gains
+        try:
+            return _casadi_tape(model, _signal_symbols(model), *given)
+        except EquationsNeeded:
+            return _casadi_tape(model, model.equations, *given)
     return _formula_tape(model, name, function, bounds, inputs, gains)
+
+
+class StateWithMemory:
+    """The state as a traced function sees it, with what the law remembers by name.
+
+    Args:
+        model: Whose state it is.
+        state: That of the mechanism.
+        memory: Symbols of what the law remembers, by full name.
+    """
+
+    def __init__(self, model: Model, state: Any, memory: Mapping[str, Any]) -> None:
+        self._names, self._state, self._memory = model.signals.state_names, state, memory
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._names.matching(name)
+        known = len(found) == 1 and found[0] in self._memory
+        return self._memory[found[0]] if known else self._state[name]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+    def evaluate(self, formula: Scalar, signals: Mapping[str, str]) -> Any:
+        """Value of a formula; see `StateSymbols.evaluate`."""
+        known = {word: self._memory[name] for word, name in signals.items() if name in self._memory}
+        own = {word: name for word, name in signals.items() if word not in known}
+        return self._state.evaluate(formula, own, known)
+
+
+def _memory_tape(
+    model: ModelWithMemory,
+    name: str,
+    function: Function,
+    bounds: Sequence[float] | None,
+    inputs: bool,
+    gains: Sequence[str],
+) -> Tape:
+    """Tape of a function of the mechanism's state and of what a law remembers.
+
+    It is traced on the mechanism alone, with the memory among the gains.
+    """
+    memory = [state.name for state in model.memory]
+
+    def call(state: Any, **named: Any) -> list[Any]:
+        own = {name: named.pop(name) for name in memory}
+        return function(StateWithMemory(model, state, own), **named)
+
+    tape = traced_tape(model.base, name, call, None, bounds, inputs, (*gains, *memory))
+    facts, n = facts_of(model), len(memory)
+    sizes = {port.name: port.size for port in tape.inputs}
+    sizes |= {"nu": len(facts.independent)} | ({"u": len(facts.inputs)} if "u" in sizes else {})
+    sizes["gains"] = len(gains)
+    sizes = {port: size for port, size in sizes.items() if port != "gains" or size}
+
+    def build(**ports: Vector) -> dict[str, Vector]:
+        known = {**ports, "gains": [*ports.get("gains", []), *ports["nu"][-n:]]}
+        builder = ports["t"][0].builder
+        given = [[x.number for x in known[port.name][: port.size]] for port in tape.inputs]
+        return {name: [Formula(builder, k) for k in builder.replay(tape, given)]}
+
+    return formula_tape(name, sizes, build)
 
 
 def require_sign_changes(tape: Tape, results: Mapping[str, int]) -> None:
@@ -156,8 +230,25 @@ def _with_gains(name: str, function: Function, gains: Mapping[str, Any]) -> Func
     return call
 
 
+def _signal_symbols(model: Model) -> SignalSymbols:
+    """Symbols of all signals of a state."""
+    from axode.symbolic.analysis.measure_symbols import SignalSymbols
+
+    facts = facts_of(model)
+    sizes = {
+        "joint_speeds": len(facts.speeds),
+        "measures": len(facts.measures),
+        "energy": 2,
+        "motor_powers": facts.motors,
+    }
+    names = facts.coordinates, facts.independent, facts.speeds, facts.inputs
+    mechanism = model.equations.mechanism
+    return SignalSymbols(mechanism, sizes, names, dict(facts.parameters), facts.measures)
+
+
 def _casadi_tape(
     model: Model,
+    e: Equations | SignalSymbols,
     name: str,
     function: Function,
     speeds: Sequence[str] | None,
@@ -168,9 +259,8 @@ def _casadi_tape(
     import casadi as ca
 
     from axode.symbolic.algebra.formula_symbols import trace
-    from axode.symbolic.analysis.measure_symbols import StateSymbols
+    from axode.symbolic.analysis.measure_symbols import SignalSymbols, StateSymbols
 
-    e = model.equations
     own = dict(zip(e.speeds, ca.vertsplit(e.v), strict=True))
     nu = e.nu if speeds is None else ca.vertcat(*(own[speed] for speed in speeds))
 
@@ -191,17 +281,53 @@ def _casadi_tape(
         ]
     values = ca.vertcat(ca.SX(0, 1), *made)
     if e.parameters and facts_of(model).fixed:
-        values = ca.substitute(values, e.p, ca.DM(e.system.defaults))
+        values = ca.substitute(values, e.p, ca.DM(list(e.parameters.values())))
     symbols = {"t": e.t, "q": e.q, "nu": e.nu}
     if e.parameters and not facts_of(model).fixed:
         symbols["p"] = e.p
-    if inputs and ca.depends_on(values, e.u):
+    functions = e.functions if isinstance(e, SignalSymbols) else {}
+    signals = {n: s for n, s in functions.items() if s.shape[0] and ca.depends_on(values, s)}
+    if inputs and ("motor_powers" in signals or ca.depends_on(values, e.u)):
         symbols["u"] = e.u
     if gains:
         symbols["gains"] = ca.vertcat(*named.values())
-    values = _in_own_speeds(values, [s for v in symbols.values() for s in ca.symvar(v)], own, name)
+    symbols |= signals
+    known = [s for v in symbols.values() for s in ca.symvar(v)]
+    if isinstance(e, SignalSymbols):
+        _require_known(values, known)
+    else:
+        values = _in_own_speeds(values, known, own, name)
     compiled = ca.Function(name, list(symbols.values()), [values], list(symbols), [name])
-    return _replayed(compiled.serialize(), tuple((n, s.shape[0]) for n, s in symbols.items()))
+    tape = _replayed(compiled.serialize(), tuple((n, s.shape[0]) for n, s in symbols.items()))
+    return _composed(tape, tuple(function_tape(model, n) for n in signals)) if signals else tape
+
+
+@lru_cache(64)
+def _composed(tape: Tape, functions: tuple[Tape, ...]) -> Tape:
+    """Tape of a function of the state and of signals, which other tapes compute."""
+    made = {function.outputs[0].name for function in functions}
+    sizes = {port.name: port.size for port in tape.inputs if port.name not in made}
+
+    def build(**ports: Vector) -> dict[str, Vector]:
+        builder = ports["t"][0].builder
+        known = {name: [x.number for x in port] for name, port in ports.items()}
+        for function in (*functions, tape):
+            port = function.outputs[0].name
+            known[port] = builder.replay(function, [known[p.name] for p in function.inputs])
+        return {tape.name: [Formula(builder, k) for k in known[tape.outputs[0].name]]}
+
+    return formula_tape(tape.name, sizes, build)
+
+
+def _require_known(values: Any, known: list[Any]) -> None:
+    """Leave expressions of a model's equations to those who know their symbols."""
+    import casadi as ca
+
+    from axode.symbolic.analysis.measure_symbols import EquationsNeeded
+
+    mine = {s.element_hash() for s in known}
+    if any(s.element_hash() not in mine for s in ca.symvar(values)):
+        raise EquationsNeeded
 
 
 @lru_cache(64)
@@ -297,9 +423,15 @@ class StateFormulas:
         vector[:] = [self[name] for name in names]
         return vector
 
-    def evaluate(self, formula: Scalar, signals: Mapping[str, str]) -> Scalar:
+    def evaluate(
+        self,
+        formula: Scalar,
+        signals: Mapping[str, str],
+        known: Mapping[str, Expression] | None = None,
+    ) -> Scalar:
         """A formula with signals in place of the parameters that stand for them."""
-        return _replaced(formula, {word: self[name] for word, name in signals.items()})
+        values: dict[str, Expression] = {word: self[name] for word, name in signals.items()}
+        return _replaced(formula, values | dict(known or {}))
 
     def position(self, body: str, at: Any = ()) -> Any:
         """Refuse a body's point, which files do not hold."""
