@@ -22,9 +22,8 @@ from axode.derivatives.force_derivatives import (
     Pairs,
     link_columns,
 )
-from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
-from axode.symbolic.algebra.spatial import SX, RigidInertia, skew, symmetric
+from axode.symbolic.algebra.spatial import ROOT, SX, RigidInertia, skew, symmetric
 from axode.symbolic.tree.kinematics import Link, Tree
 
 

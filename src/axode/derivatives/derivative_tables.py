@@ -9,7 +9,7 @@ import casadi as ca
 from axode.derivatives.derivative_names import TableName, derivative_sizes
 from axode.derivatives.inverse_derivatives import InverseDerivatives
 from axode.derivatives.lifted_derivatives import ForwardDerivatives
-from axode.derivatives.rate_adjoint import RateAdjoint
+from axode.derivatives.step_adjoints import RateAdjoint
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
 from axode.symbolic.functions import FunctionGraph, make_graph

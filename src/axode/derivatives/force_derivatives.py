@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from axode.symbolic.algebra.frames import ROOT
-from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, spread, symmetric
+from axode.symbolic.algebra.spatial import ROOT, SX, RigidInertia, cross, skew, spread, symmetric
 from axode.symbolic.tree.kinematics import Link, Motion, Tree, acceleration_matrix
 from axode.symbolic.tree.recursions import composites, link_wrenches, momentum_of
 

@@ -11,15 +11,24 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from axode.disk.atomic import replace_file
 from axode.disk.bounded import read_bounded
-from axode.errors import FileError, InvalidArgument, OmissionWarning, level_outside, shortened
+from axode.errors import (
+    FileError,
+    InvalidArgument,
+    OmissionWarning,
+    PlausibilityWarning,
+    level_outside,
+    shortened,
+)
+from axode.formats.xacro.expansion import expand, is_xacro
 from axode.mechanism.checks import joints_of_tables, require_readable
+from axode.mechanism.elements.wheels import AbstractWheel
 from axode.mechanism.files.imported import lock_joints, with_mesh_addresses, with_mesh_folders
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml.toml_lines import key_lines
@@ -27,8 +36,12 @@ from axode.mechanism.files.wheel_proposals import (
     Geometry,
     ProposedWheel,
     choose_wheels,
+    describe_free_base,
+    describe_missing_motors,
     describe_proposals,
-    propose_wheels,
+    describe_tipping,
+    search_wheels,
+    wheels_on_free_base,
 )
 from axode.mechanism.mechanism import Mechanism
 
@@ -39,6 +52,7 @@ if TYPE_CHECKING:
 MAX_TOML = 4 << 20  # bytes; a robot of a thousand links has a tenth of it
 MAX_KEY_PARTS = 16
 MAX_WORDS = 500_000  # of TOML
+USD = (".usd", ".usda", ".usdc", ".usdz")
 MAX_EXTENDED = 8  # files, each of which extends the next
 
 
@@ -48,17 +62,19 @@ def load(
     base: Literal["fixed", "floating", "planar"] | None = None,
     strict: bool = False,
     folder: str | os.PathLike[str] | None = None,
-    wheels: Literal["proposed"] | Sequence[str] | None = None,
+    wheels: Literal["proposed"] | Sequence[str] | Mapping[str, AbstractWheel] | None = None,
     hold: Sequence[str] = (),
+    arguments: Mapping[str, str | float] | None = None,
 ) -> Mechanism:
-    """Read a mechanism from a TOML, URDF, MJCF or SDF file.
+    """Read a mechanism from a TOML, URDF, xacro, MJCF or SDF file.
 
     Args:
         path: The file; `Mechanism.save` writes TOML files and docs/start/from-toml.md explains
             how to write one by hand, docs/start/from-urdf.md what is read of a URDF file,
             docs/start/from-mjcf.md what of an MJCF file, which needs the `mujoco` package,
             docs/start/from-sdf.md what of an SDF file, and docs/start/additions.md how a TOML file
-            adds to a file of another kind.
+            adds to a file of another kind. A file that ends in `.xacro` is expanded first, which
+            needs the `xacrodoc` package and runs the expressions in the file.
         base: How the root link of a URDF file, or of an SDF file that does not join it to the
             world, is held: "fixed" to the ground (usual in URDF), "floating" (usual in SDF), or
             "planar" in the ground's plane, by a joint called `base`.
@@ -68,28 +84,39 @@ def load(
         folder: Outside of which no file is opened that a TOML file extends, an MJCF or SDF file
             includes or a mesh is in; its own folder unless given, and for meshes also that of its
             package.
-        wheels: Links that roll on the ground: "proposed" for all that look like wheels, or the
-            names of some of them; none unless given. A warning lists those that are not given,
+        wheels: Links that roll on the ground: "proposed" for all that look like wheels and for
+            spheres that slide, the names of some of them, or the wheel that each is, such as
+            {"left": Omni(0.1)}; none unless given. A warning lists those that are not given,
             unless there is a choice; an empty one lets no link roll.
         hold: Joints that become rigid where they stand at home, by names or patterns such as
             "arm_*"; motors, dampers, springs and couplings of theirs are removed.
+        arguments: Values of the arguments of a xacro file, by name.
 
     Raises:
         FileError: if the file cannot be read or is none of these.
         MechanismError: listing everything wrong with what it describes, line by line.
         NotApplicable: if it describes more bodies than equations written out can serve, or is
-            MJCF and MuJoCo is not installed.
+            MJCF and MuJoCo is not installed, or xacro and xacrodoc is not.
 
     Warns:
         FileDeviationWarning: once, listing every deviation of the file and what was done about it.
         OmissionWarning: listing what a mechanism cannot represent, and links that look like wheels.
+        PlausibilityWarning: if wheels="proposed" leaves a floating base free to tip, or a robot
+            from a URDF file has no motors.
     """
-    loaded = read(path, base=base, strict=strict, folder=folder, wheels=wheels, hold=hold)
+    loaded = read(
+        path, base=base, strict=strict, folder=folder, wheels=wheels, hold=hold, arguments=arguments
+    )
     if loaded.proposals:
         text = describe_proposals(
             str(path), base, loaded.proposals, extends=loaded.additions is not None
         )
         warnings.warn(text, OmissionWarning, level_outside())
+    elif loaded.if_free:
+        text = describe_free_base(str(path), loaded.if_free)
+        warnings.warn(text, OmissionWarning, level_outside())
+    for text in loaded.doubts:
+        warnings.warn(text, PlausibilityWarning, level_outside())
     return loaded.mechanism
 
 
@@ -99,12 +126,16 @@ class LoadedFile:
 
     Attributes:
         proposals: Links that look like wheels, unless a choice was given.
+        if_free: Those that would, if the root were free, where nothing says how it is held.
         additions: What a file that extends another adds to it.
+        doubts: What robots on proposed wheels lack: supports and motors.
     """
 
     mechanism: Mechanism
     proposals: list[ProposedWheel]
     additions: Additions | None
+    if_free: list[ProposedWheel] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
 
 def read(
@@ -113,20 +144,31 @@ def read(
     base: str | None = None,
     strict: bool = False,
     folder: str | os.PathLike[str] | None = None,
-    wheels: Literal["proposed"] | Sequence[str] | None = None,
+    wheels: Literal["proposed"] | Sequence[str] | Mapping[str, AbstractWheel] | None = None,
     hold: Sequence[str] = (),
+    arguments: Mapping[str, str | float] | None = None,
 ) -> LoadedFile:
     """Read a mechanism as `load` does, and what else is in the file."""
-    if wheels not in (None, "proposed") and not _are_names(wheels):
+    kinds = list(wheels.values()) if isinstance(wheels, Mapping) else []
+    names = list(wheels) if isinstance(wheels, Mapping) else wheels
+    if not (names in (None, "proposed") or _are_names(names)) or not all(
+        isinstance(kind, AbstractWheel) for kind in kinds
+    ):
         raise InvalidArgument(
-            f"wheels must be 'proposed' or names of links, got {shortened(wheels)}"
+            "wheels must be 'proposed' or names of links, or the wheel that each is, as in "
+            f'{{"left": ax.Omni(0.1)}}, got {shortened(wheels)}'
         )
     if not _are_names(hold):
         raise InvalidArgument(f"hold must be names of joints, got {shortened(hold)}")
     limit = None if folder is None else _as_path(folder)
-    files = _Files(base, strict, limit)
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise InvalidArgument(f"arguments must be values by name, got {shortened(arguments)}")
+    files = _Files(base, strict, limit, arguments or {})
     mechanism = files.read(_as_path(path))
+    if files.arguments and not files.is_xacro:
+        raise InvalidArgument(f"arguments are for xacro files, and {path} is none")
     proposals: list[ProposedWheel] = []
+    if_free: list[ProposedWheel] = []
     _require_none(f"hold={shortened(hold)}", lock_joints(mechanism, hold))
     if wheels is not None:
         chosen, wrong = choose_wheels(wheels, mechanism, files.geometry)
@@ -134,8 +176,15 @@ def read(
         for wheel in chosen:
             wheel.add_to(mechanism)
     elif not files.wheels_chosen:
-        proposals = propose_wheels(mechanism, files.geometry)
-    return LoadedFile(mechanism, proposals, files.additions)
+        proposals = search_wheels(mechanism, files.geometry).wheels
+        if not proposals and files.base is None and files.is_urdf:
+            if_free = wheels_on_free_base(mechanism, files.geometry)
+    doubts = []
+    if wheels == "proposed" or (wheels is None and files.wheels_proposed):
+        doubts.append(describe_tipping(mechanism, files.geometry))
+        if files.is_urdf:
+            doubts.append(describe_missing_motors(str(path), mechanism))
+    return LoadedFile(mechanism, proposals, files.additions, if_free, list(filter(None, doubts)))
 
 
 def _are_names(given: object) -> bool:
@@ -155,7 +204,11 @@ class _Files:
 
     Attributes:
         geometry: The solids of links that are no TOML file's.
+        arguments: Values of the arguments of a xacro file.
         wheels_chosen: Whether a file states which links roll.
+        wheels_proposed: Whether it states that all do that look like wheels.
+        is_xacro: Whether a file was expanded by xacro.
+        is_urdf: Whether a file is URDF, whose root is fixed unless the user frees it.
         trail: The files that are being read, each of which extends the next.
         additions: What the first of them adds to the second.
     """
@@ -163,8 +216,12 @@ class _Files:
     base: str | None
     strict: bool
     limit: Path | None
+    arguments: Mapping[str, str | float]
     geometry: Geometry = field(default_factory=Geometry)
     wheels_chosen: bool = False
+    wheels_proposed: bool = False
+    is_urdf: bool = False
+    is_xacro: bool = False
     trail: tuple[Path, ...] = ()
     additions: Additions | None = None
 
@@ -175,7 +232,10 @@ class _Files:
     def _read(self, place: Path) -> Mechanism:
         remarks: list[tuple[int, str, str]] = []
         text = _text(place, remarks)
-        suffix = place.suffix.lower()
+        suffix, label = place.suffix.lower(), ""
+        if is_xacro(place):
+            text = expand(text, place, self.arguments, self.limit)
+            self.is_xacro, label = True, f"{place} (expanded)"
         is_sdf = bool(_SDF.search(text)) or suffix == ".sdf"
         is_mjcf = not is_sdf and bool(_MJCF.search(text))
         if not (is_sdf or is_mjcf or text.lstrip().startswith("<") or suffix == ".urdf"):
@@ -188,7 +248,7 @@ class _Files:
         from axode.formats.xml.reading import XmlFile
 
         base: Any = self.base
-        file = XmlFile(text, place, base, self.limit, self.strict, remarks, self.geometry)
+        file = XmlFile(text, place, base, self.limit, self.strict, remarks, self.geometry, label)
         # only those who read such files wait for their reader, and for MuJoCo
         if is_sdf:
             from axode.formats.sdf.sdf import mechanism_from_sdf
@@ -200,6 +260,7 @@ class _Files:
             return mechanism_from_mjcf(file)
         from axode.formats.urdf.urdf import mechanism_from_urdf
 
+        self.is_urdf = True
         return mechanism_from_urdf(file)
 
     def _from_toml(self, text: str, place: Path) -> Mechanism:
@@ -221,6 +282,7 @@ class _Files:
         extended = self._extended(table, place, lines["extends",])
         mechanism = mechanism_from(data, lines, str(place), place.stem, extended)
         self.wheels_chosen |= table.wheels is not None
+        self.wheels_proposed |= table.wheels == "proposed"
         self.additions = compare(extended.file, extended.mechanism, mechanism)
         return mechanism
 
@@ -235,6 +297,7 @@ class _Files:
             )
         self.base = self.base or table.base
         self.strict |= table.strict
+        self.arguments = {**table.arguments, **self.arguments}
         self.limit = place.parent if self.limit is None else self.limit
         self.trail += (place.resolve(),)
         file = place.parent / table.file.replace("\\", "/")
@@ -375,6 +438,14 @@ def _text(path: Path, remarks: list[tuple[int, str, str]]) -> str:
     xml = decode(data, remarks)
     if xml is not None:
         return xml
+    if path.suffix.lower() in USD or data.startswith((b"PXR-USDC", b"#usda")):
+        raise FileError(
+            f"{path} is a scene in USD, which is not read.\n  Export the robot as URDF or MJCF, in "
+            'Isaac Sim by File > Export to URDF (extension "isaacsim.asset.exporter.urdf"), and '
+            "load that file."
+        )
+    if data.startswith(b"axode-model\n"):
+        raise FileError(f"{path} is a compiled model.\n  Read it with ax.load_model.")
     if b"\0" in data:
         raise FileError(
             f"{path} is not a text file.\n  A mechanism file is TOML, URDF, MJCF or SDF, as UTF-8 "

@@ -39,8 +39,7 @@ from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import parameters_of
 from axode.numerics.tolerances import LOOP_TOLERANCE
-from axode.symbolic.algebra.frames import Pose, Values, align, placement
-from axode.symbolic.algebra.spatial import SX, cross, is_zero
+from axode.symbolic.algebra.spatial import SX, Pose, Values, align, cross, is_zero, placement
 from axode.symbolic.joints import symbolic_joint
 from axode.symbolic.joints.base import Move
 

@@ -10,6 +10,7 @@ from axode.derivatives.derivative_names import TableName, derivative_sizes
 from axode.errors import FileError, shortened
 from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.contact_laws import ContactTable
 from axode.model.metadata import Facts
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ FURTHER_SHAPES: dict[str, tuple[Dimension, ...]] = {
     "platform_twist_map": (6, "nu"),
     "platform_velocities": ("nu", "nu_6"),
     "momentum_speeds": ("nu",),
+    "step": ("q_nu",),
+    "contact_rows": ("contact_rows",),
     "motor_map": ("nu", "weights"),
     "twist_map": ("twists", "nu"),
     "twist_map_rate": ("twists", "nu"),
@@ -106,6 +109,7 @@ def _sizes(facts: Facts) -> dict[str, int]:
         "weights": facts.motors,
         "inverse_solution": len(facts.inputs) + n_nu + 1,
         "t": 1,
+        "h": 1,
         "p": len(facts.parameters),
         "q_nu": n_q + n_nu,
         "state_rate": n_q + n_nu + 2,
@@ -118,6 +122,7 @@ def _sizes(facts: Facts) -> dict[str, int]:
         "residual_rows": len(facts.residual_rows),
         "contacts": len(facts.contacts),
         "bodies": len(facts.bodies),
+        "contact_rows": sum(facts.contact_table.sizes(n_nu)),
         "measures": len(facts.measures),
         "twists": 6 * len(facts.bodies),
         "legs": len(facts.legs),
@@ -136,7 +141,7 @@ def table_sizes(facts: Facts, function: str) -> dict[str, int]:
 
 
 def _arguments(facts: Facts) -> tuple[str, ...]:
-    return ("q", "nu", "nu_dot", "u", "weights", "t", *(() if facts.fixed else ("p",)))
+    return ("q", "nu", "nu_dot", "u", "weights", "h", "t", *(() if facts.fixed else ("p",)))
 
 
 def _shape(name: str, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -170,6 +175,11 @@ def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
         yield f"{facts.motors} motors among {sizes['u']} inputs"
     if len(facts.motor_names) not in (0, facts.motors):
         yield f"{len(facts.motor_names)} names of {facts.motors} motors"
+    if len(facts.motor_speeds) not in (0, facts.motors) or len(facts.motor_numbers) not in (
+        0,
+        facts.motors,
+    ):
+        yield "speeds or numbers of other motors than it has"
     if any(len(four) != 4 for four in facts.quaternions):
         yield "quaternions of other than four numbers"
     places = [k for four in facts.quaternions for k in four]
@@ -178,6 +188,20 @@ def _among_facts(facts: Facts, sizes: Mapping[str, int]) -> Iterator[str]:
     if not all(0 <= i < sizes["contacts"] and 0 <= k < 3 for i, k in facts.unknown_forces):
         yield "unknown forces of contacts that are not there"
     yield from _references(facts)
+    yield from _table_faults(facts.contact_table)
+
+
+def _table_faults(table: ContactTable) -> Iterator[str]:
+    """Check the numbers that point to contact rows and names of contacts."""
+    groups, rows, names = table.rubbing, range(len(table.rows)), range(len(table.names))
+    used = [*table.normals, *(row for group in groups for row in group.rows)]
+    owners = [*table.normal_contacts, *(group.contact for group in groups)]
+    if sorted(used) != [*rows] or not all(1 <= len(group.rows) <= 2 for group in groups):
+        yield "contact rows that are not there, or used twice"
+    if not all(group.normal in (-1, *table.normals) for group in groups):
+        yield "contacts that rub under rows that do not press"
+    if len(table.normal_contacts) != len(table.normals) or not all(k in names for k in owners):
+        yield "rows of contacts that are not there"
 
 
 def _references(facts: Facts) -> Iterator[str]:
@@ -187,7 +211,7 @@ def _references(facts: Facts) -> Iterator[str]:
             yield "a base that is no body with its coordinates"
         elif not set(base[1:]) <= set(facts.coordinates):
             yield "a base of coordinates that are not there"
-    if not {speed for _, speed in facts.speed_aliases} <= set(facts.speeds):
+    if not {*facts.motor_speeds, *(s for _, s in facts.speed_aliases)} <= set(facts.speeds):
         yield "other names of speeds that are not there"
     if not set(facts.rest_first) <= set(facts.speeds):
         yield "speeds to leave at zero that are not there"

@@ -112,7 +112,10 @@ def prepare_call(
     if not isinstance(entry.call, CompiledFunction):
         raise NotApplicable("prepare: for functions of models that are compiled for the CPU")
     size = (*shape, *entry.call.tape.outputs[0].shape)
-    made = np.zeros(size) if out is None else out
+    try:
+        made = np.zeros(size) if out is None else out
+    except (MemoryError, ValueError):
+        raise InvalidArgument(f"batch: {shape} needs more memory than there is") from None
     plain = type(made) is np.ndarray and made.shape == size and made.dtype == np.float64
     if not plain or not (made.flags.carray and made.flags.aligned):
         raise InvalidArgument(

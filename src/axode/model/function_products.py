@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from axode.codegen.tape import products
-from axode.codegen.tape.adjoints import adjoint_tape
-from axode.codegen.tape.products import TANGENTS, HessianPlan
+from axode.codegen.tape import derivatives
+from axode.codegen.tape.derivatives import TANGENTS, HessianPlan, adjoint_tape
 from axode.codegen.tape.tape import Tape
 from axode.model.function_source import AbstractLibrary, Entry
 
@@ -44,7 +43,7 @@ class FunctionProducts:
 
     @cached_property
     def _displaced(self) -> Tape:
-        return products.with_tangents(self.tape, self._library.tape("tangent_map"))
+        return derivatives.with_tangents(self.tape, self._library.tape("tangent_map"))
 
     def _source(self, *names: str) -> Tape:
         """The tape that has these arguments."""
@@ -68,19 +67,19 @@ class FunctionProducts:
 
     def jvp(self, along: tuple[str, ...]) -> Entry:
         """Change of the result; the last arguments are the directions."""
-        make = products.jvp_tape
+        make = derivatives.jvp_tape
         return self._once(("jvp", along), lambda: self._compiled(make(self._source(*along), along)))
 
     def second_change(self, along: tuple[str, ...], again: tuple[str, ...]) -> Entry:
         """Change of `jvp`; the last arguments are its directions and those of the second change."""
-        make = products.second_change_tape
+        make = derivatives.second_change_tape
         return self._once(
             ("second_change", along, again), lambda: self._compiled(make(self.tape, along, again))
         )
 
     def vjp(self, of: tuple[str, ...]) -> Entry:
         """Gradients, one after the other; the last argument is the weights, flat."""
-        make = products.vjp_tape
+        make = derivatives.vjp_tape
         return self._once(("vjp", of), lambda: self._compiled(make(self._source(*of), of)))
 
     def second_order(
@@ -93,7 +92,7 @@ class FunctionProducts:
 
         def make() -> Entry:
             tape = self._source(*of, *along)
-            return self._compiled(products.second_order_tape(tape, of, along, jvp=jvp))
+            return self._compiled(derivatives.second_order_tape(tape, of, along, jvp=jvp))
 
         return self._once(("second", of, along, jvp), make)
 
@@ -101,7 +100,7 @@ class FunctionProducts:
         """Symmetric matrix of second derivatives; the last argument is the weights."""
 
         def make() -> Entry:
-            plan = products.plan_hessian(self._source(*of), of)
+            plan = derivatives.plan_hessian(self._source(*of), of)
             product = self.second_order(of, of)
             arguments = product.arguments[: len(product.arguments) - len(of)]
             return Entry(arguments, HessianFunction(product, plan, list(self.sizes(of).values())))
@@ -128,7 +127,7 @@ def product_tape(library: AbstractLibrary, name: str) -> Tape:
         return library.tape(name)
     tape = library.tape(function)
     names = [port.name for port in tape.inputs]
-    made = products.jvp_tape(tape, names) if product == "jvp" else adjoint_tape(tape, names)
+    made = derivatives.jvp_tape(tape, names) if product == "jvp" else adjoint_tape(tape, names)
     return replace(made, name=name)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.products import jacobian_tape
+from axode.codegen.tape.derivatives import jacobian_tape
 from axode.codegen.tape.tape import Port, Tape
 from axode.derivatives.derivative_names import DIFFERENTIATED, SOME, TableName
 from axode.disk.typed import as_dataclass, parse_json
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     import casadi
 
     from axode.mechanism.scene.scene import Scene
-    from axode.model.file_description import FileDescription
-    from axode.symbolic.constraints.row_numbers import RowNumbers
+    from axode.model.model_file import FileDescription
+    from axode.symbolic.constraints.row_choice import RowNumbers
     from axode.symbolic.equations import Equations
     from axode.symbolic.functions import FunctionGraph
 
 PRECISIONS = ("float64", "float32")
 ALL_ROWS = "all_rows"
+CONTACT_ROWS = "contact_rows"
 ON_DEMAND = (  # functions that files hold only if they are named, besides derivatives
     "leg_jacobians",
     "leg_speed_maps",
@@ -45,6 +46,8 @@ ON_DEMAND = (  # functions that files hold only if they are named, besides deriv
     "twist_map_rate",
     "body_inertias",
     "momentum_speeds",
+    "step",
+    CONTACT_ROWS,
     "state_rate_adjoint",
     "projection_adjoint",
     FAULTS,
@@ -120,6 +123,48 @@ class AbstractLibrary(ABC):
         """
 
 
+class DerivedLibrary(AbstractLibrary):
+    """Functions made of those of another source; their rows and speeds do not change.
+
+    Args:
+        base: The other source.
+    """
+
+    def __init__(self, base: AbstractLibrary) -> None:
+        self._base = base
+        self.target, self.precision = base.target, base.precision
+        self._tapes: dict[str, Tape] = {}
+
+    @abstractmethod
+    def changed(self, name: str) -> Tape:
+        """Make the tape of a function."""
+
+    def names(self) -> tuple[str, ...]:
+        return self._base.names()
+
+    def tape(self, name: str) -> Tape:
+        if name not in self._tapes:
+            self._tapes[name] = self.changed(name)
+        return self._tapes[name]
+
+    def entry(self, name: str) -> Entry:
+        return tape_entry(self.tape(name), self.target, self.precision)
+
+    @property
+    def row_numbers(self) -> None:
+        return None
+
+    @property
+    def row_equations(self) -> None:
+        return None
+
+    def describe(self) -> None:
+        return None
+
+    def scene(self) -> Scene:
+        return self._base.scene()
+
+
 class SymbolicLibrary(AbstractLibrary):
     """Functions that are made from equations when they are first used."""
 
@@ -147,7 +192,7 @@ class SymbolicLibrary(AbstractLibrary):
 
     @cached_property
     def row_numbers(self) -> RowNumbers:
-        from axode.symbolic.constraints.row_numbers import RowNumbers
+        from axode.symbolic.constraints.row_choice import RowNumbers
 
         cache = self.equations.cache
         data = None if cache is None else cache.read("row numbers")
@@ -166,14 +211,15 @@ class SymbolicLibrary(AbstractLibrary):
         return self.equations
 
     def describe(self) -> FileDescription | None:
-        from axode.model.file_description import FileDescription
+        from axode.model.model_file import FileDescription
 
         return FileDescription.of(self.equations, self.row_numbers)
 
     def names(self) -> tuple[str, ...]:
         from axode.symbolic.functions import RECIPES
 
-        return tuple(RECIPES)
+        own = (CONTACT_ROWS,) if self.equations.mechanism.contact_parts else ()
+        return (*RECIPES, *own)
 
     @stoppable
     def tape(self, name: str) -> Tape:

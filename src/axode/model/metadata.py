@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from axode.disk.typed import as_dataclass
 from axode.errors import NotApplicable
+from axode.mechanism.elements.contact_laws import ContactTable
 from axode.mechanism.topology import free_bases, speed_meanings, speed_units, tree_order
-from axode.mechanism.values.expressions import numeric
+from axode.mechanism.values.expressions import format_scalar, numeric
 from axode.model.parameter_checks import ParameterChecks
 
 if TYPE_CHECKING:
+    from axode.mechanism.elements.forces import Motor
     from axode.symbolic.equations import Equations
 
 
@@ -60,10 +62,15 @@ class Facts:
     driven: bool = False  # whether time prescribes anything
     parameter_checks: tuple[str, ...] = ()  # what `parameter_faults` checks
     motor_names: tuple[str, ...] = ()  # not of models in files of versions that had no powers
+    memory: tuple[str, ...] = ()  # of a law: the last independent speeds, their rates last inputs
+    motor_speeds: tuple[str, ...] = ()  # that they drive
+    motor_numbers: tuple[tuple[tuple[str, str], ...], ...] = ()  # names and formulas
+    contact_table: ContactTable = ContactTable()  # of contacts that slip and lift, and stops
 
     @classmethod
     def of(cls, equations: Equations, *, fixed: bool) -> Facts:
         """Collect the metadata of a derived mechanism."""
+        from axode.symbolic.contact_rows import contact_table
         from axode.symbolic.functions import unknown_contact_forces
 
         system = equations.system
@@ -76,14 +83,20 @@ class Facts:
             inputs=equations.inputs,
             motors=system.forces.motors,
             motor_names=tuple(drive.name for drive in system.mechanism.drives),
+            motor_speeds=tuple(
+                speed_meanings(system.mechanism)[drive.coordinate]
+                for drive in system.mechanism.drives
+            ),
+            motor_numbers=tuple(_numbers(drive.motor) for drive in system.mechanism.drives),
             rows=equations.rows,
+            contact_table=contact_table(system.mechanism),
             residual_rows=tuple(equations.residuals),
             residual_units=(
                 *(row.unit for row in system.rows if row.residual is not None),
                 *("rad" for _ in system.level for _ in "xy"),
             ),
             bodies=tuple(body.name for body in system.mechanism.bodies),
-            contacts=tuple(contact.name for contact in system.mechanism.contacts),
+            contacts=tuple(contact.name for contact in system.mechanism.ideal_contacts),
             unknown_forces=tuple(unknown_contact_forces(equations)),
             limits=_limits(equations),
             measures=tuple((m.name, m.unit, m.needs_speeds) for m in equations.measures.values()),
@@ -137,7 +150,7 @@ def _checks(equations: Equations, fixed: bool) -> tuple[str, ...]:
 
 def _platform(equations: Equations) -> dict[str, Any]:
     """Name the platform and the freedoms of its legs; nothing where there is none."""
-    from axode.symbolic.formulations.leg_chains import platform_topology
+    from axode.symbolic.formulations.legs import platform_topology
 
     try:
         paths = platform_topology(equations.system.tree)
@@ -177,6 +190,12 @@ def _input_units(equations: Equations) -> tuple[str, ...]:
     forces = ["N" if unit == "m/s" else "N m" for unit in moved]
     wrenches = equations.inputs[motors:]
     return (*forces, *("N" if n.endswith((".fx", ".fy", ".fz")) else "N m" for n in wrenches))
+
+
+def _numbers(motor: Motor) -> tuple[tuple[str, str], ...]:
+    """Numbers of a motor that are not as usual, as formulas of the parameters."""
+    given = ((f.name, getattr(motor, f.name), f.default) for f in fields(motor))
+    return tuple((name, format_scalar(x)) for name, x, usual in given if x != usual)
 
 
 def _limits(equations: Equations) -> tuple[float | None, ...]:

@@ -240,6 +240,32 @@ class Model(DerivativeProducts, ModelDisplay):
         """Rates of the coordinates, q_dot."""
         return self._evaluate("rates", {"q": q, "nu": nu}, options)
 
+    def step(
+        self,
+        q: Values,
+        nu: Values | None,
+        u: Values | None,
+        h: npt.ArrayLike,
+        **options: Unpack[Options],
+    ) -> tuple[Array, Array]:
+        """State (q, nu) after a step of the classical Runge-Kutta method, with inputs held.
+
+        It is the step of `simulate(method="rk4")` on this choice of independent speeds: inputs are
+        within the limits of the motors, and coordinates are brought back onto the constraints.
+        Prescribed motions must not switch in it. As the function "step", whose result is q and nu
+        one after the other, it has derivatives (`jvp`, `vjp`, `jacobian`), wrappers for PyTorch and
+        JAX, and is one of `equations.casadi_function`.
+
+        Args:
+            q, nu: The state.
+            u: Inputs, zero unless given.
+            h: Length of the step [s]; an array makes a batch.
+            options: See `Options`.
+        """
+        made = self._evaluate("step", {"q": q, "nu": nu, "u": u, "h": h}, options)
+        size = len(self.coordinates)
+        return made[..., :size], made[..., size:]
+
     def rhs(
         self,
         t: float,
@@ -470,7 +496,8 @@ class Model(DerivativeProducts, ModelDisplay):
             functions: Functions to write; all into `.axm`, else forward_dynamics, unless given.
             rollout: "rk4" or "dopri5" adds whole runs to a `.ptx` file.
             input: Input of those runs, as `simulate` takes it; an argument of the kernel unless
-                given.
+                given. In C and an `.fmu` file a law, which is compiled in: a formula, a function of
+                the state or a `Law` without samples; the inputs are then measures.
             capability: Oldest compute capability the kernels must run on.
             precision: Precision of C, "float64" unless given, and of kernels, else the model's.
             prefix: Prefix of names in C; `x_` unless given, "" for none.
@@ -504,7 +531,7 @@ class Model(DerivativeProducts, ModelDisplay):
         try:
             arrays = [
                 value
-                if type(value := values.get(argument)) is np.ndarray
+                if type(value := values.get(argument)) is np.ndarray and argument != "h"
                 else self._vector(argument, value)
                 for argument in entry.arguments
             ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from axode.errors import warn_renamed
+from axode.errors import NotApplicable, warn_renamed
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from axode.model.metadata import Facts
     from axode.model.model import Model
     from axode.model.named_arguments import Array, NamedArguments
-    from axode.symbolic.constraints.row_numbers import RowNumbers
+    from axode.symbolic.constraints.row_choice import RowNumbers
 
 
 class ModelParts:
@@ -40,6 +40,22 @@ class ModelParts:
 def facts_of(model: ModelParts) -> Facts:
     """Return names, units, sizes and defaults of a model."""
     return model._facts
+
+
+def require_ideal(verb: str, model: ModelParts) -> None:
+    """Refuse contacts that slip and lift, joints that rub and stops, for what knows none of them.
+
+    Raises:
+        NotApplicable: naming them, with the remedy.
+    """
+    names = facts_of(model).contact_table.names
+    if names:
+        listed = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        raise NotApplicable(
+            f"{verb} knows no friction, lift-off or stops, and '{facts_of(model).name}' has them: "
+            f"{listed}.\n  simulate does; for the mechanism with wheels that never slip, without "
+            "stops and dry friction, take mechanism.ideal().derive().compile()"
+        )
 
 
 def library_of(model: ModelParts) -> AbstractLibrary:

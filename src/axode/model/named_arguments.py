@@ -24,6 +24,9 @@ Array = npt.NDArray[np.float64]
 _NO_REALS = {"c": "complex", "m": "times", "M": "times", "S": "bytes", "U": "texts", "V": "records"}
 
 
+SCALARS = ("t", "h")  # arguments without an axis of their own
+
+
 class NeedsSolving(Exception):
     """Raised for names whose values have to be solved for: measures, dependent speeds."""
 
@@ -59,6 +62,7 @@ class NamedArguments:
         self.defaults = {argument: np.zeros(len(names)) for argument, names in order.items()}
         self.defaults |= {"q": np.array(facts.home), "weights": np.ones(len(motors))}
         self.defaults |= {"p": np.array(list(parameters.values()), dtype=float), "t": np.zeros(1)}
+        self.defaults["h"] = np.full(1, np.nan)  # it has to be given
 
     def vector(self, argument: str, value: Any) -> Any:
         """Array of an argument, whose last axis is the vector.
@@ -66,6 +70,8 @@ class NamedArguments:
         Raises:
             NeedsSolving: for names in q or nu whose values have to be solved for.
         """
+        if argument == "h":
+            return self._length(value)
         if value is None:
             return self.defaults[argument]
         if isinstance(value, Mapping):
@@ -82,14 +88,22 @@ class NamedArguments:
                 f"{argument} must be numbers in order or by name, got {shortened(value)}"
             ) from None
 
+    @staticmethod
+    def _length(value: Any) -> Any:
+        """Length of a step, with an axis of its own."""
+        if value is None:
+            raise InvalidArgument("h: the length of the step is needed [s]")
+        array = value if is_on_device(value) else as_numbers("h", value)
+        return array[..., np.newaxis]
+
     def direction(self, argument: str, value: Any) -> Any:
         """Array of a change of an argument; what is not named does not change.
 
         Raises:
             InvalidArgument: for anything but numbers, in order or by the argument's own names.
         """
-        if argument == "t":
-            return as_numbers("t", value)[..., np.newaxis]
+        if argument in SCALARS:
+            return as_numbers(argument, value)[..., np.newaxis]
         if not isinstance(value, Mapping):
             return self.vector(argument, value)
         self.entries(argument, value)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 # Kinds of signals, in the order of a trajectory's columns. Independent speeds are speeds as well.
 KINDS = (
-    *("coordinate", "speed", "independent", "input", "energy", "residual", "measure", "force"),
-    "power",
+    *("coordinate", "speed", "independent", "memory", "input", "energy", "residual", "measure"),
+    *("force", "power"),
 )
-STATE_KINDS = ("coordinate", "speed", "independent", "measure")  # do not depend on inputs
+STATE_KINDS = ("coordinate", "speed", "independent", "memory", "measure")  # without inputs
 SPEED_KINDS = ("speed", "independent")
 CONTACT_FORCES = ("longitudinal", "lateral", "normal")
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated", "error")
@@ -112,7 +112,7 @@ class Signals:
             lists: dict[str, tuple[list[int], list[int]]] = {}
             for column, signal in enumerate(signals):
                 function, index = signal.function, signal.index
-                if function == "nu" and together:
+                if signal.name in speeds and function == "nu" and together:
                     function, index = "joint_speeds", speeds[signal.name]
                 columns, indices = lists.setdefault(function, ([], []))
                 columns.append(column)
@@ -202,7 +202,10 @@ def _signals(facts: Facts) -> Iterator[Signal]:
             yield Signal(name, unit, "independent", "nu", facts.independent.index(name))
         else:
             yield Signal(name, unit, "speed", "joint_speeds", k)
-    yield from _vector(facts.inputs, facts.input_units, "input", "u")
+    first, last = len(facts.independent) - len(facts.memory), len(facts.inputs) - len(facts.memory)
+    for k, name in enumerate(facts.memory):
+        yield Signal(name, "", "memory", "nu", first + k)
+    yield from _vector(facts.inputs[:last], facts.input_units[:last], "input", "u")
     yield from _vector(ENERGIES[:2], "JJ", "energy", "energy")
     yield from _vector(ENERGIES[2:4], "JJ", "energy", "w")
     yield Signal(ENERGIES[4], "J", "energy", "energy_balance", 0)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 40  # of a table in a notebook
 MAX_SPEEDS = 8  # of mechanisms whose equations are worth writing out there
 MAX_TEX = 2_000  # characters of LaTeX that fit
+LEFT_OUT = "<p>The equations are too long to show here: use <code>.latex()</code>.</p>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
@@ -50,7 +51,7 @@ def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def equations_html(equations: Equations) -> str:
-    """Mobility of derived equations, and the equations themselves if they are short."""
+    """Mobility of derived equations, and the equations if they are short, else how to get them."""
     mobility = equations.mobility
     return notebook(
         f"{equations.name}: mobility {mobility.mobility}, {mobility.actuation}",
@@ -63,10 +64,10 @@ def _short_equations(equations: Equations) -> str:
     from axode.printing.mathml import to_mathml
 
     if len(equations.speeds) > MAX_SPEEDS:
-        return ""
+        return LEFT_OUT
     tex = equations.latex()
     if len(tex) > MAX_TEX or r"\text{where}" in tex:  # with names for repeated terms
-        return ""
+        return LEFT_OUT
     try:
         return to_mathml(tex)
     except (AxodeError, ValueError):  # latex2mathml is not installed, or does not know a command

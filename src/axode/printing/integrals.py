@@ -23,7 +23,7 @@ import numpy.typing as npt
 from axode.numerics.rank import null_space, rank
 from axode.numerics.tolerances import NEGLIGIBLE, RANK
 from axode.printing.exact import ExactTape, Generator, Poly, TooLong
-from axode.printing.exact_parts import unit_quaternions
+from axode.printing.parts import unit_quaternions
 from axode.symbolic.algebra.spatial import SX
 
 if TYPE_CHECKING:

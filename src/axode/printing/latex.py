@@ -16,17 +16,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from axode.numerics.tolerances import SUM_ROUNDING
-from axode.printing.exact_parts import (
+from axode.printing.latex_names import Typeset, typeset_names
+from axode.printing.layout import ZERO, Product, Sum, positive_first, rank
+from axode.printing.parts import (
+    PRINTED,
     ExactPart,
     Verticals,
+    default_parts,
     exact_fractions,
+    is_first_kind,
+    part_of,
     tape_of,
     world_fractions,
 )
-from axode.printing.exact_parts import unit_quaternions as unit_quaternions
-from axode.printing.latex_names import Typeset, typeset_names
-from axode.printing.layout import ZERO, Product, Sum, positive_first, rank
-from axode.printing.parts import PRINTED, default_parts, is_first_kind, part_of
+from axode.printing.parts import unit_quaternions as unit_quaternions
 from axode.printing.polynomials import (
     Frozen,
     Monomial,

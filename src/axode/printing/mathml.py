@@ -9,7 +9,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from axode.errors import NotApplicable
+from axode.errors import NotApplicable, install_command
 
 # What latex2mathml does not know, or knows better by another name.
 REWRITES = (
@@ -22,9 +22,14 @@ REWRITES = (
     # a bare letter would get an attribute that browsers ignore, not the letter of that alphabet
     (re.compile(r"\\(mathcal|mathbb|mathbf|mathfrak)\s+([A-Za-z])"), r"\\\1{\2}"),
 )
-# What browsers want said: accents close to their letter, a bold unit matrix, no empty names, space
-# after a function's name and none after a sign, brackets as high as their own matrix.
+# What browsers want said: columns of equations aligned, accents close to their letter, a bold unit
+# matrix, no empty names, space after a function's name and none after a sign, brackets as high as
+# their own matrix.
 CORRECTIONS = (
+    (  # browsers ignore the attribute: lines of equations meet at their signs of equality
+        re.compile(r'<mtd columnalign="(left|right)">'),
+        r'<mtd columnalign="\1" style="text-align: \1; text-align: -webkit-\1">',
+    ),
     (
         re.compile(r"<mover>(?=<m(?:i|row)>(?:<mi>)?[^<]*(?:</mi>)?</m(?:i|row)><mo)"),
         '<mover accent="true">',
@@ -77,7 +82,7 @@ def to_mathml(tex: str, display: str = "block") -> str:
     except ImportError as error:
         raise NotApplicable(
             "formulas need latex2mathml, which is not installed.\n"
-            "  Remedy: pip install axode[report]"
+            f"  Remedy: {install_command('report')}"
         ) from error
     for pattern, replacement in REWRITES:
         tex = pattern.sub(replacement, tex)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from axode.errors import NotApplicable
+from axode.errors import NotApplicable, require_package
 from axode.printing.exact import Ratio, exact_number
 from axode.printing.latex_names import distinct_names
 from axode.printing.layout import Product, Sum
@@ -14,7 +14,7 @@ from axode.printing.parts import is_first_kind
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
-    from axode.printing.exact_parts import ExactPart
+    from axode.printing.parts import ExactPart
     from axode.symbolic.equations import Equations
 
 
@@ -51,13 +51,8 @@ def sympy_model(equations: Equations) -> SympyModel:
 
     Where a body turns freely, they hold for quaternions of unit length.
     """
-    try:
-        import sympy
-    except ModuleNotFoundError as missing:
-        raise NotApplicable(
-            "to_sympy needs SymPy, which is not installed.\n  Remedy: pip install 'axode[sym]'"
-        ) from missing
-    from axode.printing.exact_parts import exact_part, tape_of
+    sympy = require_package("sympy", "to_sympy needs SymPy", "sym")
+    from axode.printing.parts import exact_part, tape_of
 
     e = equations
     speeds = e.speeds if is_first_kind(e) else e.independent

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from axode.printing.exact_parts import exact_part
 from axode.printing.latex import SYMMETRIC
 from axode.printing.latex_names import distinct_names
-from axode.printing.parts import PRINTED, default_parts, is_first_kind, part_of
+from axode.printing.parts import PRINTED, default_parts, exact_part, is_first_kind, part_of
 from axode.printing.writers import TextWriter
 
 if TYPE_CHECKING:

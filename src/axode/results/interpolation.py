@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.model.named_arguments import as_numbers
-from axode.results.column_checks import time_range, time_rounding
-from axode.results.columns import TrajectoryColumns
+from axode.results.columns import TrajectoryColumns, time_range, time_rounding
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnknownName
 from axode.numerics.tolerances import SAME_TIME
-from axode.results.column_checks import group_quaternions
-from axode.results.columns import LazyValue, TrajectoryColumns
+from axode.results.columns import LazyValue, TrajectoryColumns, group_quaternions
 from axode.results.trajectory import Trajectory
 
 ACCUMULATED = ("supplied", "dissipated", "error")  # energies that count from the start of a run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
@@ -42,6 +43,11 @@ def save(trajectory: Trajectory, path: str | PathLike[str]) -> None:
 def load(path: str | PathLike[str]) -> Trajectory:
     """Read a trajectory in the format that the ending of the path names."""
     _, decode = _format(path)
+    if decode is None:
+        raise FileError(
+            f"'{path}': a .csv file has no units and no kinds of columns, and is not read back.\n"
+            "  Remedy: save to .npz or .parquet; pandas.read_csv reads the numbers"
+        )
     try:
         with open_plain(path) as file:
             start = file.read(4)
@@ -78,14 +84,32 @@ class _Damaged(Exception):
 
 
 def _format(path: str | PathLike[str]) -> Any:
-    formats = {".npz": (_to_npz, _from_npz), ".parquet": (_to_parquet, _from_parquet)}
+    formats = {
+        ".npz": (_to_npz, _from_npz),
+        ".parquet": (_to_parquet, _from_parquet),
+        ".csv": (_to_csv, None),
+    }
     suffix = as_path(path).suffix.lower()
     if suffix not in formats:
         raise FileError(
-            f"'{path}': a trajectory's file ends in .npz or .parquet.\n"
-            "  For other formats: trajectory.to_pandas().to_csv(...) and the like"
+            f"'{path}': a trajectory's file ends in .npz, .parquet or .csv.\n"
+            "  For other formats: trajectory.to_pandas() or .to_xarray(), and what these write"
         )
     return formats[suffix]
+
+
+def _to_csv(trajectory: Trajectory) -> bytes:
+    """Write a table of the samples that runs have: indices of the run, the time, all columns."""
+    there = np.arange(len(trajectory)) < trajectory.lengths[..., np.newaxis]
+    *runs, samples = np.nonzero(there)
+    axes = [free_name(axis, trajectory.names) for axis in run_axes(trajectory) if runs]
+    rows = np.column_stack([trajectory.time[samples], trajectory.values[there]]).tolist()
+    numbers = np.reshape(runs, (len(axes), len(rows))).T.tolist()
+    file = io.StringIO(newline="")
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow([*axes, "time", *trajectory.names])
+    table.writerows([*run, *row] for run, row in zip(numbers, rows, strict=True))
+    return file.getvalue().encode()
 
 
 # what is not a number ----------------------------------------------------------------------------

@@ -14,8 +14,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, counted, shortened
 from axode.names import Names
 from axode.results.arrow import require_pandas, require_pyarrow
-from axode.results.column_checks import INACCURATE_TEXT, describe_endings
-from axode.results.row_texts import RowTexts
+from axode.results.columns import INACCURATE_TEXT, describe_endings
 from axode.results.sweep_arrays import (
     NOT_COMPUTED,
     SWEPT,
@@ -25,6 +24,7 @@ from axode.results.sweep_arrays import (
     DeviceTexts,
     DrawnColumns,
     MemoryColumns,
+    RowTexts,
     SweptRows,
     as_host,
 )
@@ -293,6 +293,9 @@ class Sweep(Mapping[str, Any]):
         self,
         *what: str,
         kind: Literal["histogram", "scatter", "heatmap", "bands"] | None = None,
+        reduce: Literal["min", "max", "mean", "median"] | None = None,
+        overlay: Mapping[str, Sweep] | None = None,
+        label: str = "this sweep",
         size: str = "screen",
         save: str | PathLike[str] | None = None,
         figure: Any = None,
@@ -303,8 +306,15 @@ class Sweep(Mapping[str, Any]):
             what: Names of outputs and of swept values; all outputs unless given.
             kind: "histogram" of each output; "scatter", a matrix of all pairs; "heatmap" of outputs
                 over two swept values; "bands", percentiles of outputs over a swept value. Unless
-                given, a grid has bands over one axis and heat maps over two, of all axes or of
-                those named; otherwise one output has a histogram, several a scatter matrix.
+                given, a grid has bands over one axis and heat maps over two: those named, or the
+                first two; otherwise one output has a histogram, several a scatter matrix.
+            reduce: What is drawn of runs that differ in other values: "min", "max", "mean" or
+                "median". Unless given, the worst: the smallest of outputs that are a "min" or
+                margins, the largest of those that are a "max" or "largest"; of others the mean.
+                The figure names it.
+            overlay: Further sweeps by name, such as those of another design: outlines of
+                histograms, bands in further colours, lines of equal value on heat maps.
+            label: Name of this sweep beside those.
             size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
             save: A file to write as well, .png, .svg or .pdf.
             figure: A Figure or SubFigure of matplotlib to draw on, instead of a new one.
@@ -318,7 +328,8 @@ class Sweep(Mapping[str, Any]):
             FileError: if the file cannot be written.
             NotApplicable: if matplotlib, from the extra `plot`, is not installed.
         """
-        return call_stage("plot_sweep", self, *what, kind=kind, size=size, save=save, figure=figure)
+        options = {"kind": kind, "reduce": reduce, "overlay": overlay, "label": label}
+        return call_stage("plot_sweep", self, *what, **options, size=size, save=save, figure=figure)
 
     def _naming(self) -> SweepManifest:
         """Description that names the columns of tables."""

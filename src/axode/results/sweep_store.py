@@ -31,7 +31,7 @@ from axode.disk.lock import FolderLock
 from axode.disk.typed import as_type, parse_json
 from axode.errors import FileError, shortened
 from axode.results.arrow import MAX_PACKED, PAGES, require_pyarrow
-from axode.results.row_texts import RowTexts
+from axode.results.sweep_arrays import RowTexts
 
 FORMAT = 1
 RESERVED = ("row", "status", "reason")  # columns of every store

@@ -15,33 +15,92 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, UnknownName, counted, shortened
+from axode.model.model_parts import facts_of
 from axode.model.signals import KINDS, STATE_KINDS
 from axode.names import NamedValues, Names
-from axode.results.column_checks import (
+from axode.results.columns import (
+    ArrayColumns,
+    LazyValue,
+    TrajectoryColumns,
     check_kinds,
     check_shapes,
+    deferred,
     find_lengths,
     find_quaternions,
     find_statuses,
     number,
     plain,
+    read_only,
     run_number,
     summary,
     time_range,
     time_rounding,
 )
-from axode.results.columns import ArrayColumns, LazyValue, TrajectoryColumns, deferred, read_only
 from axode.results.event import Event
 from axode.results.interpolation import INTERPOLATED, resample
 from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.model.model import Model
+    from axode.motors.duty import MotorReport
     from axode.results.columns import Origin
     from axode.show.report.cell_player import CellPlayer
 
 Array = npt.NDArray[np.float64]
 ENERGIES = ("kinetic", "potential", "supplied", "dissipated")
+
+
+class Sample(NamedValues):
+    """Values of a trajectory at one time, by name, and its state as arrays.
+
+    Args:
+        values, names, time, interpolated: As of `NamedValues`.
+        order: Names of the entries of q and of nu, where the model is known.
+    """
+
+    def __init__(
+        self,
+        values: Any = (),
+        names: Names | None = None,
+        time: Any = None,
+        interpolated: bool = False,
+        order: tuple[Sequence[str], Sequence[str]] | None = None,
+    ) -> None:
+        super().__init__(values, names, time, interpolated)
+        self._order = order
+
+    @property
+    def q(self) -> Array:
+        """Coordinates in the order of `model.coordinates`, (*batch, size).
+
+        Raises:
+            InvalidArgument: if the model is not known, as for a trajectory from a file.
+            UnknownName: naming a coordinate that the values lack.
+        """
+        return self._vector(0)
+
+    @property
+    def nu(self) -> Array:
+        """Independent speeds in the order of `model.independent`, (*batch, size).
+
+        Raises:
+            InvalidArgument: if the model is not known, as for a trajectory from a file.
+            UnknownName: naming a speed that the values lack.
+        """
+        return self._vector(1)
+
+    def _vector(self, which: int) -> Array:
+        if self._order is None:
+            vector, entries = (("q", "coordinates"), ("nu", "independent"))[which]
+            raise InvalidArgument(
+                f"{vector}: these values do not know the model that they are of, and so no order.\n"
+                f"  Remedy: values by name, [values[name] for name in model.{entries}]"
+            )
+        columns = [np.asarray(self[name], dtype=float) for name in self._order[which]]
+        return np.stack(columns, axis=-1) if columns else np.zeros((*np.shape(self.time), 0))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sample, (dict(self), self._names, self.time, self.interpolated, self._order)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -164,15 +223,58 @@ class Trajectory:
         return number(times)
 
     @property
-    def final(self) -> NamedValues:
-        """Last sample of each run by name."""
+    def final(self) -> Sample:
+        """Last sample of each run by name; `final.q` and `final.nu` are its state as arrays."""
         rows = np.maximum(self.lengths - 1, 0).reshape(-1, 1)
         ended = self._columns.part(slice(None), rows, self.batch)
         return self._by_name(ended.stack(self.names), self.ended)
 
-    def _by_name(self, sample: Array, time: Any) -> NamedValues:
+    def _by_name(self, sample: Array, time: Any) -> Sample:
         values = {name: number(sample[..., k]) for k, name in enumerate(self.names)}
-        return NamedValues(values, self.column_names, time, INTERPOLATED in self.info)
+        order, model = None, self.model
+        if model is not None:
+            memory = facts_of(model).memory
+            order = model.coordinates, tuple(n for n in model.independent if n not in memory)
+        return Sample(values, self.column_names, time, INTERPOLATED in self.info, order)
+
+    @property
+    def contact_events(self) -> tuple[Mapping[str, Any], ...]:
+        """What contacts, joints that rub and stops did, in the order of time.
+
+        Each has `time` [s], `contact`, `what` ("strikes", "lands", "lifts", "slips", "sticks"), and
+        of a strike or a landing the normal `impulse` [N s or N m s], the `speed` at which the gap
+        closed [m/s or rad/s] and the energy that all contacts of that instant took, `loss` [J].
+        """
+        return tuple(self.info.get("contact_events", ()))
+
+    @property
+    def modes(self) -> dict[str, list[tuple[float, str]]]:
+        """Modes of each contact by name: when each began [s], and "open", "closed", "stick" or
+        "slip"."""
+        found = self.info.get("modes", {})
+        return {name: [(t, word) for t, word in spans] for name, spans in found.items()}
+
+    def plot_modes(self, *, size: str = "screen", save: str | PathLike[str] | None = None) -> Any:
+        """Draw when each contact sticks, slips and is open, and its impacts.
+
+        Args:
+            size: "screen", or for print "column" (3.5 in wide) or "page" (7.16 in).
+            save: A file to write as well, .png, .svg or .pdf.
+
+        Raises:
+            InvalidArgument: for a run that was not integrated from event to event.
+        """
+        return call_stage("plot_modes", self, size=size, save=save)
+
+    @cached_property
+    def motors(self) -> MotorReport:
+        """What the motion asks of each motor: torque, speed, power, heat, limits exceeded.
+
+        Raises:
+            InvalidArgument: for a trajectory from a file, which does not know its model.
+            NotApplicable: for a model without motors.
+        """
+        return call_stage("motor_report", self)
 
     def sensitivity(self, signal: str, by: str) -> Array:
         """Derivative of a signal at all samples, of the shape of its column.
@@ -323,6 +425,10 @@ class Trajectory:
         """Columns at other times, as exact as the samples; None where nothing knows them."""
         return self._columns.at_times(self.time, self.lengths, times)
 
+    def evaluate(self, function: str) -> Array | None:
+        """Function of the model that made the states, at all samples; None if it is not known."""
+        return self._columns.evaluate(function)
+
     def between(self, t0: float, t1: float) -> Trajectory:
         """The samples and events from t0 to t1 [s], both included; nothing is interpolated."""
         check_arguments(Trajectory.between, locals())
@@ -345,7 +451,7 @@ class Trajectory:
 
     # other times -------------------------------------------------------------------------------
 
-    def at(self, t: float, *, method: str | None = None) -> NamedValues:
+    def at(self, t: float, *, method: str | None = None) -> Sample:
         """Values by name at one time [s], as `resample` finds them."""
         check_arguments(Trajectory.at, locals())
         made = self.resample([float(t)], method=method)
@@ -422,7 +528,9 @@ class Trajectory:
         """Write it to a file without rounding; an interrupted write keeps the old file.
 
         Args:
-            path: Ends in `.npz` (NumPy) or `.parquet` (needs pyarrow, from the extra `data`).
+            path: Ends in `.npz` (NumPy), `.parquet` (needs pyarrow, from the extra `data`), or
+                `.csv`, a table of the columns with `time` first and the number of the run before
+                it, which `load` does not read back.
 
         Raises:
             FileError: if it cannot be written.

@@ -31,8 +31,7 @@ from axode.mechanism.quasi_velocities import Definition, read_independent
 from axode.mechanism.topology import speed_meanings
 from axode.stages import call_stage
 from axode.symbolic.algebra.casadi_interrupts import derived_property, stoppable
-from axode.symbolic.algebra.frames import ROOT, Pose, symbolic_vector
-from axode.symbolic.algebra.spatial import SX, cross
+from axode.symbolic.algebra.spatial import ROOT, SX, Pose, cross, symbolic_vector
 from axode.symbolic.analysis.actuation import (
     actuation_ranks,
     classify,
@@ -42,9 +41,13 @@ from axode.symbolic.analysis.actuation import (
 from axode.symbolic.analysis.inertia_rank import find_missing_inertia
 from axode.symbolic.constraints.closing import beyond_tolerance
 from axode.symbolic.constraints.level import tilts
-from axode.symbolic.constraints.row_choice import system_on
-from axode.symbolic.constraints.row_numbers import Choice
+from axode.symbolic.constraints.row_choice import Choice, system_on
 from axode.symbolic.constraints.system import System, build_system
+from axode.symbolic.contact_rows import (
+    SymbolicContactRows,
+    check_contacts_open,
+    symbolic_contact_rows,
+)
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.base import AbstractFormulation
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
@@ -105,6 +108,7 @@ def _derived(described: DescribedSystem) -> Equations:
     if equations.missing_inertia is not None:
         what = "Forward dynamics is not defined; kinematics and inverse dynamics are computed."
         warn_of_description(f"{equations.missing_inertia}\n  {what}", PlausibilityWarning)
+    check_contacts_open(equations)
     if equations.self_check is not None:
         equations.self_check.check_system()
     return equations
@@ -324,6 +328,11 @@ class Equations:
     def Theta(self) -> SX:
         """Joint speeds for unit independent speeds: A Theta = 0."""
         return ca.densify(self.system.complement.Theta)
+
+    @derived_property
+    def contact_rows(self) -> SymbolicContactRows:
+        """Rows on which contacts with friction, joints that rub, and stops act."""
+        return symbolic_contact_rows(self)
 
     @derived_property
     def Theta_dot(self) -> SX:

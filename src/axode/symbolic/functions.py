@@ -14,12 +14,15 @@ from functools import cached_property
 
 import casadi as ca
 
-from axode.errors import InvalidArgument, UnknownName, shortened
+from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.mechanism.elements.wheels import Contact
+from axode.mechanism.values.expressions import numeric
+from axode.numerics.tolerances import LEAST_DAMPING
 from axode.stages import call_stage
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.system import System
+from axode.symbolic.contact_rows import contact_table
 from axode.symbolic.equations import Equations
 from axode.symbolic.formulations.self_check import CHECKED
 from axode.symbolic.tree.rows import column_of, matrix_of
@@ -27,7 +30,7 @@ from axode.symbolic.wheels import symbolic_wheel
 from axode.symbolic.wheels.contacts import axis_in_ground
 
 Shape = tuple[int, ...]
-PROJECTION_DAMPING = 1e-12  # of the mean squared row length
+STEP, STEP_LENGTH = "step", "h"  # function of a model, and the argument that it alone has
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ RECIPES: dict[str, FunctionRecipe] = {
     "contact_forces": FunctionRecipe(
         ("q", "nu", "u"),
         lambda e: contact_forces(e),
-        lambda e: (len(e.system.mechanism.contacts), 3),
+        lambda e: (len(e.system.mechanism.ideal_contacts), 3),
     ),
     "motor_powers": FunctionRecipe(
         ("q", "nu", "u"), lambda e: e.motor_powers, lambda e: (e.system.forces.motors,)
@@ -183,6 +186,16 @@ FURTHER_RECIPES: dict[str, FunctionRecipe] = {
     "twist_map_rate": FunctionRecipe(
         ("q", "nu"), lambda e: e.twist_map_rate, lambda e: e.twist_map.shape
     ),
+    "contact_rows": FunctionRecipe(
+        ("q", "nu"),
+        lambda e: e.contact_rows.vector,
+        lambda e: (sum(contact_table(e.system.mechanism).sizes(len(e.independent))),),
+    ),
+    STEP: FunctionRecipe(
+        ("q", "nu", "u", STEP_LENGTH),
+        lambda e: step(e),
+        lambda e: (len(e.coordinates) + len(e.independent),),
+    ),
     "momentum_speeds": FunctionRecipe(("q", "nu"), lambda e: momentum_speeds(e), _n),
     "body_inertias": FunctionRecipe(
         ("q",), lambda e: body_inertias(e), lambda e: (len(e.system.mechanism.bodies), 6, 6)
@@ -229,6 +242,8 @@ def hybrid_graph(
 # Arguments of functions for CasADi's users, in order, and what each is where it is left out: there
 # is no usual configuration, and parameters that are forgotten must not become zero.
 ARGUMENTS = {"q": math.nan, "nu": 0, "nu_dot": 0, "u": 0, "weights": 1, "t": 0, "p": math.nan}
+ARGUMENTS |= {STEP_LENGTH: math.nan}
+_H = SX.sym(STEP_LENGTH)
 
 
 def are_fixed(parameters: str) -> bool:
@@ -249,14 +264,14 @@ def casadi_function(equations: Equations, names: Sequence[str], *, fixed: bool) 
     arguments = {a: value for a, value in ARGUMENTS.items() if a in needed}
     results = []
     for graph in graphs.values():
-        flat = graph.function(*[getattr(equations, a) for a in graph.arguments])
+        flat = graph.function(*[_symbol(equations, a) for a in graph.arguments])
         if len(graph.shape) > 1:  # row by row; matrices of bodies stand one below the other
             width = graph.shape[-1]
             flat = ca.reshape(flat, width, math.prod(graph.shape[:-1])).T
         results.append(flat)
     return ca.Function(
         re.sub(r"\W", "_", equations.name).strip("_") or "mechanism",
-        [getattr(equations, a) for a in arguments],
+        [_symbol(equations, a) for a in arguments],
         results,
         list(arguments),
         list(graphs),
@@ -281,9 +296,14 @@ def make_graph(
         used.append("t")
     if equations.parameters and not fixed:
         used.append("p")
-    symbols = [getattr(equations, a) for a in used]
+    symbols = [_symbol(equations, a) for a in used]
     function = ca.Function(name, symbols, [flat], used, [name])
     return FunctionGraph(name, tuple(used), tuple(x.shape[0] for x in symbols), shape, function)
+
+
+def _symbol(equations: Equations, argument: str) -> SX:
+    """Symbols of an argument."""
+    return _H if argument == STEP_LENGTH else getattr(equations, argument)
 
 
 def _idle_arguments(equations: Equations, name: str) -> set[str]:
@@ -328,6 +348,39 @@ def general_state_rate(equations: Equations) -> SX:
     return ca.vertcat(equations.q_dot, equations.forward_dynamics, supplied, system.at_speeds(lost))
 
 
+def step(equations: Equations) -> SX:
+    """State after a step of the classical Runge-Kutta method, with inputs held within the limits of
+    the motors and coordinates brought back onto the constraints, as `simulate` takes it."""
+    e = equations
+    if e.mechanism.contact_parts:
+        names = ", ".join(part.name for part in e.mechanism.contact_parts[:4])
+        raise NotApplicable(
+            f"step knows no friction, lift-off or stops, and '{e.name}' has them: {names}.\n  "
+            "Remedy: simulate(model, duration, step=1e-3); or the mechanism without, "
+            "mechanism.ideal().derive()"
+        )
+    n, n_q = len(e.coordinates) + len(e.independent), len(e.coordinates)
+    symbols = [e.q, e.nu, e.u, e.t, e.p]
+    rate = ca.Function("rate", symbols, [ca.densify(state_rate(e)[:n])])
+    closed = ca.Function("closed", [e.q, e.t, e.p], [ca.densify(projection(e))])
+    u = SX(e.u)
+    for k, drive in enumerate(e.system.mechanism.drives):
+        if drive.motor.limit is not None:
+            limit = numeric(drive.motor.limit)
+            u[k] = ca.fmax(-limit, ca.fmin(limit, u[k]))
+    x = ca.vertcat(e.q, e.nu)
+
+    def at(t: SX, x: SX) -> SX:
+        return rate(x[:n_q], x[n_q:], u, t, e.p)
+
+    k1 = at(e.t, x)
+    k2 = at(e.t + _H / 2, x + _H / 2 * k1)
+    k3 = at(e.t + _H / 2, x + _H / 2 * k2)
+    k4 = at(e.t + _H, x + _H * k3)
+    after = x + _H / 6 * (k1 + 2 * (k2 + k3) + k4)
+    return ca.vertcat(closed(after[:n_q], e.t + _H, e.p), after[n_q:])
+
+
 def momentum_speeds(equations: Equations) -> SX:
     r"""Generalized momentum as the speeds that make it where time prescribes nothing.
 
@@ -368,7 +421,7 @@ class ClosingStep:
 
     @property
     def _damping(self) -> float:
-        return PROJECTION_DAMPING / self.n
+        return LEAST_DAMPING / self.n
 
     @cached_property
     def factor(self) -> Factor:
@@ -476,7 +529,7 @@ def contact_forces(equations: Equations, multipliers: SX | None = None) -> SX:
     forces = dict(zip(equations.rows, ca.vertsplit(given), strict=True))
     rows = [
         _contact_force(equations, contact, forces)
-        for contact in equations.system.mechanism.contacts
+        for contact in equations.system.mechanism.ideal_contacts
     ]
     return ca.vertcat(*rows) if rows else SX.zeros(0, 3)
 
@@ -493,7 +546,7 @@ def unknown_contact_forces(equations: Equations) -> list[tuple[int, int]]:
     unknown = set(equations.system.report.indeterminate)
     unknown |= {row.name for row in equations.system.report.dropped}
     found = []
-    for i, contact in enumerate(equations.system.mechanism.contacts):
+    for i, contact in enumerate(equations.system.mechanism.ideal_contacts):
         wheel = symbolic_wheel(contact.wheel, equations.system.tree.values)
         for row in ("touch", *contact.wheel.rolling_rows):
             if f"{contact.name}.{row}" in unknown:

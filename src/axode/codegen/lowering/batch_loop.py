@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from axode.codegen.lowering.chunk_plan import MOST_STORES, Plan, plan_with_columns
-from axode.codegen.lowering.instructions import Element, Transposes, attributes, blocks
-from axode.codegen.lowering.packed_function import lower_tape
+from axode.codegen.lowering.instructions import Element, Transposes, attributes, blocks, lower_tape
 from axode.codegen.tape.tape import MAX_PORTS, Port, Tape
 from axode.errors import NotApplicable
 

@@ -20,10 +20,9 @@ import numpy.typing as npt
 from axode.codegen.ir import Writer
 from axode.codegen.math.elementary import RECIPES
 from axode.codegen.math.trigonometry import sin_cos
-from axode.codegen.tape.equal_columns import ColumnSet, Group, last_columns
-from axode.codegen.tape.equal_limbs import operation_rows
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
-from axode.codegen.tape.reciprocals import share_reciprocals
+from axode.codegen.tape.packing import ColumnSet, Group, last_columns, operation_rows
+from axode.codegen.tape.rewriting import share_reciprocals
 from axode.codegen.tape.tape import Tape
 
 # One function is fastest to run; beyond this length it takes too long to compile.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from axode.codegen.host import host
 from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
 from axode.codegen.lowering.chunk_plan import Plan, slots_needed
-from axode.codegen.lowering.instructions import attributes
+from axode.codegen.lowering.instructions import attributes, lower_tape
 from axode.codegen.lowering.matrix_loops import (
     column_functions,
     write_columns,
@@ -15,7 +15,6 @@ from axode.codegen.lowering.matrix_loops import (
     write_keeping,
     write_largest,
 )
-from axode.codegen.lowering.packed_function import lower_tape
 from axode.codegen.tape.program import (
     ENTRY,
     Evaluate,

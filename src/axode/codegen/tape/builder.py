@@ -88,7 +88,17 @@ class TapeBuilder:
 
     def apply(self, kind: Kind, a: int, b: int = NONE, c: int = NONE) -> int:
         """The value of an operation, simplified where that is exact."""
-        values = self._values
+        values, special = self._values, self._special
+        if (  # no rule can hold, as in `replay`
+            _ADD <= kind <= _DIV
+            and a != b
+            and a not in special
+            and b not in special
+            and (kind != _SUB or (_SUB, b, a, NONE) not in self._numbers)
+        ):
+            if a > b and kind in (_ADD, _MUL):
+                a, b = b, a
+            return self._number((kind, a, b, NONE))
         if a in values and (b < 0 or b in values) and (c < 0 or c in values):
             return self._fold(kind, a, b, c)
         if a > b >= 0 and _COMMUTES[kind]:

@@ -10,9 +10,8 @@ import operator
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache, reduce
 
-from axode.codegen.tape.adjoints import gradients
 from axode.codegen.tape.builder import TapeBuilder
-from axode.codegen.tape.derivatives import changes_along, reads
+from axode.codegen.tape.derivatives import changes_along, gradients, reads
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate
 from axode.codegen.tape.tape import Port, Tape

@@ -242,15 +242,6 @@ def _wave(function: Kind, peak: float, a: Range) -> tuple[Array, Array]:
     return np.where(known, low, -1.0), np.where(known, high, 1.0)
 
 
-def _sin(a: Range) -> Range:
-    return _scaled(a, *_wave(Kind.SIN, 0.5 * np.pi, a), _wave(Kind.COS, 0.0, a))
-
-
-def _cos(a: Range) -> Range:
-    low, high = _wave(Kind.SIN, 0.5 * np.pi, a)
-    return _scaled(a, *_wave(Kind.COS, 0.0, a), (-high, -low))
-
-
 def _rising(kind: Kind, a: Range) -> Range:
     """A function that rises everywhere, by slopes that are not known any better."""
     low, high = MEANING[kind](a.low), MEANING[kind](a.high)
@@ -317,9 +308,10 @@ def _apply(kind: Kind, *x: Range) -> Range:
         case Kind.DIV:
             return _div(a, b)
         case Kind.SIN:
-            return _sin(a)
+            return _scaled(a, *_wave(Kind.SIN, 0.5 * np.pi, a), _wave(Kind.COS, 0.0, a))
         case Kind.COS:
-            return _cos(a)
+            low, high = _wave(Kind.SIN, 0.5 * np.pi, a)
+            return _scaled(a, *_wave(Kind.COS, 0.0, a), (-high, -low))
         case Kind.POW:
             return _power(a, b)
         case Kind.FABS:

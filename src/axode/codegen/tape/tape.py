@@ -527,30 +527,34 @@ def _replay(
     """Run CasADi's instructions through the builder; fills in the results."""
     import casadi as ca
 
-    same = _opcode_table()
+    same = {code: int(kind) for code, kind in _opcode_table().items()}
+    apply: Callable[..., int] = builder.apply
     one, two, zero = (builder.constant(x) for x in (1.0, 2.0, 0.0))
     work: dict[int, int] = {}
-    for k in range(function.n_instructions()):
-        code, source = function.instruction_id(k), function.instruction_input(k)
-        target = function.instruction_output(k)
-        if code == ca.OP_OUTPUT:
+    parts = function.instruction_id, function.instruction_input, function.instruction_output
+    rows = zip(*(map(part, range(function.n_instructions())) for part in parts), strict=True)
+    for k, (code, source, target) in enumerate(rows):
+        if code in same:
+            if len(source) == 2:
+                value = apply(same[code], work[source[0]], work[source[1]])
+            else:
+                value = apply(same[code], *map(work.__getitem__, source))
+        elif code == ca.OP_OUTPUT:
             place = first_result[target[0]] + outputs[target[0]][1][target[1]]
             results[place] = work[source[0]]
             continue
-        if code == ca.OP_INPUT:
+        elif code == ca.OP_INPUT:
             value = builder.input(source[0], inputs[source[0]][1][source[1]])
         elif code == ca.OP_CONST:
             value = builder.constant(function.instruction_constant(k))
-        elif code in same:
-            value = builder.apply(same[code], *map(work.__getitem__, source))
         elif code == ca.OP_SQ:
-            value = builder.apply(Kind.MUL, work[source[0]], work[source[0]])
+            value = apply(Kind.MUL, work[source[0]], work[source[0]])
         elif code == ca.OP_TWICE:
-            value = builder.apply(Kind.MUL, work[source[0]], two)
+            value = apply(Kind.MUL, work[source[0]], two)
         elif code == ca.OP_INV:
-            value = builder.apply(Kind.DIV, one, work[source[0]])
+            value = apply(Kind.DIV, one, work[source[0]])
         elif code == ca.OP_IF_ELSE_ZERO:
-            value = builder.apply(Kind.SELECT, work[source[0]], work[source[1]], zero)
+            value = apply(Kind.SELECT, work[source[0]], work[source[1]], zero)
         elif code in (ca.OP_ASSIGN, ca.OP_LIFT):
             value = work[source[0]]
         else:

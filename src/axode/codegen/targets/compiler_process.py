@@ -17,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-# Bytes of IR from which a compilation takes seconds, long against starting a process.
-LONG = 1_000_000
+# Bytes of IR from which a compilation takes most of a second, long against starting a process:
+# without optimization, and with it.
+LONG_QUICK, LONG = 8_000_000, 1_000_000
 PATIENCE = 5.0  # [s] after which a compilation is announced
 POLL = 0.2  # [s] between checks for an interrupt
 CHECKS: list[Callable[[], None]] = []  # each raises if a Ctrl-C is held back elsewhere

@@ -19,7 +19,7 @@ from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Port, Shape, Tape
 from axode.codegen.targets import jit
-from axode.codegen.targets.fastcall import FastCall
+from axode.codegen.targets.fastcall import DATA, FastCall, layout_is_known
 from axode.errors import InvalidArgument
 
 # Below this many operations, a tenth of a millisecond, a second thread costs more than it saves,
@@ -29,12 +29,15 @@ OPERATIONS_PER_THREAD = 4_000_000
 # Operations that take as long as moving a number from or to memory.
 OPERATIONS_PER_NUMBER = 8
 
-_FLOAT64 = np.dtype(np.float64)
+_FLOAT64, _word_at = np.dtype(np.float64), ctypes.c_int64.from_address
 _KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 def address_of(array: npt.NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]  # twice as fast as array.ctypes
+    """Address of the first number of an array."""
+    if layout_is_known():  # twenty times as fast as to ask the array
+        return _word_at(id(array) + DATA).value
+    address: int = array.__array_interface__["data"][0]
     return address
 
 
@@ -46,7 +49,7 @@ def spacing_of(array: npt.NDArray[Any], axes: int) -> int | None:
         axes: How many axes a sample has; its numbers have to follow each other.
     """
     lead = array.ndim - axes
-    size = 8 * math.prod(array.shape[lead:])
+    size = 8 * (array.shape[-1] if axes == 1 else math.prod(array.shape[lead:]))
     if array.flags.c_contiguous:
         return size
     within, between = 8, None  # strides that the next axis must have

@@ -15,13 +15,14 @@ import numpy.typing as npt
 from axode.codegen.host import host
 from axode.codegen.lowering.batch_loop import WORK_ALIGNMENT
 from axode.codegen.lowering.program_loop import program_module, program_work_size
-from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.program import ENTRY, Program
+from axode.codegen.tape.rewriting import FusionLimits, fuse
 from axode.codegen.targets import jit
 from axode.codegen.targets.cpu import address_of, cpu_count, pool, spacing_of
 from axode.runtime.launch import STATUSES, Summary
 
 Array = npt.NDArray[np.float64]
+_FLOAT64 = np.dtype(np.float64)
 BUDGET = -3  # its place in a table of addresses
 _TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -156,7 +157,15 @@ class BoundRollout:
         self.lanes = rollout.lanes_of(self.runs)
         items: list[int] = []
         for name, size in program.external.items():
-            items += self._place("buffer", name, buffers[name], 1, size)[:2]
+            array = buffers[name]
+            if array.dtype is _FLOAT64 and array.flags.c_contiguous:  # nearly always
+                if array.shape == (self.runs, size):
+                    items += address_of(array), 8 * size
+                    continue
+                if array.shape == (size,):
+                    items += address_of(array), 0
+                    continue
+            items += self._place("buffer", name, array, 1, size)[:2]
         for name, width in program.tables.items():
             if name in program.interleaved:
                 items += self._place_interleaved(rollout, name, tables[name])
@@ -186,22 +195,24 @@ class BoundRollout:
         """Make a table of addresses for one thread: its own address, it, and its work array."""
         raw = np.empty(self._size, dtype=np.uint8)
         own = self._table.copy()
-        own[-2:] = raw.ctypes.data + -raw.ctypes.data % WORK_ALIGNMENT, self._order.ctypes.data
-        return own.ctypes.data, own, raw
+        work = address_of(raw)
+        own[-2:] = work + -work % WORK_ALIGNMENT, address_of(self._order)
+        return address_of(own), own, raw
 
     def __call__(self, budget: int, threads: int | None = None) -> None:
         """Advance all runs; see `Rollout`."""
         self._load(quick=True)
-        started = time.perf_counter()
+        quick = self._kept[0].quick
+        started = time.perf_counter() if quick else 0.0
         self._advance(budget, threads)
-        if self._kept[0].quick:
+        if quick:
             self._rollout.count_quick(time.perf_counter() - started)
 
     def _advance(self, budget: int, threads: int | None) -> None:
         self._budget = budget
         count = len(self._order)
         groups = -(-count // self.lanes)
-        workers = min(threads or cpu_count(), groups)
+        workers = 1 if groups == 1 else min(threads or cpu_count(), groups)
         if workers <= 1:
             self._run(0, count)
             return
@@ -249,17 +260,17 @@ class BoundRollout:
         expected = rollout.table_shape(name, self.runs, rows)
         if array.dtype != np.float64 or array.shape != expected or not array.flags.c_contiguous:
             raise ValueError(f"table '{name}': shape {array.shape}, expected {expected}")
-        return [array.ctypes.data, 8 * rows * array.shape[2], rows]
+        return [address_of(array), 8 * rows * array.shape[2], rows]
 
     def _place(self, kind: str, name: str, array: Array, own_axes: int, width: int) -> list[int]:
         """Address, bytes between runs, and rows of an array."""
-        spacing = spacing_of(array, own_axes)
-        if array.dtype != np.float64 or spacing is None:
+        spacing, shape = spacing_of(array, own_axes), array.shape
+        if (array.dtype is not _FLOAT64 and array.dtype != _FLOAT64) or spacing is None:
             raise ValueError(f"'{name}' must be a float64 array with evenly spaced rows")
-        shared = array.ndim == own_axes
-        if array.shape[-1] != width or not (shared or array.shape[0] == self.runs):
+        shared = len(shape) == own_axes
+        if shape[-1] != width or not (shared or shape[0] == self.runs):
             raise ValueError(
-                f"{kind} '{name}': shape {array.shape}, expected {self.runs} runs of width {width}"
+                f"{kind} '{name}': shape {shape}, expected {self.runs} runs of width {width}"
             )
-        rows = array.shape[-2] if own_axes == 2 else 1
+        rows = shape[-2] if own_axes == 2 else 1
         return [address_of(array), 0 if shared else spacing, rows]

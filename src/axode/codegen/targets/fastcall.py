@@ -332,7 +332,8 @@ def c_function(
 
 def object_addresses() -> dict[str, int]:
     """Addresses of what code recognises arguments by and makes results with."""
-    from_long = ctypes.cast(ctypes.pythonapi.PyLong_FromLong, ctypes.c_void_p).value or 0
+    # of 64 bits everywhere: a `long` of Windows has 32
+    from_long = ctypes.cast(ctypes.pythonapi.PyLong_FromLongLong, ctypes.c_void_p).value or 0
     known = {"none": None, "array": np.ndarray, "float64": np.dtype(np.float64), "whole": int}
     return {name: id(thing) for name, thing in known.items()} | {"from_long": from_long}
 

@@ -18,7 +18,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from axode.codegen.host import host
-from axode.codegen.targets.compiler_process import LONG, compile_apart
+from axode.codegen.targets.compiler_process import LONG, LONG_QUICK, compile_apart
 from axode.disk.object_cache import ObjectCache, cache_directory
 
 # LLVM contexts and the linker are not safe to enter from two threads. The one lock of everything
@@ -133,7 +133,8 @@ def _link_cached(name: str, entry: str, code: bytes) -> Any:
 
 def _compile(name: str, ir: str, effort: int) -> bytes:
     """Object code of IR; what takes long is compiled where Ctrl-C can stop it."""
-    code = compile_apart(name, ir, effort) if len(ir) > LONG else None
+    long = LONG if effort else LONG_QUICK
+    code = compile_apart(name, ir, effort) if len(ir) > long else None
     return compile_here(name, ir, effort) if code is None else code
 
 
@@ -178,13 +179,21 @@ def _target_machine(effort: int = EFFORT) -> Any:
     llvm.initialize_native_asmprinter()
     _select_alike()
     this = host()
-    # On ARM, code reaches 4 GiB; the linker may put its tables farther away.
-    far = this.triple.startswith("aarch64")
-    near = "small" if _keeps_together(this.triple) else "jitdefault"
-    relocation, reach = ("static", "large") if far else ("pic", near)
+    relocation, reach = code_model(this.triple)
     return llvm.Target.from_triple(this.triple).create_target_machine(
         cpu=this.cpu, features=this.features, opt=effort, reloc=relocation, codemodel=reach
     )
+
+
+def code_model(triple: str) -> tuple[str, str]:
+    """Return how code for a platform is relocated, and how far it reaches.
+
+    On ARM, code reaches 4 GiB; the linker may put its tables farther away. Mach-O, of Apple, has
+    tables of addresses beside the code instead, which only code that can be moved uses.
+    """
+    if triple.startswith("aarch64"):
+        return "static", "large"
+    return "pic", "small" if _keeps_together(triple) else "jitdefault"
 
 
 @functools.cache

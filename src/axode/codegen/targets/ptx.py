@@ -15,8 +15,8 @@ import llvmlite.binding as llvm
 
 from axode.codegen.ir import FORMATS
 from axode.codegen.lowering.gpu_kernel import sums_up, thread_module
-from axode.codegen.tape.constants import inline_constants
 from axode.codegen.tape.program import ENTRY, Evaluate, Program
+from axode.codegen.tape.rewriting import inline_constants
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.compiler_process import find_program
 from axode.codegen.targets.jit import LOCK, cache_key
@@ -224,7 +224,7 @@ def _resources(ptx: str, capability: str) -> dict[str, dict[str, int]]:
         return {}
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernels.ptx")
-        source.write_text(ptx)
+        source.write_text(ptx, "utf-8")
         command = [
             assembler,
             "-v",

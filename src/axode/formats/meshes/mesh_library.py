@@ -15,8 +15,7 @@ import numpy as np
 
 from axode.disk.bounded import read_bounded
 from axode.errors import FileError, OmissionWarning, first_of
-from axode.formats.meshes.mesh_arrays import LARGEST, Part, clean, simplify
-from axode.formats.meshes.mesh_formats import read_parts
+from axode.formats.meshes.mesh_formats import LARGEST, Part, clean, read_parts, simplify
 from axode.formats.xml.reading import plain_path
 from axode.mechanism.scene.scene import Colour, Scene, Surface
 

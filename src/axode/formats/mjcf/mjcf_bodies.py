@@ -16,8 +16,7 @@ import numpy as np
 
 from axode.formats.mjcf.mjcf_model import CompiledModel, MeshFile
 from axode.formats.mjcf.mjcf_text import DAMPERS, FORCE_LIMITS, MOCAP, NEGATIVE, SPRINGS, WEIGHT
-from axode.formats.xml.findings import DRY_FRICTION, LIMITS, Numbers, box, cleaned
-from axode.formats.xml.reading import PartNames
+from axode.formats.xml.reading import DRY_FRICTION, LIMITS, Numbers, PartNames, box, cleaned
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND, Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.elements.joints import Fixed, Floating, Prismatic, Revolute, Spherical

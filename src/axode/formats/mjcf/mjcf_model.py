@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from axode.errors import FileError, NotApplicable
+from axode.errors import FileError, require_package
 from axode.formats.mjcf.mjcf_text import CONTACTS, ModelText
-from axode.formats.xml.findings import AS_WRITTEN, PICTURES, Findings
-from axode.formats.xml.reading import ModelFolder, XmlFile
+from axode.formats.xml.reading import AS_WRITTEN, PICTURES, Findings, ModelFolder, XmlFile
 from axode.formats.xml.xml_tree import Element
 
 ALL_MESHES = 256 << 20  # bytes of the meshes that masses come from
@@ -22,14 +21,7 @@ ALL_MESHES = 256 << 20  # bytes of the meshes that masses come from
 
 def require_mujoco() -> Any:
     """Import MuJoCo, or raise an error that explains how to install it."""
-    try:
-        import mujoco
-    except ImportError:
-        raise NotApplicable(
-            "reading MJCF needs MuJoCo, which is not installed.\n"
-            "  Remedy: pip install 'axode[mujoco]'"
-        ) from None
-    return mujoco
+    return require_package("mujoco", "reading MJCF needs MuJoCo", "mujoco")
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from xml.sax.saxutils import quoteattr
 
 from axode.errors import FileError
-from axode.formats.xml.findings import PICTURES, PLUGINS, SENSORS, Findings
-from axode.formats.xml.reading import ModelFolder, XmlFile
+from axode.formats.xml.reading import PICTURES, PLUGINS, SENSORS, Findings, ModelFolder, XmlFile
 from axode.formats.xml.xml_tree import MAX_BYTES, Element, decode, parse
 from axode.mechanism.checks import MAX_BODIES
 

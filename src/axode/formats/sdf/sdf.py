@@ -23,19 +23,20 @@ from axode.formats.sdf.sdf_parts import (
     SdfJointReader,
     SdfLink,
 )
-from axode.formats.sdf.sdf_scopes import FrameResolver, ModelScope, SdfFrame
-from axode.formats.sdf.sdf_values import (
+from axode.formats.sdf.sdf_scopes import (
     COUNTED,
     GEARBOXES,
     MISSING,
     SCENERY,
     WEIGHTLESS,
+    FrameResolver,
+    ModelScope,
+    SdfFrame,
     SdfOwner,
     joint_frame,
     position,
 )
-from axode.formats.xml.findings import FLUID, SPEED_DAMPING, Findings
-from axode.formats.xml.reading import BASES, PartNames, XmlFile
+from axode.formats.xml.reading import BASES, FLUID, SPEED_DAMPING, Findings, PartNames, XmlFile
 from axode.formats.xml.xml_tree import Element, parse
 from axode.mechanism.checks import relation_faults, require_readable, value_faults
 from axode.mechanism.elements.bodies import GROUND, Inertia
@@ -484,7 +485,10 @@ class WorldReader:
         links = self._links(scopes)
         joints = list(self._joints([self.world, *scopes]))
         if not links:
-            self._report_empty()
+            if not self.findings.faults:
+                owner = SdfOwner("sdf", "", self.findings)
+                owner.report(self.world.element, "", "has no <model> with a <link>")
+            self.findings.faults += self.findings.left_out.get(MISSING, [])
             return mechanism
         self._require_base(joints)
         require_readable(self.file.source, [(link.frame.full_name, "") for link in links])
@@ -507,13 +511,6 @@ class WorldReader:
         if sound and not self.findings.faults:
             self.findings.keep(relation_faults(mechanism), line, _KINDS)
         return mechanism
-
-    def _report_empty(self) -> None:
-        """Report that nothing can be read, with the models that could not be included."""
-        if not self.findings.faults:
-            owner = SdfOwner("sdf", "", self.findings)
-            owner.report(self.world.element, "", "has no <model> with a <link>")
-        self.findings.faults += self.findings.left_out.get(MISSING, [])
 
     def _kept_models(self) -> list[ModelScope]:
         """The models that are read: all, but for scenery that nothing is joined to."""

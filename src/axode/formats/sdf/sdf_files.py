@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from axode.errors import FileError
-from axode.formats.sdf.sdf_scopes import WORLD, ModelScope, SdfFrame
-from axode.formats.sdf.sdf_values import (
+from axode.formats.sdf.sdf_scopes import (
     MISSING,
     MODEL_PARTS,
     SCENERY,
     SOLVERS,
+    WORLD,
     WORLD_PARTS,
+    ModelScope,
+    SdfFrame,
     SdfOwner,
 )
-from axode.formats.xml.findings import Findings
-from axode.formats.xml.reading import ModelFolder
+from axode.formats.xml.reading import Findings, ModelFolder
 from axode.formats.xml.xml_tree import MAX_BYTES, MAX_ELEMENTS, Element, decode, parse
 
 MAX_DEPTH = 150  # of elements

@@ -9,21 +9,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from axode.errors import suggest
-from axode.formats.sdf.sdf_scopes import SELF, WORLD, FrameResolver, ModelScope, SdfFrame
-from axode.formats.sdf.sdf_values import (
+from axode.formats.sdf.sdf_scopes import (
     AXIS_PARTS,
     DYNAMICS_PARTS,
     JOINT_PARTS,
     LIMIT_PARTS,
     LINK_PARTS,
     MOVED,
+    SELF,
     UNKNOWN,
     UNLIMITED,
+    WORLD,
+    FrameResolver,
+    ModelScope,
+    SdfFrame,
     SdfOwner,
     orientation,
     position,
 )
-from axode.formats.xml.findings import (
+from axode.formats.xml.reading import (
     DRY_FRICTION,
     FLUID,
     LIMITS,

@@ -39,7 +39,7 @@ from axode.formats.written.written_tree import (
     WrittenLoop,
     WrittenTree,
 )
-from axode.formats.xml.findings import MOMENTS
+from axode.formats.xml.reading import MOMENTS
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.files.imported import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism

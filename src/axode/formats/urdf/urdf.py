@@ -12,7 +12,15 @@ import warnings
 
 import numpy as np
 
-from axode.errors import Fault, FileError, InvalidArgument, OmissionWarning, first_of, level_outside
+from axode.errors import (
+    Fault,
+    FileError,
+    InvalidArgument,
+    OmissionWarning,
+    first_of,
+    install_command,
+    level_outside,
+)
 from axode.formats.urdf.urdf_elements import DRIVEN, Joint, JointReader, UrdfOwner, follow, root_of
 from axode.formats.urdf.urdf_extensions import (
     COUPLING,
@@ -22,8 +30,7 @@ from axode.formats.urdf.urdf_extensions import (
     note_unread,
     zero_frames,
 )
-from axode.formats.xml.findings import SPEED_DAMPING, Findings
-from axode.formats.xml.reading import BASES, Base, PartNames, XmlFile
+from axode.formats.xml.reading import BASES, SPEED_DAMPING, Base, Findings, PartNames, XmlFile
 from axode.formats.xml.xml_tree import Element, parse
 from axode.mechanism.checks import relation_faults, require_readable, value_faults
 from axode.mechanism.elements.bodies import GROUND, Shape
@@ -129,7 +136,8 @@ def _find_macros(robot: Element, source: str) -> list[Element]:
 def _macros(element: Element, source: str) -> FileError:
     return FileError(
         f"{source}, line {element.line}: holds macros of xacro.\n"
-        f"  Expand them first: xacro {source} > robot.urdf"
+        f"  Call the file robot.urdf.xacro, and it is expanded ({install_command('xacro')}), or "
+        f"expand it first: xacro {source} > robot.urdf"
     )
 
 

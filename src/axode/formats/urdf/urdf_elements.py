@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from axode.errors import suggest
-from axode.formats.xml.findings import (
+from axode.formats.xml.reading import (
     MOMENTS,
     Findings,
     Numbers,
@@ -24,11 +24,12 @@ from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.files.wheel_proposals import LinkSolid
 from axode.mechanism.values.geometry import ORIGIN
+from axode.numerics.rotations import from_quaternions, to_angles
 
 # links ----------------------------------------------------------------------------------------
 
 
-_SOLIDS = ("sphere", "cylinder", "box")
+_SOLIDS = ("sphere", "cylinder", "box", "capsule")
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,28 @@ class UrdfOwner(Owner):
         """Position [m] and roll, pitch, yaw [rad] in the attributes of an element."""
         if origin is None:
             return ORIGIN, ORIGIN  # type: ignore[return-value]
-        self.only(origin, "xyz", "rpy", *more)
+        self.only(origin, "xyz", "rpy", "quat_xyzw", *more)
         place = self.numbers(origin, "xyz", (0.0, 0.0, 0.0), required=False)
         known = self.count()
+        if "quat_xyzw" in origin.attributes:  # of URDF 1.2, instead of the angles
+            return _no_minus(place), self._turned(origin)
         angles = self.numbers(origin, "rpy", (0.0, 0.0, 0.0), required=False)
         if self.count() == known and "rpy" in origin.attributes:
             angles = tuple(map(exact_angle, origin.attributes["rpy"].split()))
         return _no_minus(place), _no_minus(angles)
+
+    def _turned(self, origin: Element) -> Numbers:
+        """Roll, pitch and yaw of a quaternion [rad], its scalar part last."""
+        x, y, z, w = self.numbers(origin, "quat_xyzw", (0.0, 0.0, 0.0, 1.0))
+        length = math.hypot(x, y, z, w)
+        if "rpy" in origin.attributes:
+            self.report(origin, "origin", "has both rpy and quat_xyzw; leave one of them out")
+        elif not 0.0 < length < math.inf:
+            self.report(origin, "origin quat_xyzw", "is no rotation; '0 0 0 1' turns nothing")
+        else:
+            angles = to_angles(from_quaternions(np.array((w, x, y, z)) / length))
+            return _no_minus(tuple(exact_angle(repr(float(angle))) for angle in angles))
+        return ORIGIN  # type: ignore[return-value]
 
     def axis(self, joint: Element, tag: str = "axis") -> Numbers | None:
         """Read the unit axis of a joint, x unless the file has another; None for a zero axis."""
@@ -115,9 +131,9 @@ class UrdfOwner(Owner):
                 continue
             for solid in geometry.children if geometry else ():
                 known = self.count()
-                shape = reader._solid(solid, *reader.origin(element), rgba[:3] or None)
-                if shape and self.count() == known and not any(shape.faults()):
-                    found.append(shape)
+                shapes = reader._solid(solid, *reader.origin(element), rgba[:3] or None)
+                if self.count() == known and not any(f for s in shapes for f in s.faults()):
+                    found += shapes
         return found
 
     def colour(self, material: Element | None, colours: dict[str, Numbers]) -> Numbers:
@@ -143,26 +159,31 @@ class UrdfOwner(Owner):
             solids = [s for s in geometry.children if s.tag in _SOLIDS] if geometry else []
             if solids:
                 place = reader.origin(element)
-                found += [LinkSolid.of(body, reader._solid(s, *place)) for s in solids]
+                shapes = [shape for s in solids for shape in reader._solid(s, *place)]
+                found += [LinkSolid.of(body, shape) for shape in shapes]
         return [solid for solid in found if solid] if not reader.findings.faults else []
 
     def _solid(
         self, solid: Element, at: Numbers, angles: Numbers, colour: Numbers | None = None
-    ) -> Shape | None:
+    ) -> list[Shape]:
+        """Return the shapes of a solid: three of a capsule, whose length is without its caps."""
         if solid.tag == "sphere":
-            return Sphere(self.number(solid, "radius", 1.0), at, colour)
-        if solid.tag == "cylinder":
+            return [Sphere(self.number(solid, "radius", 1.0), at, colour)]
+        if solid.tag in ("cylinder", "capsule"):
             radius, length = (self.number(solid, n, 1.0) for n in ("radius", "length"))
             axis = _no_minus(tuple(matrix(angles)[:, 2].tolist()))
-            return Cylinder(radius, length, axis, at, colour)
+            centre, half = np.array(at), np.multiply(axis, length / 2)
+            ends = (centre - half, centre + half) if solid.tag == "capsule" else ()
+            caps = [Sphere(radius, _no_minus(tuple(end.tolist())), colour) for end in ends]
+            return [Cylinder(radius, length, axis, at, colour), *caps]
         if solid.tag == "box":
             size = self.numbers(solid, "size", (1.0, 1.0, 1.0))
-            return box(size, at, matrix(angles), angles, colour)
+            return [box(size, at, matrix(angles), angles, colour)]
         if solid.tag == "mesh":
             file = solid.attributes.get("filename", "")
             scale = self.numbers(solid, "scale", (1.0, 1.0, 1.0), required=False)
-            return Mesh(file, scale, at, angles, colour) if file.isprintable() else None
-        return None
+            return [Mesh(file, scale, at, angles, colour)] if file.isprintable() else []
+        return []
 
 
 def _no_minus(values: Numbers) -> Numbers:

@@ -16,7 +16,7 @@ import numpy as np
 
 from axode.errors import suggest
 from axode.formats.urdf.urdf_elements import DRIVEN, Joint, UrdfOwner
-from axode.formats.xml.findings import Findings, Numbers, Owner, close_to, matrix
+from axode.formats.xml.reading import Findings, Numbers, Owner, close_to, matrix
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.joints import (

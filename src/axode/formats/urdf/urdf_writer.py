@@ -28,7 +28,7 @@ from axode.formats.written.mechanism_text import (
 )
 from axode.formats.written.written_joints import FramePose, numbers_of
 from axode.formats.written.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
-from axode.formats.xml.findings import MOMENTS
+from axode.formats.xml.reading import MOMENTS
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.files.imported import with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism

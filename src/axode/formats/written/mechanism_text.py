@@ -82,6 +82,9 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
     shapes = {body.name: body.shapes for body in tree.mechanism.bodies}
     for contact in tree.mechanism.contacts:
         radius = numeric(contact.wheel.radius)
+        if contact.wheel.picture == "point":
+            tree.left_out.append(f"contact '{contact.name}', a point that may touch the ground")
+            continue
         if not radius:
             tree.left_out.append(
                 f"wheel '{contact.name}', a knife edge: no solid slides along itself alone"
@@ -106,7 +109,8 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
 
 def _rolling(contact: Contact, solid: str) -> str:
     wheel = contact.wheel
-    lost = f"wheel '{contact.name}' rolls exactly; in the file a {solid} touches the ground, "
+    rolls = "rolls exactly" if wheel.is_ideal else "has friction and restitution of its own"
+    lost = f"wheel '{contact.name}' {rolls}; in the file a {solid} touches the ground, "
     if wheel.picture == "rollers":
         return lost + "with friction in all directions and without rollers"
     free = [n for n in ("longitudinal", "lateral") if n not in wheel.rolling_rows]

@@ -23,9 +23,10 @@ import numpy.typing as npt
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Program, ReadRow, While
 from axode.codegen.targets.cpu_rollout import Rollout
-from axode.kinematics.polynomials.polynomial_family import ComplexArray, PolynomialFamily
-from axode.kinematics.polynomials.tape_algebra import (
+from axode.kinematics.polynomials.polynomial_family import (
     Complex,
+    ComplexArray,
+    PolynomialFamily,
     Series,
     evaluate_rational,
     pairs,

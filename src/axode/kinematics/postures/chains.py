@@ -33,8 +33,7 @@ import numpy.typing as npt
 from axode.kinematics.motion_graph import ElementaryJoint, flat_poses, homogeneous
 from axode.numerics.rotations import about_axis, cross_matrix, from_quaternions, to_quaternions
 from axode.numerics.tolerances import NEGLIGIBLE, ROUNDING
-from axode.symbolic.algebra.frames import Pose
-from axode.symbolic.algebra.spatial import SX, cross, dot
+from axode.symbolic.algebra.spatial import SX, Pose, cross, dot
 
 Array = npt.NDArray[np.float64]
 Space = Literal["spatial", "planar", "spherical", "translational"]

@@ -22,8 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
-from axode.kinematics.polynomials.polynomial_family import ComplexArray, PolynomialFamily
-from axode.kinematics.polynomials.tape_algebra import evaluate_rational
+from axode.kinematics.polynomials.polynomial_family import (
+    ComplexArray,
+    PolynomialFamily,
+    evaluate_rational,
+)
 from axode.kinematics.postures.chains import ChainEnd, PlacedJoint, ReducedChain
 from axode.kinematics.postures.closure_problem import Carrier, ClosureProblem
 from axode.mechanism.elements.bodies import GROUND

@@ -37,8 +37,7 @@ from axode.kinematics.postures.chains import ChainGeometry, ReducedChain, Space,
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rotations import nearest_point, perpendiculars
 from axode.numerics.tolerances import MISSED
-from axode.symbolic.algebra.frames import Pose
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.algebra.spatial import SX, Pose
 
 Array = npt.NDArray[np.float64]
 CarrierKind = Literal["floating", "planar", "spherical", "translational"]

@@ -28,7 +28,7 @@ from axode.kinematics.postures.closure_family import ClosureFamily
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rotations import from_quaternions, to_quaternions
 from axode.numerics.tolerances import TINY
-from axode.symbolic.algebra.frames import Pose, placement
+from axode.symbolic.algebra.spatial import Pose, placement
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

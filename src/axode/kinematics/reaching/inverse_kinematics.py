@@ -45,6 +45,7 @@ BUDGETS = (10, 60)  # steps of all runs, then of those that are not at their end
 APPROACH_STEPS = 15
 PULL_STEPS = 40  # of polishing nearest postures
 POLISH_STEPS = 150  # of polishing errors that cannot vanish
+TURN = 2 * np.pi
 SPREAD = np.pi  # of random starts about the wanted posture, in the coordinates' units
 
 _USED: WeakKeyDictionary[Model, dict[Any, set[int]]] = WeakKeyDictionary()
@@ -329,6 +330,34 @@ class PostureSearch:
             self._approach(runs)
             self._polish(runs, pull=True)
 
+    def unwind(self) -> None:
+        """Take whole turns out of angles, as near to the wanted posture as nothing else changes.
+
+        Couplings and wanted coordinates count turns: what they read may keep its own.
+        """
+        free = self.problem.free
+        angles = np.array([facts_of(self.model).coordinate_units[k] == "rad" for k in free])
+        away = (self.q - self.near)[:, free]
+        turns = np.where(angles & np.isfinite(away), np.round(away / TURN), 0.0)
+        for columns in (slice(None), *np.flatnonzero(turns.any(axis=0))[:, np.newaxis]):
+            runs = np.flatnonzero(turns[:, columns].any(axis=1))
+            if not runs.size:
+                continue
+            x = self._moving(runs)
+            x[:, columns] -= TURN * turns[np.ix_(runs, np.arange(len(free))[columns])]
+            error, cost = self._left(x, runs)
+            kept = (self.problem.lower[free] <= x) & (x <= self.problem.upper[free])
+            same = np.where(
+                self.error[runs] <= self.tolerance,
+                error <= self.tolerance,
+                cost <= self.cost[runs] * (1 + CLOSED),
+            )
+            good = same & kept.all(axis=1)
+            chosen = runs[good]
+            self.q[np.ix_(chosen, free)] = x[good]
+            self.cost[chosen], self.error[chosen] = cost[good], error[good]
+            turns[np.ix_(chosen, np.arange(len(free))[columns])] = 0.0
+
     def _moving(self, runs: Indices) -> Array:
         """Coordinates that may move, as they are."""
         return np.asarray(self.q[np.ix_(runs, self.problem.free)])
@@ -461,9 +490,10 @@ def inverse_kinematics(
     """Find postures in which bodies, coordinates and measures are where they are wanted.
 
     Where no attempt meets all targets, the weighted sum of their squared errors is a minimum, the
-    least one that was found. Loops are closed and limits kept in any case. Wheels are free to slip:
-    of a robot that rolls, the place and heading of its base are found, and its wheels keep their
-    angles.
+    least one that was found. Loops are closed and limits kept in any case, and angles are within
+    half a turn of `start` unless limits, couplings or targets ask for more. Wheels are free to
+    slip: of a robot that rolls, the place and heading of its base are found, and its wheels keep
+    their angles.
 
     Args:
         model: The robot.
@@ -488,7 +518,7 @@ def inverse_kinematics(
         InvalidArgument: for values of a wrong shape or size, and limits that exclude everything.
     """
     check_arguments(inverse_kinematics, locals())
-    require_model("inverse_kinematics", model)
+    require_model("inverse_kinematics", model, contacts=True)
     check_settings(tolerance, threads, attempts)
     check_parameters(model, parameters)
     model = model_on_cpu(model)
@@ -497,6 +527,7 @@ def inverse_kinematics(
     problem = PostureProblem(model, goals, limits or {}, tuple(hold), weights or {})
     search = find_postures(problem, near, conditions, attempts, seed, tolerance, threads)
     search.polish(nearest)
+    search.unwind()
     return _report(search, conditions)
 
 

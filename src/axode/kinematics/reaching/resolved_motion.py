@@ -38,8 +38,8 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.named_arguments import as_numbers
-from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
+from axode.model.state import signal_values
 from axode.numerics.rank import singular_values, singular_vectors
 from axode.numerics.tolerances import NEGLIGIBLE, ROUNDING
 from axode.problems.arguments import in_units, require_model

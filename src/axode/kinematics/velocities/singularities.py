@@ -42,7 +42,7 @@ from axode.kinematics.velocities.velocity_jacobians import (
 )
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.signal_values import state_values
+from axode.model.state import state_values
 from axode.numerics.newton import find_roots, quick_step
 from axode.numerics.rank import singular_values, singular_vectors
 from axode.numerics.tolerances import AT_REST, CLOSED, SEVEN_DIGITS, SINGULAR_MARGIN
@@ -419,7 +419,7 @@ def map_singularities(
     """
     if not 2 <= points <= MAX_POINTS:
         raise InvalidArgument(f"points: expected 2 to {MAX_POINTS} along an axis, got {points}")
-    (x_name, x_range), (y_name, y_range) = (_read_axis(*axis) for axis in axes)
+    (x_name, x_range), (y_name, y_range) = (read_axis(*axis) for axis in axes)
     signals = [robot.model.signals.resolve(n, "coordinate", "measure") for n in (x_name, y_name)]
     names = signals[0].name, signals[1].name
     xs, ys = np.linspace(*x_range, points), np.linspace(*y_range, points)
@@ -497,11 +497,12 @@ class GridStates:
             step=quick_step,
             max_steps=MAX_STEPS,
         )
-        moved = np.abs((q - guess) / coordinate_units(model)).max(axis=-1)
+        followed = ~closure.fixed  # those that are asked for jump with the grid
+        moved = np.abs((q - guess) / coordinate_units(model))[:, followed].max(axis=-1, initial=0.0)
         return np.where(((error <= CLOSED) & (moved <= most))[:, np.newaxis], q, np.nan)
 
 
-def _read_axis(argument: str, given: Any) -> tuple[str, tuple[float, float]]:
+def read_axis(argument: str, given: Any) -> tuple[str, tuple[float, float]]:
     """Read a name and two numbers.
 
     Raises:

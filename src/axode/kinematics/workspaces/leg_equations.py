@@ -37,7 +37,7 @@ from axode.numerics.tolerances import NEGLIGIBLE, SMALL_PIVOT
 if TYPE_CHECKING:
     from axode.kinematics.motion_graph import ElementaryJoint
     from axode.kinematics.robot_kinematics import Kinematics
-    from axode.symbolic.algebra.frames import Pose
+    from axode.symbolic.algebra.spatial import Pose
 
 
 MAX_CHAINS = 1000  # from the ground to the output: more belong to nets of loops

@@ -1,18 +1,12 @@
-"""The workspace of a robot: which poses it reaches, how far from its limits, and where it ends.
-
-Its boundary is that of the region of a grid where a function is positive. Cells are divided into
-simplices around their diagonals (Kuhn's triangulation), so that any number of axes is treated alike
-and the boundary of a region inside the grid is closed.
-"""
+"""The workspace of a robot: which poses it reaches, how far from its limits, and where it ends."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import permutations
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -23,193 +17,79 @@ import numpy.typing as npt
 
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument
-from axode.numerics.tolerances import NOTICEABLE, PRODUCT_ROUNDING, ROUNDING
+from axode.kinematics.workspaces.boundary import BoundaryMesh, level_set
+from axode.numerics.tolerances import NOTICEABLE
 from axode.stages import call_stage
 
-Indices = npt.NDArray[np.intp]
-MAX_STEPS = 60  # of the search along an edge
 Array = npt.NDArray[np.float64]
 MEASURES = {1: "length", 2: "area", 3: "volume"}
 POWERS = ("", "", "²", "³")
+MOST_PARTS = 8  # that are listed
 ARRAYS = ("margin", "active", "determinant", "dexterity")
 SAVED = (".npz", ".stl", ".obj")
 
 
-@dataclass(frozen=True)
-class BoundaryMesh:
-    """Simplices between points: triangles in space, segments in a plane.
+@dataclass(frozen=True, eq=False)
+class WorkspacePart:
+    """A part of a workspace: no other one can be reached from it within the limits.
 
     Attributes:
-        vertices: Coordinates of the points, (n, axes).
-        faces: Numbers of the points of each simplex, (m, axes), seen from outside in
-            counterclockwise order in space.
+        workspace: The whole workspace.
+        number: Number of the part in `regions`.
+        has_home: Whether home is in it.
     """
 
-    vertices: Array
-    faces: Indices
+    workspace: Workspace
+    number: int
+    has_home: bool
 
     @property
-    def enclosed(self) -> float:
-        """Volume, area or length that is enclosed."""
-        corners = self.vertices[self.faces]
-        n = self.vertices.shape[1]
-        if not len(corners):
-            return 0.0
-        if n == 1:
-            return float(np.abs(np.diff(np.sort(self.vertices[:, 0]))[::2].sum()))
-        middle = self.vertices.mean(axis=0)
-        factor = {2: 2.0, 3: 6.0}[n]
-        return float(np.linalg.det(corners - middle).sum() / factor)
+    def inside(self) -> npt.NDArray[np.bool_]:
+        """Return whether each point of the grid is in the part."""
+        return self.workspace.regions == self.number
 
+    @cached_property
+    def boundary(self) -> BoundaryMesh:
+        """The boundary: triangles, segments or points, on limits or singularities."""
+        return self.coarse_boundary(1)
 
-def level_set(
-    values: Array, axes: Sequence[Array], function: Callable[[Array], Array] | None = None
-) -> BoundaryMesh:
-    """Boundary of the region where values on a grid are not negative.
+    @cached_property
+    def size(self) -> float:
+        """Volume, area or length of the part, in units of the axes."""
+        return self.boundary.enclosed
 
-    Args:
-        values: One per point of the grid; NaN counts as negative.
-        axes: Coordinates of the grid along each axis.
-        function: Gives the values at points (n, axes); vertices are then moved along their edges to
-            where it is zero. Without it they are interpolated.
-    """
-    n = values.ndim
-    padded = np.pad(np.where(np.isnan(values), -1.0, values), 1, constant_values=-1.0)
-    shape = padded.shape
-    inside = padded >= 0
-    low, high, faces = _edges(inside)
-    if not len(low):
-        return BoundaryMesh(np.zeros((0, n)), np.zeros((0, n), dtype=np.intp))
-    clipped = [np.pad(axis, 1, mode="edge") for axis in axes]
-    places = [np.stack(np.unravel_index(k, shape), axis=-1) for k in (low, high)]
-    ends = [np.stack([clipped[j][p[:, j]] for j in range(n)], axis=-1) for p in places]
-    flat = padded.ravel()
-    first = inside.ravel()[low]
-    a, b = (np.where(first[:, np.newaxis], *pair) for pair in (ends, ends[::-1]))  # in, out
-    fa, fb = (np.where(first, *pair) for pair in ((flat[low], flat[high]), (flat[high], flat[low])))
-    outer = np.where(first[:, np.newaxis], places[1], places[0])
-    beyond = ((outer == 0) | (outer == np.array(shape) - 1)).any(axis=1)
-    vertices = a.copy()  # where the grid ends, its last points are the boundary
-    inner = np.flatnonzero(~beyond)
-    vertices[inner] = _crossings(a[inner], b[inner], fa[inner], fb[inner], function)
-    return BoundaryMesh(vertices, faces)
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Smallest and largest value along each axis."""
+        v = self.boundary.vertices
+        lows, highs = v.min(axis=0).tolist(), v.max(axis=0).tolist()
+        return dict(zip(self.workspace.axes, zip(lows, highs, strict=True), strict=True))
 
+    def coarse_boundary(self, step: int) -> BoundaryMesh:
+        """Boundary of every step-th point of the grid; see `Workspace.coarse_boundary`.
 
-def _edges(inside: npt.NDArray[np.bool_]) -> tuple[Indices, Indices, Indices]:
-    """Ends of the edges that cross the boundary, and simplices between these edges."""
-    n, shape = inside.ndim, inside.shape
-    strides = np.array([int(np.prod(shape[k + 1 :])) for k in range(n)], dtype=np.intp)
-    corners = np.array(list(np.ndindex(*(2,) * n)), dtype=np.intp)
-    total = np.zeros(tuple(s - 1 for s in shape), dtype=np.intp)
-    for corner in corners:
-        total += inside[tuple(slice(c, s - 1 + c) for c, s in zip(corner, shape, strict=True))]
-    cells = np.stack(np.nonzero((total > 0) & (total < len(corners))), axis=-1) @ strides
-    flat = inside.ravel()
-    made: list[Indices] = []
-    for order in permutations(range(n)):
-        steps = np.cumsum([0, *strides[list(order)]])
-        made += _simplices(cells[:, np.newaxis] + steps, flat, strides, shape)
-    if not made:
-        return (np.zeros(0, dtype=np.intp),) * 3
-    pairs = np.concatenate(made)  # (simplices, corners, 2)
-    ends = np.sort(pairs, axis=-1).reshape(-1, 2)
-    code = ends[:, 0] * (1 << n) + _offset_code(ends[:, 1] - ends[:, 0], strides)
-    _, first, number = np.unique(code, return_index=True, return_inverse=True)
-    low, high = ends[first].T
-    return low, high, number.reshape(-1, n)
+        Args:
+            step: A divisor of the number of cells per axis.
+        """
+        whole, own = self.workspace, self.inside
+        if (own == whole.inside).all():
+            return whole.boundary if step == 1 else whole.coarse_boundary(step)
+        determinant = whole.determinant
+        scale = float(np.nanmax(np.abs(determinant[whole.inside]), initial=0.0)) or 1.0
+        sign = -1.0 if (determinant[own] < 0).any() else 1.0
 
+        def value(margin: Array, determinant: Array) -> Array:
+            return np.fmin(margin, sign * determinant / scale)  # NaN: as if there were none
 
-def _offset_code(offsets: Indices, strides: Indices) -> Indices:
-    """Number the directions of edges: a bit per axis."""
-    n = len(strides)
-    known = {
-        int(np.dot(bits, strides)): k for k, bits in enumerate(np.ndindex(*(2,) * n)) if any(bits)
-    }
-    keys = np.array(sorted(known))
-    codes = np.array([known[key] for key in keys])
-    return np.asarray(codes[np.searchsorted(keys, offsets)])
+        def function(points: Array) -> Array:
+            made = whole.functions.measure(points)
+            return value(made[:, 0], made[:, 2])
 
-
-def _simplices(
-    corners: Indices, inside: npt.NDArray[np.bool_], strides: Indices, shape: tuple[int, ...]
-) -> list[Indices]:
-    """Faces, as edges that they cut, of one simplex in every cell."""
-    n = corners.shape[1] - 1
-    flags = inside[corners]
-    order = np.argsort(~flags, axis=1, kind="stable")  # inner corners first
-    corners = np.take_along_axis(corners, order, axis=1)
-    count = flags.sum(axis=1)
-    made: list[Indices] = []
-    for k in range(1, n + 1):
-        own = corners[count == k]
-        if not len(own):
-            continue
-        for face in _faces(n, k):
-            pairs = np.stack([own[:, [i, j]] for i, j in face], axis=1)
-            made.append(_oriented(pairs, own, k, shape))
-    return made
-
-
-def _faces(n: int, k: int) -> list[list[tuple[int, int]]]:
-    """Faces of a simplex whose first k corners are inside: edges (inner, outer)."""
-    if k == 1:
-        return [[(0, j) for j in range(1, n + 1)]]
-    if k == n:
-        return [[(i, n) for i in range(n)]]
-    return [[(0, 2), (0, 3), (1, 3)], [(0, 2), (1, 3), (1, 2)]]  # n = 3, k = 2
-
-
-def _oriented(pairs: Indices, corners: Indices, k: int, shape: tuple[int, ...]) -> Indices:
-    """Turn faces so that their normals point out of the region."""
-    n = len(shape)
-    if n == 1:
-        return pairs
-    at = np.stack(np.unravel_index(corners, shape), axis=-1).astype(float)
-    out = at[:, k:].mean(axis=1) - at[:, :k].mean(axis=1)
-    points = np.stack(np.unravel_index(pairs, shape), axis=-1).mean(axis=2)
-    edges = points[:, 1:] - points[:, :1]
-    if n == 3:
-        normal = np.cross(edges[:, 0], edges[:, 1])
-    else:
-        normal = np.stack([edges[:, 0, 1], -edges[:, 0, 0]], axis=-1)
-    wrong = (normal * out).sum(axis=1) < 0
-    pairs[wrong, :2] = pairs[wrong, 1::-1]
-    return pairs
-
-
-def _crossings(
-    a: Array, b: Array, fa: Array, fb: Array, function: Callable[[Array], Array] | None
-) -> Array:
-    """Points between inner ends a and outer ends b where a function vanishes.
-
-    By secants that keep the zero between their ends (Illinois), all edges at once.
-    """
-    s, t = np.zeros(len(a)), np.ones(len(a))
-    fa, fb = fa.copy(), np.where(fb < 0, fb, -1e-300)
-    x = fa / (fa - fb)
-    if function is None or not len(a):
-        return a + x[:, np.newaxis] * (b - a)
-    side = np.zeros(len(a))
-    active = np.flatnonzero(fa > ROUNDING)
-    x[fa <= ROUNDING] = 0.0
-    for step in range(MAX_STEPS):
-        if not len(active):
-            break
-        k = active
-        middle = 0.5 * (s[k] + t[k])
-        guess = (s[k] * fb[k] - t[k] * fa[k]) / (fb[k] - fa[k])
-        x[k] = middle if step % 8 == 7 else guess
-        value = function(a[k] + x[k, np.newaxis] * (b[k] - a[k]))
-        value = np.where(np.isnan(value), -1.0, value)
-        inner = value >= 0
-        i, o = k[inner], k[~inner]
-        fb[i] *= np.where(side[i] == 1, 0.5, 1.0)
-        fa[o] *= np.where(side[o] == -1, 0.5, 1.0)
-        s[i], fa[i], side[i] = x[i], value[inner], 1
-        t[o], fb[o], side[o] = x[o], value[~inner], -1
-        done = (np.abs(value) <= ROUNDING) | (t[k] - s[k] < PRODUCT_ROUNDING)
-        active = k[~done]
-    return a + x[:, np.newaxis] * (b - a)
+        some = (slice(None, None, step),) * own.ndim
+        known = value(whole.margin, determinant)
+        known = np.where(own, known, np.where(known < 0, known, -1.0))[some]
+        axes = [axis[::step] for axis in whole.axes.values()]
+        return level_set(known, axes, None if whole.functions is None else function)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +159,7 @@ class Workspace:
 
     @cached_property
     def size(self) -> float:
-        """Volume, area or length of the workspace, in units of its axes."""
+        """Volume, area or length of all parts together, in units of the axes; see `parts`."""
         return self.boundary.enclosed
 
     @cached_property
@@ -351,16 +231,33 @@ class Workspace:
         unit = " ".join(f"{name}{POWERS[power]}" for name, power in powers.items())
         grid = " x ".join(str(len(axis)) for axis in self.axes.values())
         held = ", ".join(f"{n} = {round(value, 12) + 0.0:.4g}" for n, value in self.held.items())
+        what, error = MEASURES[len(self.axes)], f", error about {self.size_error:.1g} {unit}"
+        parts, cut = self.parts, "; cut by the bounds" if self.is_cut else ""
+        size = f"{self.size:.6g} {unit}"
+        if len(parts) > 1:
+            size = f"{size} in {len(parts)} parts"
+        if parts and parts[0].has_home and len(parts) > 1:
+            size = f"{parts[0].size:.6g} {unit} reachable from home, of {size}"
         lines = [
             f"Workspace of '{self.name}', {self.kind}, over {', '.join(self.axes)} ({grid} points)"
             + (f" at {held}" if held else ""),
-            f"  {MEASURES[len(self.axes)]} {self.size:.6g} {unit}, error about "
-            f"{self.size_error:.1g} {unit}" + ("; cut by the bounds" if self.is_cut else ""),
+            f"  {what} {size}{error}{cut}",
         ]
+        if len(parts) > 1:
+            for part in parts[:MOST_PARTS]:
+                spans = ", ".join(
+                    f"{n} {low + 0.0:.3g} to {high + 0.0:.3g}"
+                    for n, (low, high) in part.ranges.items()
+                )
+                home = "home is in it; " if part.has_home else ""
+                lines.append(f"    part {part.number}: {part.size:.6g} {unit}, {home}{spans}")
+            if len(parts) > MOST_PARTS:
+                lines.append(f"    and {len(parts) - MOST_PARTS} more")
         if self.inside.any():
-            lines.append(f"  largest margin {np.nanmax(self.margin):.3g}")
-            parts = f"{self.parts} parts" if self.parts != 1 else "one part"
-            lines.append(f"  condition number up to {self.largest_condition:.4g}, {parts}")
+            lines.append(
+                f"  largest margin {np.nanmax(self.margin):.3g}, condition number up to "
+                f"{self.largest_condition:.4g}"
+            )
             shares = sorted(self.active_shares.items(), key=lambda item: -item[1])[:6]
             listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares)
             lines.append(f"  ended by {listed}")
@@ -380,7 +277,15 @@ class Workspace:
             "cut": self.is_cut,
             "largest margin": float(np.nanmax(self.margin)),
             "largest condition number": self.largest_condition if inside.any() else None,
-            "parts": self.parts,
+            "parts": [
+                {
+                    "number": part.number,
+                    MEASURES[len(self.axes)]: part.size,
+                    "home": part.has_home,
+                    "ranges": {name: list(span) for name, span in part.ranges.items()},
+                }
+                for part in self.parts
+            ],
             "ended by": self.active_shares,
             "info": dict(self.info),
         }
@@ -392,11 +297,18 @@ class Workspace:
         places = [int(np.argmin(np.abs(axis - home[n]))) for n, axis in self.axes.items()]
         return int(self.regions[tuple(places)])
 
-    @property
-    def parts(self) -> int:
-        """Number of `regions`, without those of less than a thousandth of the workspace."""
+    @cached_property
+    def parts(self) -> tuple[WorkspacePart, ...]:
+        """Parts between which there is no way: that of home first, then the largest first.
+
+        Limits and singularities of type 2 part them; those of less than a thousandth of the
+        workspace are left out. A platform whose legs reach below its base has a second part there.
+        """
         sizes = np.bincount(self.regions.ravel())[1:]
-        return int((sizes > NOTICEABLE * sizes.sum()).sum())
+        large = np.flatnonzero(sizes > NOTICEABLE * sizes.sum()) + 1
+        home = self.home_part
+        order = sorted(large.tolist(), key=lambda number: (number != home, number))
+        return tuple(WorkspacePart(self, number, number == home) for number in order)
 
     @property
     def largest_condition(self) -> float:
@@ -450,9 +362,15 @@ class Workspace:
                 axes = {name: data[f"axis.{name}"] for name in names}
                 arrays = {name: data[name] for name in ARRAYS}
                 mesh = BoundaryMesh(data["vertices"], data["faces"])
+                part_meshes = [
+                    BoundaryMesh(data[f"part.{k}.vertices"], data[f"part.{k}.faces"])
+                    for k in range(about.pop("parts", 0))
+                ]
             own = {"boundary": mesh, "size_error": about.pop("size_error")}
             made = cls(axes=axes, limits=limits, **about, **arrays)
             made.__dict__.update(own)
+            for part, own_mesh in zip(made.parts, part_meshes, strict=False):
+                part.__dict__["boundary"] = own_mesh
         except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
             raise FileError(f"cannot read the workspace '{path}': {error}") from None
         return made
@@ -486,11 +404,15 @@ def _npz(workspace: Workspace) -> bytes:
     about |= {"held": dict(workspace.held), "axes": list(workspace.axes)}
     about |= {"limits": list(workspace.limits), "info": dict(workspace.info)}
     about["size_error"] = workspace.size_error
+    parts = [part.boundary for part in workspace.parts] if len(workspace.parts) > 1 else []
+    about["parts"] = len(parts)
     arrays: dict[str, Any] = {
         "about": json.dumps(about),
         **{name: getattr(workspace, name) for name in ARRAYS},
         "vertices": workspace.boundary.vertices,
         "faces": workspace.boundary.faces,
+        **{f"part.{k}.vertices": part.vertices for k, part in enumerate(parts)},
+        **{f"part.{k}.faces": part.faces for k, part in enumerate(parts)},
         **{f"axis.{name}": axis for name, axis in workspace.axes.items()},
     }
     buffer = BytesIO()

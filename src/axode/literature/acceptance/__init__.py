@@ -14,8 +14,14 @@ from typing import Any
 
 from axode.argument_types import check_arguments
 from axode.errors import AxodeError
-from axode.literature.acceptance.cases import OPEN_CASES, Case, Quantity, chosen_cases, load_cases
-from axode.literature.acceptance.equations import equation_of
+from axode.literature.acceptance.cases import (
+    OPEN_CASES,
+    Case,
+    Quantity,
+    chosen_cases,
+    equation_of,
+    load_cases,
+)
 from axode.literature.acceptance.table import CaseCheck, Verification, compare
 
 

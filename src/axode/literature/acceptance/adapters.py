@@ -49,8 +49,7 @@ from axode.literature.acceptance.cases import Case, Signal
 from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.signal_values import state_values
-from axode.model.state import State
+from axode.model.state import State, state_values
 from axode.names import NamedValues
 from axode.problems.assemble.assemble import assemble
 from axode.symbolic.equations import Equations

@@ -1,4 +1,7 @@
-"""Acceptance cases: the format of their file, of input signals and of quantities."""
+"""Acceptance cases: the format of their file, of input signals and of quantities.
+
+Each quantity is an equation of its source, whose number stands in a table at the end.
+"""
 
 from __future__ import annotations
 
@@ -199,3 +202,142 @@ def _number(text: str) -> float:
     if not math.isfinite(value):
         raise InvalidArgument(f"time: '{text}' is no number")
     return value
+
+
+# system: quantity: numbers in its document; quantities that are not here stand in the case's range
+EQUATIONS: dict[str, dict[str, str]] = {
+    "A1_holonomic_NOC_fourbar": {
+        "Theta": "12.5",
+        "I": "12.8b",
+        "C_thetadot": "12.8b",
+        "gamma": "12.8c",
+        "tau": "12.8a",
+    },
+    "A2_platform_6R_legs": {
+        "t_M": "12.10, 12.20",
+        "T": "12.20",
+        "L_leg1": "12.17, 12.25",
+        "zeta": "12.34a",
+        "det_K22_equals_zeta": "12.34a, Example 12.4.1",
+        "M_q": "12.27a",
+        "bias_Nqd_minus_gravity_minus_TtwW": "12.26, 12.27b",
+        "phi": "12.30, 12.31",
+        "q_ddot": "12.32b",
+    },
+    "A3_caster_robot": {
+        "Theta": "12.5",
+        "I": "12.52",
+        "C": "after 12.54",
+        "C_thetadot": "after 12.54",
+        "D": "after 12.54",
+        "I_dot": "Exercise 12.2",
+        "theta_ddot": "12.8a",
+        "theta3_dot_psi_dot": "12.5",
+        "omega": "12.36b",
+        "kinetic_energy": "12.51",
+        "translation_inertia_psi_pi_2": "Exercise 12.3",
+        "rotation_inertia_steady_caster": "Exercise 12.3",
+        "steady_caster_psi": "Exercise 12.3",
+    },
+    "A4_two_caster_robot": {
+        "Theta": "12.5",
+        "I": "12.52, Exercise 12.5",
+        "C_thetadot": "after 12.54, Exercise 12.5",
+    },
+    "A5_mekanum_delta": {
+        "alpha": "12.70",
+        "beta": "12.70",
+        "omega": "12.61, Exercise 12.7",
+        "c": "12.62",
+        "sigma": "12.61",
+        "C_thetadot": "12.79",
+        "theta_ddot": "12.78",
+        "theta_dot": "12.78",
+        "twist_body": "12.63",
+        "multipliers": "Exercise 12.11",
+        "k_ex12_7": "Exercise 12.7",
+        "f_ex12_7": "Exercise 12.7",
+        "eigenvalues": "Exercise 12.10",
+        "alpha_minus_beta": "Exercise 12.8",
+        "alpha_plus_2beta": "Exercise 12.10",
+        "H_for_isotropy": "Exercise 12.6",
+        "alpha_at_isotropy": "Exercise 12.6",
+    },
+    "A6_mekanum_n": {},
+    "B1_NOC_nonholonomic": {
+        "rows": "11",
+        "cols": "11",
+        "rank": "13",
+        "nullity": "12",
+        "max_abs_AT": "13",
+        "T_caster_block": "12",
+    },
+    "B2_rolling_disk": {
+        "omega_dot": "35",
+        "c_dot": "28",
+        "q_dot": "33",
+        "c_ddot": "33",
+        "contact_force": "6",
+        "I_Q": "32",
+        "missing_term_m_s_dot_omega_qdot": "33",
+        "omega_dot_as_printed": "35",
+    },
+    "B3_AGV_paths": {
+        "theta_dot": "36",
+        "theta_ddot": "37",
+        "psi": "36",
+        "theta3_dot": "36",
+        "tau": "38",
+    },
+    "C1_quasimoro": {
+        "inertia": "24, 26, 29",
+        "bias_incl_gravity": "24, 26, 28",
+        "accelerations": "23, 25, 28",
+        "psi_dot": "12",
+        "multipliers_forward_lateral_yaw": "30",
+        "effective_inertia": "39",
+        "linear_natural_frequency": "38",
+        "linear_amplitude": "38",
+        "theta1": "37",
+        "theta3": "38",
+    },
+    "D2_cooperating_arms": {
+        "theta": "7",
+        "theta_dot": "1",
+        "mass_matrix_arm1": "5, 32",
+        "bias_C": "5, 32",
+        "free_theta_ddot": "step 1",
+        "F_c": "step 4",
+        "theta_ddot": "step 6, 9",
+        "load_acc_alpha_ax_ay": "19, 26",
+        "tip_forces_on_load": "26, 27",
+    },
+    "D5_two_wheeled_cart": {
+        "rank_closure_real": "34",
+        "mobility": "34",
+        "rank_d4": "16",
+        "wheel_spin_acc": "17, 33",
+        "load_pitch_acc": "33",
+    },
+    "E1_valencia_arm": {
+        "M": "35, 38",
+        "V_coriolis": "35, 42",
+        "G": "35, 43",
+        "tau": "36, 37",
+        "theta_ddot": "44 to 48",
+    },
+    "E2_valencia_platform": {
+        "q_ddot_x_y_theta": "64, 69",
+        "wheel_acc_R_L": "68",
+        "v_dot": "66",
+        "w_dot": "67",
+        "multipliers_lat_R_L": "55",
+        "v": "66",
+        "w": "67",
+    },
+}
+
+
+def equation_of(system: str, quantity: str, otherwise: str) -> str:
+    """Numbers of a quantity in its source, or the range that the case names."""
+    return EQUATIONS.get(system, {}).get(quantity, otherwise)

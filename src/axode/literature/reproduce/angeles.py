@@ -16,21 +16,24 @@ from axode.literature.reproduce.item import (
     FigureCurve,
     FigurePanel,
     ItemResult,
+    apart,
     columns_of,
+    farthest,
     from_start,
     item,
+    largest,
     misprinted,
     our_curves,
     over_time,
     plan_view,
     printed_curves,
     rows_beside,
+    states_of,
     three_ways,
     torques_panel,
     vanishing,
 )
 from axode.literature.reproduce.legs import Legs, forces, hinged_leg, legs_recursion, sliding_leg
-from axode.literature.reproduce.measuring import apart, farthest, largest, states_of
 from axode.literature.reproduce.more_wheels import mecanum, two_casters
 from axode.model.model import Model
 from axode.problems.inputs.inputs import Sampled

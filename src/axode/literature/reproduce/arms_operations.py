@@ -9,16 +9,19 @@ from axode.literature.reproduce.arms_with_load import JOINTS, arms_in_grip
 from axode.literature.reproduce.item import (
     Array,
     ItemResult,
+    apart,
     at_most,
+    at_states,
     columns_of,
+    farthest,
     item,
+    largest,
     operations_panel,
     our_curves,
     over_time,
     run_curves,
     vanishing,
 )
-from axode.literature.reproduce.measuring import apart, at_states, farthest, largest
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rank import pseudo_inverse, singular_vectors
 from axode.numerics.tolerances import NEGLIGIBLE, RANK

@@ -10,23 +10,21 @@ import numpy.typing as npt
 from axode.gallery import build
 from axode.literature.reproduce.item import (
     ItemResult,
+    apart,
+    at_states,
+    by_formulations,
     columns_of,
     from_start,
     item,
+    largest,
     methods_panel,
     misprinted,
     our_curves,
     over_time,
     rows_beside,
     run_curves,
-    vanishing,
-)
-from axode.literature.reproduce.measuring import (
-    apart,
-    at_states,
-    by_formulations,
-    largest,
     states_of,
+    vanishing,
 )
 from axode.mechanism.elements.joints import Fixed
 from axode.mechanism.mechanism import Mechanism

@@ -27,16 +27,18 @@ from axode.literature.reproduce.item import (
     TIME,
     Array,
     ItemResult,
+    apart,
     at_most,
     item,
+    largest,
     misprinted,
     operations_panel,
     our_curves,
     over_time,
     printed_curves,
+    states_of,
     vanishing,
 )
-from axode.literature.reproduce.measuring import apart, largest, states_of
 from axode.problems.inverse.inverse import inverse_dynamics
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.equations import Equations

@@ -20,6 +20,8 @@ from axode.literature.reproduce.item import (
     FigureCurve,
     FigurePanel,
     ItemResult,
+    apart,
+    farthest,
     item,
     misprinted,
     our_curves,
@@ -27,7 +29,6 @@ from axode.literature.reproduce.item import (
     plan_view,
     vanishing,
 )
-from axode.literature.reproduce.measuring import apart, farthest
 from axode.model.model import Model
 from axode.problems.inputs.inputs import Callback
 from axode.problems.simulate.simulate import simulate

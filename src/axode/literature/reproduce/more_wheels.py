@@ -15,18 +15,20 @@ from axode.literature.reproduce.item import (
     FigureCurve,
     FigurePanel,
     ItemResult,
+    apart,
     columns_of,
+    farthest,
     item,
     our_curves,
     over_time,
     plan_view,
     printed_curves,
     rows_beside,
+    states_of,
     three_ways,
     torques_panel,
     vanishing,
 )
-from axode.literature.reproduce.measuring import apart, farthest, states_of
 from axode.model.model import Model
 from axode.numerics.rank import singular_values, singular_vectors
 from axode.problems.simulate.simulate import simulate

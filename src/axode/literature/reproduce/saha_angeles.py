@@ -16,8 +16,11 @@ from axode.literature.reproduce.item import (
     FigureCurve,
     FigurePanel,
     ItemResult,
+    apart,
     columns_of,
+    farthest,
     item,
+    largest,
     misprinted,
     our_curves,
     over_time,
@@ -27,7 +30,6 @@ from axode.literature.reproduce.item import (
     run_curves,
     vanishing,
 )
-from axode.literature.reproduce.measuring import apart, farthest, largest
 from axode.model.model import Model
 from axode.motions.paths import Path, circle, follow, parallel_lines
 from axode.numerics.tolerances import HALF_DIGITS, NOTICEABLE

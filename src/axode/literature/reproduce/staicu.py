@@ -11,7 +11,7 @@ import numpy as np
 import axode.literature.reproduce.printed as printed
 from axode.codegen.tape.tape import Tape
 from axode.gallery import build
-from axode.literature.acceptance.locked_coordinates import Hold, Holding
+from axode.literature.acceptance.case_runs import Hold, Holding
 from axode.literature.reproduce.item import (
     TIME,
     Array,
@@ -20,9 +20,13 @@ from axode.literature.reproduce.item import (
     FigurePanel,
     ItemResult,
     Level,
+    apart,
+    at,
     at_most,
     columns_of,
+    farthest,
     item,
+    largest,
     methods_panel,
     operations_panel,
     our_curves,
@@ -30,9 +34,10 @@ from axode.literature.reproduce.item import (
     printed_curves,
     rows_beside,
     run_curves,
+    states_of,
+    swing,
     vanishing,
 )
-from axode.literature.reproduce.measuring import apart, at, farthest, largest, states_of, swing
 from axode.mechanism.values.expressions import parse_scalar
 from axode.model.model import Model
 from axode.numerics.tolerances import HALF_DIGITS
@@ -265,7 +270,8 @@ def locked() -> ItemResult:
     inertia = printed.quasimoro_locked(DATA)
     rates, angles = _closed_form(inertia, held.time)
     wheels = ("theta1", "theta2")
-    ours = _locking_torque(model, held)
+    found = np.asarray(model.multipliers(*states_of(model, held)))
+    ours = found[:, model.rows.index("theta3.prescribed")]
     theirs = _torque_left(inertia, held.time)
     checks = [
         vanishing("our angles and those of (36) apart by", farthest(held, wheels, angles), "rad"),
@@ -297,11 +303,6 @@ def _torque_left(inertia: Array, times: Array) -> Array:
     push = np.linalg.solve(inertia, np.array(AMPLITUDES)).sum()
     wave = np.where(times < PULSE, np.sin(math.pi * times), 0.0)
     return (DATA["M"] * DATA["r"] * DATA["d"] / 2 * push - sum(AMPLITUDES)) * wave
-
-
-def _locking_torque(model: Model, run: Trajectory) -> Array:
-    found = np.asarray(model.multipliers(*states_of(model, run)))
-    return found[:, model.rows.index("theta3.prescribed")]
 
 
 def _torques(model: Model) -> float:

@@ -17,17 +17,20 @@ from axode.literature.reproduce.item import (
     FigurePanel,
     ItemResult,
     Level,
+    apart,
     columns_of,
+    farthest,
     item,
+    largest,
     misprinted,
     our_curves,
     over_time,
     printed_curves,
     run_curves,
+    states_of,
     vanishing,
 )
 from axode.literature.reproduce.manipulator_coupling import manipulator
-from axode.literature.reproduce.measuring import apart, farthest, largest, states_of
 from axode.model.model import Model
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory

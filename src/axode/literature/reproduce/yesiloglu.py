@@ -15,8 +15,12 @@ from axode.literature.reproduce.item import (
     Check,
     FigureCurve,
     ItemResult,
+    at_states,
+    by_formulations,
     columns_of,
+    farthest,
     item,
+    largest,
     methods_panel,
     misprinted,
     our_curves,
@@ -25,7 +29,6 @@ from axode.literature.reproduce.item import (
     run_curves,
     vanishing,
 )
-from axode.literature.reproduce.measuring import at_states, by_formulations, farthest, largest
 from axode.model.model import Model
 from axode.numerics.tolerances import NEGLIGIBLE
 from axode.problems.simulate.simulate import simulate

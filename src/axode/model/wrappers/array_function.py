@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.errors import InvalidArgument, shortened
 from axode.model.model_parts import facts_of
+from axode.model.named_arguments import SCALARS
 
 if TYPE_CHECKING:
     from axode.model.function_products import FunctionProducts
@@ -126,6 +127,8 @@ class ArrayFunction:
             stack: Broadcasts arrays against each other and puts them side by side.
         """
         default = self._named.defaults[argument]
+        if value is None and argument == "h":
+            raise InvalidArgument(f"{self.name}: h, the length of the step, is needed [s]")
         if value is None:
             return convert(default)
         if isinstance(value, Mapping):
@@ -135,7 +138,7 @@ class ArrayFunction:
             ]
             return stack(entries)
         array = as_array(argument, value, convert)
-        if argument == "t":
+        if argument in SCALARS:
             return array[..., None]
         if not array.ndim or array.shape[-1] != default.size:
             raise InvalidArgument(

@@ -154,7 +154,7 @@ def _version() -> list[int]:
     """Version of the interface, for a jaxlib that lacks it; all have the structures above."""
     import jax
 
-    text = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    text = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text("utf-8")
     return [int(n) for n in re.findall(r"#define XLA_FFI_API_(?:MAJOR|MINOR) (\d+)", text)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, NotApplicable, install_command
 from axode.model.model_parts import facts_of
 from axode.model.wrappers.array_function import ArrayFunction, Names
 from axode.model.wrappers.jax_calls import foreign_call, number_of
@@ -23,7 +23,7 @@ def import_jax() -> Any:
     try:
         import jax
     except ImportError:
-        raise NotApplicable("arrays of JAX need the package: pip install 'axode[jax]'") from None
+        raise NotApplicable(f"arrays of JAX need the package: {install_command('jax')}") from None
     return jax
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, NotApplicable, install_command
 from axode.model.model_parts import facts_of, library_of
 from axode.model.wrappers.array_function import ArrayFunction, Names
 
@@ -22,7 +22,7 @@ def import_torch() -> Any:
     try:
         import torch
     except ImportError:
-        raise NotApplicable("tensors need PyTorch: pip install 'axode[torch]'") from None
+        raise NotApplicable(f"tensors need PyTorch: {install_command('torch')}") from None
     return torch
 
 

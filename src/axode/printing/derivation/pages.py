@@ -11,6 +11,7 @@ from textwrap import wrap
 from typing import Any
 
 from axode.mechanism.files.toml.toml_writer import text_of
+from axode.names import title_words
 from axode.printing.derivation.derivation import Derivation
 from axode.printing.derivation.sheet import DerivationStep, WrittenFormula, plain
 from axode.printing.mathml import math_font, to_mathml
@@ -42,6 +43,10 @@ PREAMBLE = r"""\documentclass[a4paper]{article}
 \newcommand{\fit}[1]{\par\smallskip\adjustbox{max width=\linewidth}%
   {$\displaystyle #1$}\par\smallskip}
 """
+
+
+def _title(made: Derivation) -> str:
+    return f"{title_words(made.mechanism.name)}: equations of motion"
 
 
 def lead(made: Derivation) -> str:
@@ -147,7 +152,7 @@ def page(made: Derivation) -> str:
     """A page that needs nothing else."""
     body = cell(made)
     style = resources.files("axode.printing.derivation").joinpath("page.css").read_text("utf-8")
-    title = html.escape(f"Equations of motion of {made.mechanism.name}")
+    title = html.escape(_title(made))
     return PAGE.format(title=title, font=math_font(body), style=style, body=body)
 
 
@@ -168,7 +173,7 @@ def document(made: Derivation) -> str:
     lines = [
         f"% Equations of motion of {' '.join(made.mechanism.name.split())}, by Axode.",
         PREAMBLE + r"\begin{document}",
-        rf"\title{{Equations of motion of {_escaped(made.mechanism.name)}}}\date{{}}\maketitle",
+        rf"\title{{{_escaped(_title(made))}}}\date{{}}\maketitle",
         _escaped(lead(made)),
     ]
     for step in made.steps:
@@ -199,7 +204,7 @@ def notebook(made: Derivation, source: str | None) -> dict[str, Any]:
         words = text_of(described).replace("\\", r"\\").replace("'''", r"\'\'\'")
         first = f"Path(\"robot.toml\").write_text('''{words}''', encoding=\"utf-8\")\n"
         first, source = f"from pathlib import Path\n\n{first}", 'ax.load("robot.toml")'
-    cells = [_markdown(f"# Equations of motion of {made.mechanism.name}\n\n{lead(made)}")]
+    cells = [_markdown(f"# {_title(made)}\n\n{lead(made)}")]
     imports = "import casadi as ca\nimport numpy as np\n\nimport axode as ax\n\n"
     cells.append(_code(f"{imports}{first}robot = {source}\n{made.setup}"))
     for k, step in enumerate(made.steps, start=1):

@@ -14,10 +14,9 @@ import numpy.typing as npt
 from axode.codegen.tape.tape import Tape
 from axode.numerics.tolerances import MATRIX_ROUNDING
 from axode.printing.exact import ExactTape, TooLong
-from axode.printing.exact_parts import unit_quaternions, world_fractions
 from axode.printing.latex import WrittenMatrix, write_matrix
 from axode.printing.latex_names import distinct_names, typeset_names
-from axode.printing.parts import PARTS
+from axode.printing.parts import PARTS, unit_quaternions, world_fractions
 from axode.printing.writers import TextWriter
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations

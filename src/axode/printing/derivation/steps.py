@@ -22,8 +22,7 @@ from axode.printing.derivation.sheet import (
     plain,
 )
 from axode.printing.latex_names import verbatim
-from axode.symbolic.algebra.frames import symbolic_vector
-from axode.symbolic.algebra.spatial import SX, skew
+from axode.symbolic.algebra.spatial import SX, skew, symbolic_vector
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.lagrange import (

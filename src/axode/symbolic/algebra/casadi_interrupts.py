@@ -15,6 +15,8 @@ from functools import cached_property, wraps
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from axode.errors import naming_packages
+
 F = TypeVar("F", bound=Callable[..., Any])
 RESEND_AFTER = 2e-3  # [s] after which a press is sent again
 CALLED_BY_LIBRARIES = ("casadi", "enum")  # modules of functions whose errors are ignored
@@ -84,7 +86,7 @@ def stoppable(function: F) -> F:
 
     @wraps(function)
     def stopped(*arguments: Any, **options: Any) -> Any:
-        with raise_outside_casadi():
+        with naming_packages(), raise_outside_casadi():
             return function(*arguments, **options)
 
     return cast(F, stopped)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import casadi as ca
 
-from axode.symbolic.algebra.spatial import SX, is_zero
+from axode.symbolic.algebra.spatial import SX, is_zero, minus, over, times
 
 CLOSED_FORM = 3  # largest block solved by cofactors
 
@@ -40,6 +40,7 @@ class Factor:
         rows: list[list[tuple[int, SX]]] = [[] for _ in range(n)]  # of L: column and entry
         by_d: list[dict[int, SX]] = []  # columns of L D, so that each product is formed once
         inverse_d: list[SX] = []
+        zero, one = SX(0), SX(1)
         for j in range(n):
             entries = {}
             for i in range(j, n):
@@ -50,10 +51,10 @@ class Factor:
             for k, entry in rows[j]:
                 for i, product in by_d[k].items():
                     if i >= j:
-                        entries[i] = entries.get(i, SX(0)) - product * entry
-            inverse_d.append(1 / entries.get(j, SX(0)))
+                        entries[i] = minus(entries.get(i, zero), times(product, entry))
+            inverse_d.append(over(one, entries.get(j, zero)))
             by_d.append(entries)
-            columns.append({i: x * inverse_d[j] for i, x in sorted(entries.items()) if i > j})
+            columns.append({i: times(x, inverse_d[j]) for i, x in sorted(entries.items()) if i > j})
             for i, x in columns[j].items():
                 rows[i].append((j, x))
         return cls(columns, inverse_d, order)
@@ -69,11 +70,11 @@ class Factor:
         x = [b[i, :] for i in self.order]
         for k in range(n):
             for i, entry in self.columns[k].items():
-                x[i] = x[i] - entry * x[k]
-        x = [sign * (x[i] * self.inverse_d[i]) for i in range(n)]
+                x[i] = minus(x[i], times(entry, x[k]))
+        x = [times(SX(sign), times(x[i], self.inverse_d[i])) for i in range(n)]
         for i in reversed(range(n)):
             for k, entry in reversed(self.columns[i].items()):  # the one known last comes last
-                x[i] = x[i] - entry * x[k]
+                x[i] = minus(x[i], times(entry, x[k]))
         place = {row: i for i, row in enumerate(self.order)}
         return ca.vertcat(*[x[place[row]] for row in range(n)])
 
@@ -262,14 +263,9 @@ class Reflection:
 
     def apply(self, x: SX, first_column: int = 0) -> None:
         """Reflect the columns of a matrix in place."""
-        for column in range(first_column, x.shape[1]):
-            pairs = list(zip(self.rows, self.v, strict=True))
-            product = sum((v * x[i, column] for i, v in pairs), SX(0))
-            if is_zero(product):
-                continue
-            product = product * self.scale
-            for i, v in pairs:
-                x[i, column] = x[i, column] - v * product
+        place = list(self.rows), slice(first_column, x.shape[1])
+        reflected, v = x[place], ca.vertcat(*self.v)
+        x[place] = reflected - v @ ((v.T @ reflected) * self.scale)
 
 
 def householder(matrix: SX, least: float = 0.0) -> tuple[tuple[Reflection, ...], SX]:
@@ -323,8 +319,8 @@ def _back_substitute(R: SX, b: SX) -> SX:
     for i in reversed(range(n)):
         rest = b[i, :]
         for k in range(i + 1, n):
-            rest = rest - R[i, k] * x[k]
-        x[i] = rest / R[i, i]
+            rest = minus(rest, times(R[i, k], x[k]))
+        x[i] = over(rest, R[i, i])
     return ca.vertcat(*x)
 
 
@@ -334,6 +330,6 @@ def _forward_substitute(L: SX, b: SX) -> SX:
     for i in range(n):
         rest = b[i, :]
         for k in range(i):
-            rest = rest - L[i, k] * x[k]
-        x.append(rest / L[i, i])
+            rest = minus(rest, times(L[i, k], x[k]))
+        x.append(over(rest, L[i, i]))
     return ca.vertcat(*x)

@@ -1,8 +1,9 @@
-"""Rotations, cross products and rigid-body inertia on CasADi symbols (S).
+"""Rotations, frames, cross products and rigid-body inertia on CasADi symbols (S, K).
 
 Vectors are 3 x 1, in whatever axes the caller keeps; spatial pairs are (angular, linear). A
 rotation is kept as the turns it is made of, because turning a vector about one axis costs six
-operations and a general matrix fifteen.
+operations and a general matrix fifteen. Frames and poses are made from the numbers and formulas of
+a description.
 
 Numbers that are nothing but rounding are made exact, so that they vanish from the code. A number
 counts as rounding only against the terms it is the sum of: in a robot of micrometres a nanometre is
@@ -11,15 +12,21 @@ a length, and what is small because a frame stands far away is not small at all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from axode.mechanism.values.expressions import Scalar, numeric
+from axode.mechanism.values.geometry import Vector, rotation_matrix
+from axode.numerics.tolerances import HALF_DIGITS, PRODUCT_ROUNDING, TWO_ROUNDINGS
+from axode.symbolic.algebra.formula_symbols import symbolic_value
+
 ROUNDING = 16 * np.finfo(float).eps  # of the terms of a sum: what a few operations leave
-SNAPPED = 1e-14  # from 0, 1 or -1: an entry of a rotation matrix that is meant to be that
 
 
 def snap_rotation(R: SX) -> SX:
@@ -28,7 +35,7 @@ def snap_rotation(R: SX) -> SX:
         return R
     entries = constant_values(R)
     nearest = np.round(entries)
-    return SX(np.where(np.abs(entries - nearest) < SNAPPED, nearest, entries))
+    return SX(np.where(np.abs(entries - nearest) < PRODUCT_ROUNDING, nearest, entries))
 
 
 def place(R: SX, x: SX, p: SX) -> SX:
@@ -73,7 +80,6 @@ def _without_rounding(x: SX, terms: np.ndarray) -> SX:
 
 SX = ca.SX
 Array = np.ndarray
-LEAST_SINE = 1e-8  # of smaller angles the sine is the angle, to rounding
 
 
 def skew(a: SX) -> SX:
@@ -84,6 +90,28 @@ def skew(a: SX) -> SX:
 def cross(a: SX, b: SX) -> SX:
     """a x b, (S1)."""
     return ca.cross(a, b)
+
+
+# Operators of CasADi try numbers and MX before SX, which takes eight times as long as these. They
+# serve where single entries are computed one by one, and give the same expressions.
+def times(a: SX, b: SX) -> SX:
+    """a b, entry by entry."""
+    return SX.binary(ca.OP_MUL, a, b)
+
+
+def plus(a: SX, b: SX) -> SX:
+    """a + b."""
+    return SX.binary(ca.OP_ADD, a, b)
+
+
+def minus(a: SX, b: SX) -> SX:
+    """a - b."""
+    return SX.binary(ca.OP_SUB, a, b)
+
+
+def over(a: SX, b: SX) -> SX:
+    """a / b, entry by entry."""
+    return SX.binary(ca.OP_DIV, a, b)
 
 
 def dot(a: SX, b: SX) -> SX:
@@ -101,9 +129,9 @@ def turned_by(sines: SX, cosine: SX) -> SX:
         cosine: Cosine of the angle.
     """
     # beyond a right angle add a little of one direction, the sum may vanish otherwise
-    aside = ca.if_else(sines[0] < 0, -LEAST_SINE, LEAST_SINE) * ca.fmax(-cosine, 0)
+    aside = ca.if_else(sines[0] < 0, -HALF_DIGITS, HALF_DIGITS) * ca.fmax(-cosine, 0)
     sines = sines + ca.vertcat(aside, SX(sines.numel() - 1, 1))
-    sine = ca.sqrt(ca.fmax(ca.sumsqr(sines), LEAST_SINE**2))
+    sine = ca.sqrt(ca.fmax(ca.sumsqr(sines), HALF_DIGITS**2))
     return ca.atan2(sine, cosine) / sine * sines
 
 
@@ -154,6 +182,11 @@ class Turn:
             rows = [[c, -s, zero], [s, c, zero], [zero, zero, one]]
         return cls(axis, ca.vertcat(*[ca.horzcat(*row) for row in rows]))
 
+    @cached_property
+    def transposed(self) -> SX:
+        """The matrix of the turn back."""
+        return self.matrix.T
+
     @property
     def is_identity(self) -> bool:
         """Return whether it turns nothing."""
@@ -169,13 +202,14 @@ class Turn:
             return symmetric(self.matrix @ x @ self.matrix.T)
         i, j, k = (0, 1, 2) if self.axis == "z" else (1, 2, 0)
         c, s = self.matrix[i, i], self.matrix[j, i]
-        w = s * (x[i, i] - x[j, j]) + 2 * (c * x[i, j])  # (S2)
-        sw = s * w
+        xii, xjj, xij, xik, xjk = x[i, i], x[j, j], x[i, j], x[i, k], x[j, k]
+        w = plus(times(s, minus(xii, xjj)), times(SX(2), times(c, xij)))  # (S2)
+        sw = times(s, w)
         out = SX.zeros(3, 3)
-        out[i, i], out[j, j], out[k, k] = x[i, i] - sw, x[j, j] + sw, x[k, k]
-        out[i, j] = out[j, i] = c * w - x[i, j]
-        out[i, k] = out[k, i] = c * x[i, k] - s * x[j, k]
-        out[j, k] = out[k, j] = s * x[i, k] + c * x[j, k]
+        out[i, i], out[j, j], out[k, k] = minus(xii, sw), plus(xjj, sw), x[k, k]
+        out[i, j] = out[j, i] = minus(times(c, w), xij)
+        out[i, k] = out[k, i] = minus(times(c, xik), times(s, xjk))
+        out[j, k] = out[k, j] = plus(times(s, xik), times(c, xjk))
         return out
 
 
@@ -204,7 +238,7 @@ class Rotation:
     def inward(self, x: SX) -> SX:
         """Map components inward: R^T x, for one vector or several columns."""
         for turn in self.turns:
-            x = _turned(turn.matrix.T, x)
+            x = _turned(turn.transposed, x)
         return x
 
     def outward_symmetric(self, x: SX) -> SX:
@@ -296,7 +330,123 @@ class RigidInertia:
 def spread(p: SX, h: SX) -> SX:
     """(p . h) 1 - (p h^T + h p^T) / 2; what cancels on the diagonal is never written."""
     mixed = p @ h.T
-    spread = -(mixed + mixed.T) / 2
+    spread = over(-plus(mixed, mixed.T), SX(2))
+    diagonal = [mixed[i, i] for i in range(3)]
     for i in range(3):
-        spread[i, i] = mixed[(i + 1) % 3, (i + 1) % 3] + mixed[(i + 2) % 3, (i + 2) % 3]
+        spread[i, i] = plus(diagonal[(i + 1) % 3], diagonal[(i + 2) % 3])
     return spread
+
+
+Values = dict[str, SX]
+ROOT = -1  # the ground's link index
+FROM_BELOW = -0.5  # z of axes that frames are turned to from -z
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Orientation and position of one frame in another."""
+
+    R: SX
+    p: SX
+
+    @classmethod
+    def identity(cls) -> Pose:
+        """The pose without turn and shift."""
+        return cls(SX.eye(3), SX.zeros(3))
+
+    def __matmul__(self, other: Pose) -> Pose:
+        return Pose(snap_rotation(self.R @ other.R), self.point(other.p))
+
+    def inverse(self) -> Pose:
+        """Pose of the outer frame in the inner one."""
+        return Pose(self.R.T, place(-self.R.T, self.p, SX.zeros(3)))
+
+    def point(self, x: SX) -> SX:
+        """A point given in the inner frame, in the outer."""
+        return place(self.R, x, self.p)
+
+
+def symbolic_scalar(scalar: Scalar, values: Values) -> SX:
+    """A number or formula as a symbol."""
+    return SX(symbolic_value(scalar, values))
+
+
+def symbolic_vector(v: Vector, values: Values) -> SX:
+    """Three numbers or formulas as a column."""
+    return vector(symbolic_value(x, values) for x in v)
+
+
+def unit_vector(v: Vector, values: Values) -> SX:
+    """Return a unit vector: the length of rounded numbers is made one.
+
+    That of formulas too, unless it is one at the defaults of their parameters.
+    """
+    x = symbolic_vector(v, values)
+    if is_constant(x):
+        n = constant_values(x).ravel()
+        return snap_rotation(SX(n / np.linalg.norm(n)))
+    length = math.hypot(*(numeric(entry) for entry in v))
+    return x if abs(length - 1) <= TWO_ROUNDINGS else x / ca.norm_2(x)
+
+
+def placement(at: Vector, rotation: object, values: Values) -> Pose:
+    """Pose from a position and any form of rotation."""
+    rows = rotation_matrix(rotation)  # type: ignore[arg-type]
+    R = ca.vertcat(*[symbolic_vector(row, values).T for row in rows])
+    return Pose(snap_rotation(R), symbolic_vector(at, values))
+
+
+def align(axis: SX) -> SX:
+    """A rotation matrix whose z column is the axis: the shortest turn from z.  (K1)"""
+    if is_constant(axis):
+        a = constant_values(axis).ravel()
+        sine = math.hypot(a[0], a[1])
+        if sine == 0.0:  # z itself, or half a turn about x
+            return SX(np.diag([1.0, *(2 * [math.copysign(1.0, a[2])])]))
+        # Rodrigues' formula about the unit axis v; 1 + a_z, which vanishes at -z, divides nothing
+        v = np.array([-a[1], a[0], 0.0]) / sine
+        K = np.array([[0.0, 0.0, v[1]], [0.0, 0.0, -v[0]], [-v[1], v[0], 0.0]])
+        R = np.eye(3) + sine * K + (1 - a[2]) * (np.outer(v, v) - np.eye(3))
+        return snap_rotation(SX(R))
+    x, y, z = axis[0], axis[1], axis[2]
+    if y.is_zero():  # about y, by the angle whose cosine and sine these are
+        return ca.vertcat(ca.horzcat(z, 0, x), ca.horzcat(0, 1, 0), ca.horzcat(-x, 0, z))
+    if x.is_zero():
+        return ca.vertcat(ca.horzcat(1, 0, 0), ca.horzcat(0, z, y), ca.horzcat(0, -y, z))
+    # -z may be any half turn away: axes near it are turned to from there, after one about x
+    sign = SX(1) if z.is_zero() else ca.if_else(z < FROM_BELOW, -1, 1)
+    turn = sign * ca.skew(ca.vertcat(-y, x, 0))
+    return (SX.eye(3) + turn + turn @ turn / (1 + sign * z)) @ ca.diag(ca.vertcat(1, sign, sign))
+
+
+def constant_turns(R: SX) -> list[Turn]:
+    """A constant rotation as turns about z, x and z (Euler's angles).  (K6)
+
+    Each turn is found after the ones before it are taken off. Read off the matrix one by one, the
+    first and the last would each be wrong by rounding over the sine of the middle one.
+    """
+    if not is_constant(R):
+        return [Turn("matrix", R)]
+    M = constant_values(R)
+    sine = np.hypot(M[0, 2], M[1, 2])
+    rounding = PRODUCT_ROUNDING / max(sine, PRODUCT_ROUNDING)
+    first = _right_angle(np.arctan2(M[0, 2], -M[1, 2]), rounding)
+    if abs(first) == np.pi or sine == 0.0:  # x may turn either way: no turn, not half a one
+        first = 0.0
+    about_z = Turn.about("z", first)
+    M = constant_values(about_z.matrix).T @ M
+    about_x = Turn.about("x", np.arctan2(-M[1, 2], M[2, 2]))
+    M = constant_values(about_x.matrix).T @ M
+    turns = [about_z, about_x, Turn.about("z", np.arctan2(M[1, 0], M[0, 0]))]
+    return [turn for turn in turns if not turn.is_identity]
+
+
+def principal_angle(angle: float) -> float:
+    """An angle within half a turn of zero, rounding removed."""
+    return _right_angle(float(np.remainder(angle + np.pi, 2 * np.pi) - np.pi), PRODUCT_ROUNDING)
+
+
+def _right_angle(angle: float, within: float) -> float:
+    """The multiple of a right angle nearest to an angle within half a turn, if it is this near."""
+    nearest = round(angle / (np.pi / 2)) * (np.pi / 2)
+    return nearest if abs(angle - nearest) < within else float(angle)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,11 @@ from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.values.expressions import TIME, Scalar
 from axode.names import Names
 from axode.symbolic.algebra.formula_symbols import symbolic_value, trace
-from axode.symbolic.algebra.frames import Pose, symbolic_vector
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.algebra.spatial import SX, Pose, symbolic_vector
 from axode.symbolic.wheels.contacts import contact_point
 
 if TYPE_CHECKING:
+    from axode.mechanism.mechanism import Mechanism
     from axode.symbolic.equations import Equations
 
 ENERGIES = ("kinetic", "potential")
@@ -156,6 +156,63 @@ def _rate(equations: Equations, x: SX) -> SX:
     return rate + ca.jtimes(x, equations.t, SX(1))
 
 
+class EquationsNeeded(Exception):
+    """A function of the state asks for more than the signals of a model."""
+
+
+class SignalSymbols:
+    """What `StateSymbols` reads of equations, for a model whose signals are symbols of their own.
+
+    Nothing is derived for them. All else raises `EquationsNeeded`.
+
+    Args:
+        mechanism: What is described.
+        sizes: How many elements each function of signals has, by its name.
+        names: Names of coordinates, independent speeds, all speeds and inputs.
+        parameters: Parameters and their defaults.
+        measures: Name, unit and whether it needs speeds, of each measure.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        sizes: Mapping[str, int],
+        names: tuple[tuple[str, ...], ...],
+        parameters: Mapping[str, float],
+        measures: Sequence[tuple[str, str, bool]],
+    ) -> None:
+        self.name, self.mechanism, self.parameters = mechanism.name, mechanism, dict(parameters)
+        self.coordinates, self.independent, self.speeds, self.inputs = names
+        self.t = SX.sym("t")
+        self.q, self.nu, _, self.u = (SX.sym(s, len(n)) for s, n in zip("qnvu", names, strict=True))
+        self.p = SX.sym("p", len(self.parameters))
+        self.functions = {name: SX.sym(name, size) for name, size in sizes.items()}
+        self.measures = {
+            name: SymbolicMeasure(name, unit, self.functions["measures"][k], needs_speeds)
+            for k, (name, unit, needs_speeds) in enumerate(measures)
+        }
+
+    @property
+    def v(self) -> SX:
+        """All joint speeds."""
+        return self.functions["joint_speeds"]
+
+    @property
+    def energy(self) -> SX:
+        """Kinetic and potential energy."""
+        return self.functions["energy"]
+
+    @property
+    def motor_powers(self) -> SX:
+        """Powers of the motors."""
+        return self.functions["motor_powers"]
+
+    @property
+    def poses(self) -> Mapping[str, Pose]:
+        """Refuse frames of bodies."""
+        raise EquationsNeeded
+
+
 class StateSymbols:
     """The state as a traced function sees it: `s["pitch"]`, `s.t`, `s.position("tip")`.
 
@@ -166,7 +223,7 @@ class StateSymbols:
 
     def __init__(
         self,
-        equations: Equations,
+        equations: Equations | SignalSymbols,
         measures: Mapping[str, SymbolicMeasure] | None = None,
         inputs: bool = False,
     ) -> None:
@@ -178,7 +235,7 @@ class StateSymbols:
         for names, values in [(e.inputs, e.u), *known] if inputs else known:
             self._symbols |= dict(zip(names, ca.vertsplit(values), strict=True)) if names else {}
         state = dict.fromkeys((*e.coordinates, *e.speeds, *self._measures))
-        drives = e.system.mechanism.drives if inputs else ()
+        drives = e.mechanism.drives if inputs else ()
         self._powers = {f"{drive.name}.power": k for k, drive in enumerate(drives)}
         groups = (state, (*e.parameters, *ENERGIES), e.inputs if inputs else (), self._powers)
         self._names = Names(f"mechanism '{e.name}'", "signal", *groups)
@@ -212,16 +269,19 @@ class StateSymbols:
             return SX(self._equations.motor_powers[self._powers[full]])
         return self._equations.energy[ENERGIES.index(full)]
 
-    def evaluate(self, formula: Scalar, signals: Mapping[str, str]) -> SX:
+    def evaluate(
+        self, formula: Scalar, signals: Mapping[str, str], known: Mapping[str, Any] | None = None
+    ) -> SX:
         """Value of a formula.
 
         Args:
             formula: Formula of time, parameters of the mechanism and others.
             signals: Which signals the other parameters stand for.
+            known: Values of parameters that stand for neither.
         """
         e = self._equations
         values = dict(zip(e.parameters, ca.vertsplit(e.p), strict=True)) if e.parameters else {}
-        values |= {parameter: self[name] for parameter, name in signals.items()}
+        values |= {parameter: self[name] for parameter, name in signals.items()} | dict(known or {})
         return SX(symbolic_value(formula, values | {TIME: self.t}))
 
     def position(self, body: str, at: Any = (0.0, 0.0, 0.0)) -> SX:

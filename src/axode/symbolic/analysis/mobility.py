@@ -22,8 +22,8 @@ from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import speed_units
 from axode.numerics.rank import null_space, singular_values
-from axode.symbolic.algebra.frames import ROOT, symbolic_vector
-from axode.symbolic.algebra.spatial import SX
+from axode.numerics.tolerances import RANK
+from axode.symbolic.algebra.spatial import ROOT, SX, symbolic_vector
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.constraints.system import System
 
@@ -64,6 +64,7 @@ class Mobility:
     quasi_velocities: tuple[str, ...] = ()  # each with its formula
     integrals: tuple[str, ...] = ()  # velocity constraints that integrate to sums of coordinates
     level: tuple[str, ...] = ()  # floating bases that contacts keep from tilting, and their axes
+    contacts: tuple[str, ...] = ()  # wheels with friction, joints that rub, and stops
 
     @property
     def integrable(self) -> int:
@@ -109,6 +110,7 @@ class Mobility:
             *(("coupling", coupling) for coupling in self.couplings[:MOST_COUPLINGS]),
             ("coupling", self._more_couplings()),
             ("rows", f"{self.rows}, rank {self.rank}" if self.rows else "none"),
+            ("contacts", _listed(self.contacts, "friction, lift-off or stops of ")),
             ("dropped", _listed(self.dropped)),
             ("nearly follow", _listed(self.weak)),
             ("indeterminate", _listed(self.indeterminate, "forces of ")),
@@ -158,6 +160,7 @@ def mobility_of(equations: Equations) -> Mobility:
         motors=system.forces.motors,
         independent=equations.independent,
         locked=_locked(system),
+        contacts=tuple(dict.fromkeys(str(part.name) for part in mechanism.contact_parts)),
         conflicts=tuple(turning_conflicts(system)),
         couplings=tuple(map(str, mechanism.couplings)),
         driven=tuple(row.owner for row in system.kept if not row.rate.is_zero()),
@@ -349,13 +352,12 @@ def _spectrum(directions: Array) -> Array:
 
 
 TURNS = 1e-7  # yaw rate of a unit motion below which nothing turns
-FREE = 1e-9  # singular value, relative to the largest, below which a row says nothing new
 
 
 def turning_conflicts(system: System) -> Iterator[str]:
     """Describe every vehicle whose rigid lateral rows keep it from turning, with the remedy."""
     groups: dict[int, list[Contact]] = {}
-    for contact in system.mechanism.contacts:
+    for contact in system.mechanism.ideal_contacts:
         if "lateral" in contact.wheel.rolling_rows and contact.wheel.has_axis:
             groups.setdefault(_carrier(system, contact), []).append(contact)
     for carrier, contacts in groups.items():
@@ -387,7 +389,7 @@ def _turns(system: System, link: int, contact: Contact, without: set[str]) -> bo
     loose = system.report.loose  # left out as an effect of rounding: they constrain nothing
     rows = [r for r, row in enumerate(system.rows) if row.name not in without and r not in loose]
     for q, A in zip(system.samples, system.report.all_matrices, strict=True):
-        free = null_space(A[rows], FREE)
+        free = null_space(A[rows], RANK)
         if free.shape[1] and np.abs(yaw(q) @ free).max() > TURNS:
             return True
     return False

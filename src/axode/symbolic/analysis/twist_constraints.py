@@ -39,8 +39,7 @@ from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import Contact
 from axode.numerics.rank import least_norm
-from axode.symbolic.algebra.frames import symbolic_vector
-from axode.symbolic.algebra.spatial import SX, cross, skew
+from axode.symbolic.algebra.spatial import SX, cross, skew, symbolic_vector
 from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.tree.rows import Row, coupling_rows, link_twist
@@ -150,7 +149,7 @@ class TwistConstraints:
         """Rows of all joints and contacts, without planar ones that wheels make needless."""
         mechanism = self.equations.system.mechanism
         joints = [c for c in (*mechanism.connections, *mechanism.loops) if not c.joint.is_free]
-        contacts = [self._contact(contact) for contact in mechanism.contacts]
+        contacts = [self._contact(contact) for contact in mechanism.ideal_contacts]
         couplings = [self._coupling(row) for row in coupling_rows(self._tree)]
         all_rows = (*(self._joint(c) for c in joints), *contacts, *couplings)
         carrying = {
@@ -296,7 +295,7 @@ def twist_redundancy(e: Equations) -> TwistRedundancy:
     wheels on one rigid axle both exclude sliding along it, which is one row too many.
     """
     constraints = e.twist_constraints
-    contacts = {contact.name: contact for contact in e.system.mechanism.contacts}
+    contacts = {contact.name: contact for contact in e.system.mechanism.ideal_contacts}
     blocks = sorted(constraints.blocks, key=lambda block: block.of_contact)
     names: list[tuple[str, bool]] = []
     parts: list[ca.SX] = []

@@ -21,7 +21,7 @@ from axode.mechanism.elements.parts import Connection
 from axode.mechanism.topology import coupled_by, tree_order
 from axode.numerics.newton import find_roots, residual_size, truncated_step, unit_length
 from axode.numerics.rank import has_singular_values_between, rank, singular_vectors
-from axode.numerics.tolerances import CLOSED, ONE_ROUNDING
+from axode.numerics.tolerances import CLOSED, ONE_ROUNDING, ROUNDING
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import Row, column_of
@@ -79,7 +79,6 @@ ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved
 LOST = (
     1e-13  # of the largest singular value, or of one unit: what rounding leaves of rows that follow
 )
-TINY = 1e-12  # [m]: what rounding leaves of levers that vanish
 NEGLIGIBLE_STEP = 3e-5  # [rad or of the length]: where rows are closed as nearly as they allow
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
 WALK = 8  # steps from home to a sample
@@ -390,7 +389,7 @@ class Assembly:
         J = self.jacobian(home)[: len(self.rows)]
         levers = np.abs(J[np.ix_(linear, angular)]).max(initial=0.0)
         length = max(float(levers), float(np.ptp(self._places(home), axis=0).max(initial=0.0)))
-        return length if TINY < length < np.inf else 1.0
+        return length if ROUNDING < length < np.inf else 1.0
 
     @cached_property
     def length(self) -> float:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from axode.symbolic.algebra.frames import ROOT
-from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.constraints.anchored_rows import anchors_of
+from axode.symbolic.algebra.spatial import ROOT, SX
 from axode.symbolic.constraints.complement import Complement
+from axode.symbolic.constraints.long_chains import anchors_of
 from axode.symbolic.tree.recursions import Cluster, find_clusters
 
 

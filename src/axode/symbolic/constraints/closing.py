@@ -22,20 +22,13 @@ from axode.errors import LoopNotClosed, PlausibilityWarning, first_of, warn_of_d
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.numerics.newton import METRE
-from axode.numerics.tolerances import CLOSED
+from axode.numerics.tolerances import CLOSED, MATRIX_ROUNDING, ROW_RANK
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.assembly import Assembly, not_closed, warn_of_moved_home
-from axode.symbolic.constraints.redundant_rows import (
-    RANK_TOLERANCE,
-    RankReport,
-    RowSizes,
-    Units,
-    analyse,
-)
+from axode.symbolic.constraints.redundant_rows import RankReport, RowSizes, Units, analyse
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import Row
 
-ENTRIES = 1e-13  # of a row's terms: what rounding leaves of its entries
 SAMPLES = 5  # closed configurations at which rank is found
 GROWTH = 30  # times the tolerance: what rounding may grow to away from home, and no more
 ROUNDS = 8  # of sorting rows and closing those that are kept
@@ -122,7 +115,7 @@ def _sizes(
         np.maximum.at(reach, owners, velocities.max(axis=1, initial=0.0))
         terms = np.where(linear, np.maximum(terms, factor * reach), terms)
     nearby = _nearby(assembly, samples, A, assembly.tolerance)
-    return RowSizes(terms, ENTRIES * terms.clip(1.0), assembly.tolerance, nearby)
+    return RowSizes(terms, MATRIX_ROUNDING * terms.clip(1.0), assembly.tolerance, nearby)
 
 
 def _nearby(
@@ -203,7 +196,7 @@ def _loose(
         r
         for r, row in enumerate(rows)
         if r not in kept
-        and (report.rests[r] > RANK_TOLERANCE or (row.holonomic and off[r] > CLOSED * 1e-3))
+        and (report.rests[r] > ROW_RANK or (row.holonomic and off[r] > CLOSED * 1e-3))
     ]
 
 

@@ -23,20 +23,25 @@ import casadi as ca
 import numpy as np
 
 from axode.numerics.rank import pseudo_inverse, smallest_singular_value
+from axode.numerics.tolerances import ROUNDING
 from axode.symbolic.algebra.linear import CLOSED_FORM, Block
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
-from axode.symbolic.constraints.anchored_rows import Anchor, Wrenches, anchors_of
+from axode.symbolic.constraints.long_chains import (
+    Anchor,
+    Wrenches,
+    anchors_of,
+    is_long,
+    speeds_left_by_depth,
+)
 from axode.symbolic.constraints.loops import PointLoop
-from axode.symbolic.constraints.pivots_by_depth import is_long, speeds_left_by_depth
 from axode.symbolic.constraints.redundant_rows import RankReport, Units, null_basis
 from axode.symbolic.tree.kinematics import Tree
+from axode.symbolic.tree.recursions import Twists
 from axode.symbolic.tree.rows import Row, Side
-from axode.symbolic.tree.twists import Twists
 
 PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
 ACCURATE = 1e-11  # of the largest speed: what solves from link to link may err at home
 DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken
-MENTIONED = 1e-12  # of the largest entry of a row: less than this is rounding
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ def partition(report: RankReport, independent: list[int]) -> Partition:
 def _mentions(report: RankReport) -> np.ndarray:
     """Return whether a row mentions a speed, at any sample: rows x speeds."""
     sizes = np.max([np.abs(A) for A in report.matrices], axis=0)
-    least = min(MENTIONED, report.weakest)
+    least = min(ROUNDING, report.weakest)
     found: np.ndarray = sizes > least * sizes.max(axis=1, keepdims=True, initial=0.0)
     return found
 
@@ -604,7 +609,7 @@ class Complement:
         ind = list(self.base.independent)
         dep = [j for j in range(self.size) if j not in ind]
         usual = []
-        regular = [M for M in self.matrices if smallest_singular_value(M[:, dep]) > MENTIONED]
+        regular = [M for M in self.matrices if smallest_singular_value(M[:, dep]) > ROUNDING]
         for M in regular or [np.eye(len(dep), self.size)]:
             Theta_0 = np.zeros((self.size, len(ind)))
             Theta_0[ind] = np.eye(len(ind))

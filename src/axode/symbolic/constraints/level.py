@@ -20,17 +20,14 @@ import numpy as np
 
 from axode.mechanism.topology import tree_order
 from axode.numerics.rank import null_space, singular_vectors
-from axode.symbolic.algebra.frames import align
-from axode.symbolic.algebra.spatial import SX, Rotation, quaternion_matrix, turned_by
+from axode.numerics.tolerances import MATRIX_ROUNDING, RANK, ROUNDING
+from axode.symbolic.algebra.spatial import SX, Rotation, align, quaternion_matrix, turned_by
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.redundant_rows import RankReport
 from axode.symbolic.joints.floating import SymbolicLevel
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import Row, column_of, matrix_of
 
-FREE = 1e-9  # singular value, relative to the largest, below which a row says nothing new
-ONE_DIRECTION = 1e-12  # [rad]: directions that are one; rounding leaves 1e-13
-EXACT = 1e-13  # from 0, 1 or -1: an entry of a direction that is meant to be that
 DRAWS, CHANGE = 3, 0.1  # other values of parameters, and how far from their defaults
 FROM_ZERO = 0.01  # how far from defaults of zero, which no factor changes
 
@@ -124,15 +121,15 @@ class _Turning:
             R.append(_rotation(q[self.first : self.first + 4]))
             M = function(q, 0.0, parameters).full() * (1.0 if units is None else units.speeds)
             lengths = np.abs(M).max(axis=1, keepdims=True)
-            free = null_space((M / lengths.clip(1e-300))[lengths[:, 0] > FREE], FREE)
+            free = null_space((M / lengths.clip(1e-300))[lengths[:, 0] > RANK], RANK)
             turned.append(R[-1] @ free[list(self.speeds)])
         U, s, _ = singular_vectors(np.hstack(turned[:-1]), full=False)  # home may be singular
-        if not s.size or s[0] < ONE_DIRECTION or s[1:].max(initial=0.0) > ONE_DIRECTION * s[0]:
+        if not s.size or s[0] < ROUNDING or s[1:].max(initial=0.0) > ROUNDING * s[0]:
             return None
         n = U[:, 0] * np.sign(U[np.argmax(np.abs(U[:, 0])), 0])
         n = _direction(n)
         b = [each.T @ n for each in R]
-        if np.abs(np.array(b) - b[-1]).max() > ONE_DIRECTION:
+        if np.abs(np.array(b) - b[-1]).max() > ROUNDING:
             return None
         return n, _direction(b[-1])
 
@@ -144,7 +141,7 @@ def _rotation(q: np.ndarray) -> np.ndarray:
 
 def snapped(x: np.ndarray) -> np.ndarray:
     """Entries within rounding of 0, 1 and -1 made exact."""
-    exact: np.ndarray = np.where(np.abs(x - np.round(x)) < EXACT, np.round(x), x) + 0.0
+    exact: np.ndarray = np.where(np.abs(x - np.round(x)) < MATRIX_ROUNDING, np.round(x), x) + 0.0
     return exact
 
 
@@ -172,7 +169,7 @@ def _always(
             return False
         samples = other.samples(q, 2)
         found = turning.directions([*samples, q], parameters)
-        if found is None or np.abs(np.array(found) - expected).max() > ONE_DIRECTION:
+        if found is None or np.abs(np.array(found) - expected).max() > ROUNDING:
             return False
     return True
 

@@ -16,8 +16,7 @@ from typing import Any
 import casadi as ca
 
 from axode.mechanism.mechanism import Connection
-from axode.symbolic.algebra.frames import Pose, placement
-from axode.symbolic.algebra.spatial import SX, cross, skew
+from axode.symbolic.algebra.spatial import SX, Pose, cross, placement, skew
 from axode.symbolic.joints import symbolic_joint
 from axode.symbolic.tree.kinematics import Motion, Tree
 from axode.symbolic.tree.rows import (

@@ -18,14 +18,12 @@ import numpy as np
 
 from axode.errors import InvalidIndependent
 from axode.mechanism.quasi_velocities import NamedState, QuasiVelocity
+from axode.numerics.tolerances import MATRIX_ROUNDING, ROUNDING
 from axode.symbolic.algebra.formula_symbols import SYMBOLIC, trace
 from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.constraints.closing import ENTRIES
 from axode.symbolic.constraints.redundant_rows import RankReport, Units, null_basis
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import DEFINITION, Row
-
-AT_REST = 1e-12  # of the largest weight: what a combination may leave of speeds that vanish
 
 
 def with_quasi_velocities(
@@ -107,7 +105,7 @@ def _check_rest(
     for q in samples:
         rest = np.abs(np.array(function(q, still, defaults))).ravel()
         moving = np.abs(np.array(function(q, still + 1.0, defaults))).ravel()
-        for one, off in zip(quasi, rest > AT_REST * (1.0 + moving), strict=True):
+        for one, off in zip(quasi, rest > ROUNDING * (1.0 + moving), strict=True):
             if off:
                 raise InvalidIndependent(
                     f"'{one}' cannot be an independent speed: it is not zero where all speeds are."
@@ -165,7 +163,7 @@ def wider_report(
         sizes = replace(
             sizes,
             terms=np.append(sizes.terms, ones),
-            rounding=np.append(sizes.rounding, ENTRIES * ones),
+            rounding=np.append(sizes.rounding, MATRIX_ROUNDING * ones),
             nearby=tuple(tuple(_extended(A, w) for A in each) for each, w in near),
         )
     return replace(

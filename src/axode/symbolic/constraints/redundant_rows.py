@@ -21,14 +21,12 @@ from axode.numerics.rank import (
     singular_values,
     smallest_singular_value,
 )
+from axode.numerics.tolerances import MATRIX_ROUNDING, NEW_SHARE, ROW_RANK
 from axode.symbolic.tree.rows import Row
 
-RANK_TOLERANCE = 1e-7  # relative to the row; feasible configurations are closed to 1e-13
 NEARLY_FOLLOWS = 1e-4  # of a row: less of its own is reported
 AMPLIFIED = 100.0  # times the tolerance: a larger rest is no rounding, whatever rows it takes
 UNCERTAIN = 10.0  # times what rows change by where closing was inexact
-MIN_NEW_SHARE = 1e-10  # of a row's length: less than this may be rounding
-LEAST_SHARE = 1e-13  # of a coefficient: less than this is rounding of a coupling's
 WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
 VALID = 1e-6  # smallest singular value at which a choice still describes the motion
 
@@ -102,7 +100,7 @@ class RankReport:
     units: Units | None = None  # in which rows were compared; metres if none
     sizes: RowSizes | None = None
     weak: tuple[tuple[str, float], ...] = ()  # rows kept though others leave only this part of them
-    weakest: float = RANK_TOLERANCE  # relative singular value below which kept rows lose rank
+    weakest: float = ROW_RANK  # relative singular value below which kept rows lose rank
 
 
 @dataclass(frozen=True)
@@ -157,13 +155,13 @@ def analyse(
     if sizes is not None:
         scales = np.maximum(scales, sizes.terms)
     free = np.array([0.0 if r in hold else tolerance for r in range(len(rows))])
-    least = np.maximum(RANK_TOLERANCE * own, free * scales)
+    least = np.maximum(ROW_RANK * own, free * scales)
     kept: list[int] = []
     dropped: list[tuple[int, np.ndarray]] = []  # row and its coefficients in the kept ones
     left, cuts, alone = np.zeros((3, len(rows)))
     spans = [_Span(matrices[0].shape[1]) for _ in matrices]
     for r in range(len(rows)):
-        if own[r] < max(RANK_TOLERANCE, least[r]):
+        if own[r] < max(ROW_RANK, least[r]):
             dropped.append((r, np.zeros(0)))
             left[r] = own[r] / scales[r]
             continue
@@ -175,7 +173,7 @@ def analyse(
             alone[r] = max(_share(A[kept], A[r]) for A in matrices)
         exact = r in hold or alone[r] > AMPLIFIED * tolerance
         if exact:
-            least[r] = (MIN_NEW_SHARE if alone[r] > 0.0 else RANK_TOLERANCE) * own[r]
+            least[r] = (NEW_SHARE if alone[r] > 0.0 else ROW_RANK) * own[r]
         elif least[r] <= there.max() < AMPLIFIED * tolerance * scales[r]:
             # rounding errors of the rows it follows from count as often as it takes these rows
             taken = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
@@ -221,7 +219,7 @@ def analyse(
     nearly = {r: float(left[r]) for r in strong if remaining[r] < NEARLY_FOLLOWS} | weak
     named = tuple((rows[r].name, part) for r, part in sorted(nearly.items()))
     regularity = max(map(_regularity, kept_matrices)) if kept else 1.0
-    weakest = min(RANK_TOLERANCE, 0.1 * regularity)
+    weakest = min(ROW_RANK, 0.1 * regularity)
     free_bases = [null_basis(A, A.shape[1] - len(kept), weakest) for A in kept_matrices]
     regular = tuple(basis for basis in free_bases if basis is not None)
     return RankReport(
@@ -280,7 +278,7 @@ def _small_rows(
 
     parts = {r: size(r) / scales[r] for r in left if beyond(r) > 1.0}
     found: dict[int, float] = {}
-    least = sizes.exact if sizes.exact < RANK_TOLERANCE else np.inf
+    least = sizes.exact if sizes.exact < ROW_RANK else np.inf
     while True:
         large = {r: beyond(r) for r in left if size(r) > least * scales[r]}
         first = max(large, key=large.__getitem__, default=-1)
@@ -336,11 +334,11 @@ def _share(kept: np.ndarray, row: np.ndarray) -> float:
     column are compared with each other.
     """
     size = np.maximum(np.abs(kept).max(axis=0, initial=0.0), np.abs(row)).clip(1e-300)
-    weights = least_squares((kept / size).T, row / size, LEAST_SHARE)
+    weights = least_squares((kept / size).T, row / size, MATRIX_ROUNDING)
     made = np.abs(weights[:, np.newaxis] * kept).max(axis=0, initial=0.0)
     terms = np.maximum(made, np.abs(row)).clip(1e-300)
     rest = np.abs(row - weights @ kept)
-    solid = rest / size > LEAST_SHARE * (terms / size).max()
+    solid = rest / size > MATRIX_ROUNDING * (terms / size).max()
     return float((rest / terms)[solid].max(initial=0.0))
 
 
@@ -348,7 +346,7 @@ def _scales(rows: list[Row], own: np.ndarray) -> np.ndarray:
     """Sizes to which rounding is compared: turning rows are of unit vectors, others of levers."""
     largest: dict[str, float] = {}
     for row, size in zip(rows, own.tolist(), strict=True):
-        if row.unit == "m" and size > RANK_TOLERANCE:
+        if row.unit == "m" and size > ROW_RANK:
             largest[row.owner] = max(largest.get(row.owner, 0.0), size)
     return np.array([largest.get(row.owner, 1.0) if row.unit == "m" else 1.0 for row in rows])
 
@@ -405,7 +403,7 @@ class _Span:
     def add(self, rest: np.ndarray, row: np.ndarray, tolerance: float = 0.0) -> None:
         """Add a row, given the part of it that was not spanned."""
         length = float(np.linalg.norm(rest))
-        if length > max(MIN_NEW_SHARE, tolerance) * float(np.linalg.norm(row)):
+        if length > max(NEW_SHARE, tolerance) * float(np.linalg.norm(row)):
             self._basis[self._count] = rest / length
             self._count += 1
 
@@ -419,13 +417,11 @@ def rank_of(A: np.ndarray) -> int:
     if A.size == 0:
         return 0
     size = np.abs(A).max(axis=1)
-    scaled = A[size > RANK_TOLERANCE] / size[size > RANK_TOLERANCE, np.newaxis]
-    return int(rank(scaled, RANK_TOLERANCE, floor=1.0))
+    scaled = A[size > ROW_RANK] / size[size > ROW_RANK, np.newaxis]
+    return int(rank(scaled, ROW_RANK, floor=1.0))
 
 
-def null_basis(
-    A: np.ndarray, dimension: int, tolerance: float = RANK_TOLERANCE
-) -> np.ndarray | None:
+def null_basis(A: np.ndarray, dimension: int, tolerance: float = ROW_RANK) -> np.ndarray | None:
     """Orthonormal basis of what the rows leave free, or None where rank is lost."""
     if A.shape[0] == 0:
         return np.eye(A.shape[1])

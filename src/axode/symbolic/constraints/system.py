@@ -18,6 +18,7 @@ from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
 from axode.numerics.rank import least_norm, weakest_rows
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
@@ -45,8 +46,6 @@ from axode.symbolic.tree.rows import (
     prescribed_rows,
 )
 from axode.symbolic.wheels.contacts import axis_along_normal, contact_rows
-
-LEANS = 1e-9  # change of a wheel's cosine against the ground between samples: less is rounding
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ class System:
 
         Judged from the samples: four wheels on one plane keep their body level.
         """
-        wheels = [contact for contact in self.mechanism.contacts if contact.wheel.has_axis]
+        wheels = [contact for contact in self.mechanism.ideal_contacts if contact.wheel.has_axis]
         if not wheels:
             return ()
         tree = self.tree
@@ -191,7 +190,8 @@ class System:
             return ()
         function = ca.Function("c", [tree.q, tree.t, tree.parameters], [ca.densify(cosines)])
         values = np.array([function(q, 0.0, self.defaults).full().ravel() for q in self.samples])
-        return tuple(w for w, c in zip(wheels, np.ptp(values, axis=0), strict=True) if c > LEANS)
+        changes = np.ptp(values, axis=0)  # of the cosine against the ground
+        return tuple(w for w, c in zip(wheels, changes, strict=True) if c > NEGLIGIBLE)
 
     @cached_property
     def inertias(self) -> list[RigidInertia]:
@@ -362,7 +362,7 @@ def all_rows(tree: Tree, defaults: np.ndarray) -> list[Row]:
     rows: list[Row] = []
     for loop in tree.mechanism.loops:
         rows += loop_rows(tree, loop, motion, u)
-    for contact in tree.mechanism.contacts:
+    for contact in tree.mechanism.ideal_contacts:
         rows += contact_rows(tree, contact, motion, u)
     check_couplings(tree, defaults)
     rows += coupling_rows(tree)
@@ -489,8 +489,8 @@ def _users_choice(
         chosen.append(tree.speed_names.index(meanings[name]))
     if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > VALID:
         return chosen
-    names = [tree.speed_names[j] for j in chosen]
-    others = [tree.speed_names[j] for j in choose_speeds(report, [*chosen, *preferred])]
+    names, order = [tree.speed_names[j] for j in chosen], list(dict.fromkeys([*chosen, *preferred]))
+    others = [tree.speed_names[j] for j in choose_speeds(report, order)]
     alternative = ", ".join(repr(str(quasi.get(name, name))) for name in others)
     if len(set(chosen)) != len(chosen):
         reason = "a speed is named twice"

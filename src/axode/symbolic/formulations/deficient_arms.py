@@ -16,15 +16,12 @@ import numpy as np
 
 from axode.errors import NotApplicable
 from axode.numerics.rank import EQUALLY_FAR, null_space, rank
-from axode.symbolic.algebra.frames import symbolic_scalar
+from axode.numerics.tolerances import ROUNDING, ROW_RANK
 from axode.symbolic.algebra.linear import Factor, orthonormal_columns
-from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.constraints.redundant_rows import RANK_TOLERANCE
+from axode.symbolic.algebra.spatial import SX, symbolic_scalar
 from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.spatial_operators import SpatialOperatorFormulation
 from axode.symbolic.tree.rows import Row
-
-ROUNDING = 1e-12  # of the inverse mass: smaller compliances of rows are rounding
 
 
 class DeficientArmsFormulation(SpatialOperatorFormulation):
@@ -111,7 +108,7 @@ class PseudoJointFormulation(DeficientArmsFormulation):
             ends = [end for end, _ in self._tips_of(self.closing_rows[r].owner)]
             part = [lacking[end].share(self._own(end, r)) if end in lacking else 0 for end in ends]
             end = ends[int(np.argmax(part))]
-            if max(part) > RANK_TOLERANCE:
+            if max(part) > ROW_RANK:
                 lacking[end].give(self._own(end, r))
             found.append((end, r, False))
         for end, missing in lacking.items():
@@ -142,7 +139,7 @@ class PseudoJointFormulation(DeficientArmsFormulation):
         for q in (system.home, *system.samples):
             *each, A = (np.array(x) for x in function.call([q, 0.0, system.defaults]))
             A = units.of_rows(system.report.kept).measure(A) if units else A
-            free = null_space(A[others], RANK_TOLERANCE) if others else np.eye(A.shape[1])
+            free = null_space(A[others], ROW_RANK) if others else np.eye(A.shape[1])
             for end, G in zip(found, each, strict=True):
                 rows = [self._closing[r] for r in self._rows_of(self._ends[end][0])]
                 numbers[end].append((units.of_rows(rows).measure(G) if units else G) @ free)
@@ -240,12 +237,12 @@ class _Lacking:
     """Directions in which the end of an arm cannot move, at several configurations."""
 
     def __init__(self, motions: np.ndarray) -> None:
-        ranks = rank(motions, RANK_TOLERANCE)
+        ranks = rank(motions, ROW_RANK)
         self._motions = list(motions[ranks == ranks.max()])
 
     def _rests(self) -> np.ndarray:
         """Part of each unit direction that it lacks, where it lacks least of it."""
-        missing = [null_space(G.T, RANK_TOLERANCE) for G in self._motions]
+        missing = [null_space(G.T, ROW_RANK) for G in self._motions]
         rests: np.ndarray = np.min([np.linalg.norm(L, axis=1) for L in missing], axis=0)
         return rests
 
@@ -260,7 +257,7 @@ class _Lacking:
 
     def fill(self) -> Iterator[int]:
         """Give it what it still lacks, the clearest first."""
-        while (rests := self._rests()).max() > RANK_TOLERANCE:
+        while (rests := self._rests()).max() > ROW_RANK:
             best = int(np.flatnonzero(rests > EQUALLY_FAR * rests.max())[0])
             self.give(best)
             yield best

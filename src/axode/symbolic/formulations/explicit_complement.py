@@ -9,8 +9,15 @@ import casadi as ca
 
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.values.geometry import Vector
-from axode.symbolic.algebra.frames import ROOT, symbolic_scalar, symbolic_vector
-from axode.symbolic.algebra.spatial import SX, cross, skew, symmetric
+from axode.symbolic.algebra.spatial import (
+    ROOT,
+    SX,
+    cross,
+    skew,
+    symbolic_scalar,
+    symbolic_vector,
+    symmetric,
+)
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.tree.inertia import body_tensor
 

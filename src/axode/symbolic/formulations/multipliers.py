@@ -9,14 +9,13 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import NotApplicable
+from axode.numerics.tolerances import SINGULAR_INERTIA
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.base import projected, with_definitions
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.recursive import RecursiveFormulation
-
-SINGULAR = 1e-12  # smallest eigenvalue of the scaled inertia that counts as regular
 
 
 class MultiplierFormulation(ComplementFormulation):
@@ -85,6 +84,6 @@ def regular_inertia(system: System) -> bool:
     for q in system.samples:
         matrix = np.array(function(q, 0.0, system.defaults))
         scale = np.sqrt(np.diag(matrix).clip(1e-300))
-        if np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] > SINGULAR:
+        if np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] > SINGULAR_INERTIA:
             return True
     return False

@@ -26,9 +26,17 @@ from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
 from axode.numerics.rank import least_squares, null_space, singular_vectors
-from axode.symbolic.algebra.frames import align, placement
-from axode.symbolic.algebra.spatial import SX, Rotation, Turn, cross, quaternion_matrix
-from axode.symbolic.constraints.level import FREE, ONE_DIRECTION, snapped
+from axode.numerics.tolerances import RANK, ROUNDING
+from axode.symbolic.algebra.spatial import (
+    SX,
+    Rotation,
+    Turn,
+    align,
+    cross,
+    placement,
+    quaternion_matrix,
+)
+from axode.symbolic.constraints.level import snapped
 from axode.symbolic.constraints.quasi_velocities import wider_report
 from axode.symbolic.constraints.redundant_rows import analyse, choose_speeds
 from axode.symbolic.constraints.system import System, all_rows
@@ -69,7 +77,7 @@ def find_axle(system: System) -> Axle | None:
     others = [mechanism.loops, mechanism.struts, mechanism.couplings, mechanism.prescribed]
     if len(free) != 1 or any(others) or mechanism.quasi_velocities or system.level:
         return None
-    base, grounds = free[0], {contact.plane.on for contact in mechanism.contacts}
+    base, grounds = free[0], {contact.plane.on for contact in mechanism.ideal_contacts}
     acted_on = [spring.coordinate for spring in mechanism.springs]
     acted_on += [damper.coordinate for damper in mechanism.dampers]
     acted_on += [drive.coordinate for drive in mechanism.drives]
@@ -93,29 +101,29 @@ def find_axle(system: System) -> Axle | None:
     across = []  # of all angular velocities, in the base
     for q in system.samples:
         A = system.all_rows_function(q, 0.0, system.defaults).full()[holding]
-        motions = null_space(A, FREE)[speed : speed + 3]
+        motions = null_space(A, RANK)[speed : speed + 3]
         U, s, _ = singular_vectors(motions)
-        if len(s) < 2 or s[1] < ACROSS * s[0] or s[2:].max(initial=0.0) > ONE_DIRECTION * s[0]:
+        if len(s) < 2 or s[1] < ACROSS * s[0] or s[2:].max(initial=0.0) > ROUNDING * s[0]:
             return None
         across.append(U[:, 2])
     h = _across(across)
     n = _across([turn @ x for turn, x in zip(R, across, strict=False)])
-    if h is None or n is None or max(abs(n @ turn @ h) for turn in R) > ONE_DIRECTION:
+    if h is None or n is None or max(abs(n @ turn @ h) for turn in R) > ROUNDING:
         return None
     # the point of the axle's direction that stays at one height
     heights = np.array([[*(turn.T @ n), -1.0] for turn in R])
     places = np.array([-(n @ q[first + 4 : first + 7]) for q in closed])
-    c = least_squares(heights, places, ONE_DIRECTION)
-    if np.abs(heights @ c - places).max() > ONE_DIRECTION:
+    c = least_squares(heights, places, ROUNDING)
+    if np.abs(heights @ c - places).max() > ROUNDING:
         return None
-    e = h if abs(h @ n) < ONE_DIRECTION else snapped(R[-1] @ h)
+    e = h if abs(h @ n) < ROUNDING else snapped(R[-1] @ h)
     return Axle(base, first, n, h, snapped(R[-1].T @ n), snapped(c[:3]), e)
 
 
 def _across(vectors: Sequence[Array]) -> Array | None:
     """Direction across vectors that span a plane."""
     U, s, _ = singular_vectors(np.column_stack(vectors))
-    if s[1] < ACROSS * s[0] or s[2] > ONE_DIRECTION * s[0]:
+    if s[1] < ACROSS * s[0] or s[2] > ROUNDING * s[0]:
         return None
     found = U[:, 2] * np.sign(U[np.argmax(np.abs(U[:, 2])), 2])
     return snapped(found / np.linalg.norm(found))

@@ -8,13 +8,11 @@ from functools import cached_property
 import casadi as ca
 
 from axode.errors import NotApplicable
-from axode.symbolic.algebra.frames import symbolic_vector
 from axode.symbolic.algebra.linear import Factor
-from axode.symbolic.algebra.spatial import SX, cross, skew
+from axode.symbolic.algebra.spatial import SX, cross, skew, symbolic_vector
 from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.explicit_complement import ComplementFormulation
-from axode.symbolic.formulations.leg_chains import ClosingJoint, Leg, find_platform
-from axode.symbolic.formulations.legs import motor_map
+from axode.symbolic.formulations.legs import ClosingJoint, Leg, find_platform, motor_map
 from axode.symbolic.tree.generalized_forces import BodyLoad, body_loads
 
 

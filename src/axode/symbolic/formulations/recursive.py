@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import casadi as ca
 
-from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.algebra.spatial import ROOT, SX
 from axode.symbolic.constraints.carried_clusters import CarriedClusters, carried_clusters
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.tree.kinematics import Tree
@@ -20,9 +19,9 @@ from axode.symbolic.tree.recursions import (
     composite_inertia,
     coriolis_matrix,
     find_clusters,
+    inertia_of_twists,
     newton_euler,
 )
-from axode.symbolic.tree.twists import inertia_of_twists
 
 ALWAYS_COMPOSITE = 7  # speeds; up to here it is the cheaper one without counting
 # speeds from the ground outwards: the composite way grows with their cube, and loses from ten on

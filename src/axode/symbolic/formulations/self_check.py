@@ -20,8 +20,7 @@ from axode.errors import SelfCheckFailed
 from axode.numerics.rank import least_norm, least_squares
 from axode.oracle.body_laws import ConstraintRows, Oracle
 from axode.oracle.numbers import cross, matvec
-from axode.symbolic.algebra.frames import ROOT
-from axode.symbolic.algebra.spatial import ROUNDING, SX
+from axode.symbolic.algebra.spatial import ROOT, ROUNDING, SX
 from axode.symbolic.constraints.system import System
 from axode.symbolic.tree.rows import column_of, matrix_of
 

@@ -11,9 +11,8 @@ import casadi as ca
 
 from axode.errors import NotApplicable
 from axode.mechanism.elements.wheels import Contact
-from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
-from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, cross, dot, skew
+from axode.symbolic.algebra.spatial import ROOT, SX, RigidInertia, Rotation, cross, dot, skew
 from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.base import AbstractFormulation, projected, with_definitions
@@ -289,7 +288,7 @@ class SpatialOperatorFormulation(AbstractFormulation):
     def _meetings(self) -> dict[str, Meeting]:
         tree = self.system.tree
         found = {loop.name: loop_meeting(Closure(tree, loop)) for loop in tree.mechanism.loops}
-        return found | {c.name: contact_meeting(tree, c) for c in tree.mechanism.contacts}
+        return found | {c.name: contact_meeting(tree, c) for c in tree.mechanism.ideal_contacts}
 
     @cached_property
     def _ends(self) -> list[tuple[str, int]]:

@@ -10,8 +10,16 @@ from typing import ClassVar
 import casadi as ca
 
 from axode.mechanism.elements.bodies import Body
-from axode.symbolic.algebra.frames import ROOT, symbolic_scalar, symbolic_vector
-from axode.symbolic.algebra.spatial import SX, RigidInertia, cross, skew, symmetric
+from axode.symbolic.algebra.spatial import (
+    ROOT,
+    SX,
+    RigidInertia,
+    cross,
+    skew,
+    symbolic_scalar,
+    symbolic_vector,
+    symmetric,
+)
 from axode.symbolic.formulations.base import AbstractFormulation
 from axode.symbolic.tree.inertia import body_tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from axode.errors import NotApplicable
 from axode.mechanism.elements import joints as descriptions
 from axode.mechanism.elements.joints import AbstractJoint
-from axode.symbolic.algebra.frames import Values
+from axode.symbolic.algebra.spatial import Values
 from axode.symbolic.joints.base import SymbolicJoint
 from axode.symbolic.joints.cylindrical import SymbolicCylindrical
 from axode.symbolic.joints.fixed import SymbolicFixed

@@ -17,14 +17,19 @@ import numpy as np
 
 from axode.mechanism.elements.joints import AbstractJoint
 from axode.mechanism.mechanism import Connection
-from axode.symbolic.algebra.frames import (
+from axode.symbolic.algebra.spatial import (
+    SX,
+    RigidInertia,
+    Rotation,
+    Turn,
     Values,
     align,
     constant_turns,
+    dot,
     principal_angle,
+    turned_by,
     unit_vector,
 )
-from axode.symbolic.algebra.spatial import SX, RigidInertia, Rotation, Turn, dot, turned_by
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.loops import Closure, RelativeMotion

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.algebra.frames import align, constant_turns
+from axode.numerics.tolerances import PRODUCT_ROUNDING
 from axode.symbolic.algebra.spatial import (
-    SNAPPED,
     SX,
     Rotation,
     Turn,
+    align,
+    constant_turns,
     cross,
     quaternion_matrix,
     quaternion_rate,
@@ -82,7 +83,7 @@ class SymbolicLevel(SymbolicFloating):
             w, x = 1.0 + n @ back, np.cross(back, n)
             q = np.array([-x @ across, *(w * across + np.cross(x, across))])
         q /= np.linalg.norm(q)
-        exact: np.ndarray = np.where(np.abs(q - np.round(q)) < SNAPPED, np.round(q), q)
+        exact: np.ndarray = np.where(np.abs(q - np.round(q)) < PRODUCT_ROUNDING, np.round(q), q)
         return exact
 
     def half_angle(self, q: SX) -> tuple[SX, SX]:

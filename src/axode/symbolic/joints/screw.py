@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 
-from axode.symbolic.algebra.frames import symbolic_scalar
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.algebra.spatial import SX, symbolic_scalar
 from axode.symbolic.joints.base import SymbolicJoint, Twist, Z, along_z
 
 if TYPE_CHECKING:

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, ClassVar
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.algebra.frames import constant_turns
-from axode.symbolic.algebra.spatial import SX, Rotation, Turn, quaternion_matrix, quaternion_rate
+from axode.numerics.tolerances import ROUNDING
+from axode.symbolic.algebra.spatial import (
+    SX,
+    Rotation,
+    Turn,
+    constant_turns,
+    quaternion_matrix,
+    quaternion_rate,
+)
 from axode.symbolic.joints.base import ZERO, SymbolicJoint, Twist, X, Y, Z
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.loops import Closure
     from axode.symbolic.tree.kinematics import Frame
-
-ON_AXIS = 1e-12  # [m] by which an axis may miss the centre of a ball joint
 
 
 class SymbolicSpherical(SymbolicJoint):
@@ -44,7 +49,7 @@ class SymbolicSpherical(SymbolicJoint):
 
     def turn_in_child(self, q: SX, axis: np.ndarray, offset: np.ndarray) -> SX | None:
         """About any axis through the joint's point."""
-        if np.linalg.norm(offset) > ON_AXIS:
+        if np.linalg.norm(offset) > ROUNDING:
             return None
         return self._spin(q, axis)
 

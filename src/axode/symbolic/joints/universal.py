@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from axode.mechanism.elements.joints import Revolute
-from axode.symbolic.algebra.frames import align, unit_vector
-from axode.symbolic.algebra.spatial import SX, cross, dot
+from axode.symbolic.algebra.spatial import SX, align, cross, dot, unit_vector
 from axode.symbolic.joints.base import ZERO, Move, SymbolicJoint, Twist
 from axode.symbolic.joints.revolute import SymbolicRevolute
 

@@ -8,8 +8,7 @@ import casadi as ca
 
 from axode.mechanism.elements.forces import Strut
 from axode.mechanism.topology import coordinate_of, speed_meanings, speed_units
-from axode.symbolic.algebra.frames import ROOT, symbolic_scalar, symbolic_vector
-from axode.symbolic.algebra.spatial import SX, dot, skew
+from axode.symbolic.algebra.spatial import ROOT, SX, dot, skew, symbolic_scalar, symbolic_vector
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.recursions import inward
 

@@ -13,8 +13,16 @@ from dataclasses import replace
 import casadi as ca
 
 from axode.mechanism.elements.bodies import Body
-from axode.symbolic.algebra.frames import ROOT, Values, symbolic_scalar, symbolic_vector
-from axode.symbolic.algebra.spatial import SX, RigidInertia, add_up, turn_tensor
+from axode.symbolic.algebra.spatial import (
+    ROOT,
+    SX,
+    RigidInertia,
+    Values,
+    add_up,
+    symbolic_scalar,
+    symbolic_vector,
+    turn_tensor,
+)
 from axode.symbolic.tree.kinematics import Tree
 
 

@@ -17,15 +17,20 @@ import numpy as np
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import tree_order
-from axode.symbolic.algebra.frames import ROOT, Pose, Values, placement, symbolic_scalar
 from axode.symbolic.algebra.spatial import (
+    ROOT,
     SX,
+    Pose,
     Rotation,
+    Values,
     constant_values,
     cross,
     is_constant,
+    placement,
     skew,
     snap_rotation,
+    symbolic_scalar,
+    times,
 )
 from axode.symbolic.joints import symbolic_joint
 from axode.symbolic.joints.base import SymbolicJoint
@@ -361,7 +366,8 @@ class Tree:
 def acceleration_matrix(w: SX, w_dot: SX) -> SX:
     r"""U = \hat{\dot\omega} + \hat\omega \hat\omega, each product formed once."""
     x, y, z = w[0], w[1], w[2]
-    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
+    pairs = (x, x), (y, y), (z, z), (x, y), (x, z), (y, z)
+    xx, yy, zz, xy, xz, yz = (times(a, b) for a, b in pairs)
     return skew(w_dot) + ca.vertcat(
         ca.horzcat(-(yy + zz), xy, xz),
         ca.horzcat(xy, -(xx + zz), yz),

@@ -1,27 +1,32 @@
 """Recursions on the tree: inverse dynamics, inertia and Coriolis matrix, forward dynamics (D).
 
 Everything is kept in link frames about link origins, on accelerations instead of spatial vectors,
-because that is where the operations are fewest.
+because that is where the operations are fewest. Twists of links serve several motions of the joints
+at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import casadi as ca
 
-from axode.symbolic.algebra.frames import ROOT
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import (
+    ROOT,
     SX,
     RigidInertia,
     Rotation,
     cross,
     is_zero,
+    minus,
+    plus,
     skew,
     symmetric,
+    times,
 )
 from axode.symbolic.tree.kinematics import Link, Motion, Tree
 
@@ -69,13 +74,9 @@ def _gyroscopic(tensor: SX, U: SX) -> SX:
     J = [half - I[k, k] for k in range(3)]
 
     def component(i: int, j: int, k: int) -> SX:
-        return (
-            J[j] * U[k, j]
-            - J[k] * U[j, k]
-            - I[i, j] * U[k, i]
-            + I[i, k] * U[j, i]
-            + I[j, k] * (U[j, j] - U[k, k])
-        )
+        found = minus(times(J[j], U[k, j]), times(J[k], U[j, k]))
+        found = plus(minus(found, times(I[i, j], U[k, i])), times(I[i, k], U[j, i]))
+        return plus(found, times(I[j, k], minus(U[j, j], U[k, k])))
 
     return ca.vertcat(component(0, 1, 2), component(1, 2, 0), component(2, 0, 1))  # (D3)
 
@@ -357,7 +358,8 @@ class ClusterSolve:
     def _inward(self, cluster: Cluster) -> _Solved:
         links = self.tree.links
         speeds = [j for i in cluster for j in links[i].speeds]
-        Theta = self._own_part(speeds)
+        rows = self.Theta_0[speeds, :]
+        Theta = rows[:, sorted(set(rows.sparsity().get_col()))]
         free = _chosen_rows(Theta)
         Gamma = self.Gamma[speeds, :]
         if len(cluster) == 1 and free is not None and not Gamma.nnz():
@@ -396,11 +398,6 @@ class ClusterSolve:
         wrench = -ca.densify(Gamma.T @ u)
         self._add(carrier, (whole[:3, :3], whole[:3, 3:], whole[3:, 3:], wrench[:3], wrench[3:]))
         return P + J_led.T
-
-    def _own_part(self, speeds: list[int]) -> SX:
-        """Theta_c: the rows of a cluster's speeds, and the columns that they mention."""
-        rows = self.Theta_0[speeds, :]
-        return rows[:, sorted(set(rows.sparsity().get_col()))]
 
     def _felt(
         self, cluster: Cluster, link: int, place: dict[int, int], wrench: tuple[SX, SX], H_c: SX
@@ -568,11 +565,6 @@ class CommonAxes:
         """From the parent's origin to the link's."""
         return self._links[i].p - self._links[self._tree.links[i].parent].p
 
-    def _ancestors(self, i: int) -> Iterator[int]:
-        path = self._tree.path(i)
-        next(path)
-        return path
-
     def _entries(self, i: int) -> slice:
         speeds = self._tree.links[i].speeds
         return slice(speeds.start, speeds.stop)
@@ -607,7 +599,7 @@ class CommonAxes:
             row_D = link.e.T @ A[j] - link.s.T @ skew(P[j])
             C[own, own] = link.e.T @ n + link.s.T @ f
             n, n_M = n + skew(link.p) @ f, n_M + skew(link.p) @ f_M
-            for i in self._ancestors(j):
+            for i in islice(self._tree.path(j), 1, None):
                 inner, (e_dot, _, s_dot) = self._links[i], rates[i]
                 C[self._entries(i), own] = inner.e.T @ n + inner.s_common.T @ f  # (D21)
                 C[own, self._entries(i)] = n_M.T @ e_dot + f_M.T @ s_dot + row_D @ inner.e
@@ -647,3 +639,54 @@ class CommonAxes:
         e_dot = skew(w) @ link.e
         s_dot = skew(w) @ link.s + skew(u) @ link.e
         return e_dot, s_dot, s_dot + skew(link.p) @ e_dot
+
+
+class Twists:
+    """Twists of links for columns of all speeds, each found once, when it is asked for.
+
+    Args:
+        tree: The tree.
+        x: Speeds x columns. Those of a link's path must be there when its twist is asked for.
+    """
+
+    def __init__(self, tree: Tree, x: SX) -> None:
+        self._tree, self._x = tree, x
+        self._found: dict[tuple[int, int], tuple[SX, SX]] = {}
+
+    def at(self, link: int, meet: int) -> tuple[SX, SX]:
+        """Angular velocities and velocities of a link's origin against an ancestor, in its axes."""
+        none = SX(3, self._x.shape[1])
+        missing = [link]
+        while missing[-1] != meet and (missing[-1], meet) not in self._found:
+            missing.append(self._tree.links[missing[-1]].parent)
+        w, u = self._found.get((missing.pop(), meet), (none, none))
+        for i in reversed(missing):
+            own = self._tree.links[i]
+            v = self._x[own.speeds.start : own.speeds.stop, :]
+            u = ca.sparsify(own.rotation.inward(u - skew(own.p) @ w) + own.S_v @ v)
+            w = ca.sparsify(own.rotation.inward(w) + own.S_w @ v)
+            self._found[i, meet] = w, u
+        return w, u
+
+
+def inertia_of_twists(tree: Tree, inertias: Sequence[RigidInertia], armature: SX, x: SX) -> SX:
+    r"""Project the inertia of all speeds link by link.
+
+    .. math:: x^T \tilde I x = \sum_i T_i^T M_i T_i + x^T J_a x, \qquad
+              T_i = X_i T_{p(i)} + S_i x_i                                          \tag{D22}
+
+    For few columns this is linear in the links, as :math:`\tilde I` itself is not.
+
+    Args:
+        tree: The tree.
+        inertias: Inertia of its links.
+        armature: Rotor inertia that each speed feels.
+        x: Speeds x columns.
+    """
+    twists = Twists(tree, x)
+    total = ca.densify(x.T @ (ca.diag(ca.sparsify(armature)) @ x))
+    for i, own in enumerate(inertias):
+        w, u = (ca.densify(part) for part in twists.at(i, ROOT))
+        n, f = momentum_of(own, w, u)
+        total += ca.densify(w.T @ n + u.T @ f)  # (D22)
+    return symmetric(total)

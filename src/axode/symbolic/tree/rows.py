@@ -23,9 +23,9 @@ from axode.mechanism.elements.forces import Prescribed
 from axode.mechanism.elements.joints import Coupling
 from axode.mechanism.topology import coordinate_of, coupled_by
 from axode.mechanism.values.expressions import Coordinate
+from axode.numerics.tolerances import JUMP_WIDTH
 from axode.symbolic.algebra.formula_symbols import right_continuous
-from axode.symbolic.algebra.frames import ROOT, symbolic_scalar
-from axode.symbolic.algebra.spatial import SX, cross
+from axode.symbolic.algebra.spatial import ROOT, SX, cross, symbolic_scalar
 from axode.symbolic.tree.kinematics import Motion, Tree
 
 DEFINITION = "definition"  # kind of the rows that define quasi-velocities
@@ -377,7 +377,6 @@ CELLS = 4000  # of a line: what jumps there and back within one of them is not s
 LINES = 4  # besides those through home
 OFF = 0.3819  # of a cell, by which places avoid round numbers, at which kinks have no slope
 SPLIT = 0.5 + 0.1 * OFF
-NARROW = 1e-10  # width of a cell in which a change is a jump
 JUMP = 1e-6  # of value or slope: what is left is rounding and curvature
 MOST_CELLS = 200_000  # under suspicion at once: more of them bend, and are no jumps
 POLE = 1e6  # times the usual size: there is no value near by that a jump could leave
@@ -455,7 +454,7 @@ def _nearest_jump(
     while 0 < begin.shape[1] <= MOST_CELLS:
         there = [np.isfinite(v) & (np.abs(v) < limit) for v in (before, after)]
         known = (there[0] & there[1]).all(axis=0)
-        done = end[k] - begin[k] <= NARROW * np.maximum(1.0, np.abs(begin[k]))
+        done = end[k] - begin[k] <= JUMP_WIDTH * np.maximum(1.0, np.abs(begin[k]))
         middle = begin + SPLIT * (end - begin)
         made = np.array(values(middle, defaults))
         gap = ~np.isfinite(made).all(axis=0)  # as asin(sin(x)) has at its corners: no narrower

@@ -5,7 +5,7 @@ from __future__ import annotations
 from axode.errors import NotApplicable
 from axode.mechanism.elements import wheels as descriptions
 from axode.mechanism.elements.wheels import AbstractWheel
-from axode.symbolic.algebra.frames import Values
+from axode.symbolic.algebra.spatial import Values
 from axode.symbolic.wheels.ball import SymbolicBall
 from axode.symbolic.wheels.base import SymbolicWheel
 from axode.symbolic.wheels.disk import SymbolicDisk
@@ -17,6 +17,7 @@ SYMBOLIC_WHEELS: dict[type[AbstractWheel], type[SymbolicWheel]] = {
     descriptions.Skate: SymbolicDisk,
     descriptions.Mecanum: SymbolicMecanum,
     descriptions.Ball: SymbolicBall,
+    descriptions.Point: SymbolicBall,
 }
 
 

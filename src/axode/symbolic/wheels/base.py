@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from axode.mechanism.elements.wheels import AbstractWheel
-from axode.symbolic.algebra.frames import Values
-from axode.symbolic.algebra.spatial import SX, cross
+from axode.symbolic.algebra.spatial import SX, Values, cross
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,18 @@ from dataclasses import dataclass
 import casadi as ca
 
 from axode.mechanism.elements.wheels import Contact
-from axode.symbolic.algebra.frames import ROOT, align, symbolic_scalar, symbolic_vector, unit_vector
-from axode.symbolic.algebra.spatial import SX, cross, dot, is_constant, snap_rotation
+from axode.symbolic.algebra.spatial import (
+    ROOT,
+    SX,
+    align,
+    cross,
+    dot,
+    is_constant,
+    snap_rotation,
+    symbolic_scalar,
+    symbolic_vector,
+    unit_vector,
+)
 from axode.symbolic.tree.kinematics import Link, Motion, Tree
 from axode.symbolic.tree.rows import Row, UnitWrench, cheaper_bias, row_entries
 from axode.symbolic.wheels import symbolic_wheel
@@ -140,14 +150,14 @@ def axis_along_normal(tree: Tree, contact: Contact) -> SX:
 
 
 def contact_rows(tree: Tree, contact: Contact, motion: Motion, u: list[SX]) -> Iterator[Row]:
-    """Touch row, then the velocities that vanish."""
+    """Touch row, then the velocities that vanish, or that friction opposes."""
     g = contact_geometry(tree, contact)
     d, directions = g.directions(g.normal)
     Q = g.centre + g.radius * d
     residual = dot(g.normal, Q - g.touched)
     derivative = _Derivative(g, motion, u, d, Q)
     names = ("touch", *contact.wheel.rolling_rows)
-    sticks = set(names) >= {"touch", "longitudinal", "lateral"}
+    sticks = contact.wheel.is_ideal and set(names) >= {"touch", "longitudinal", "lateral"}
     wrenches = [UnitWrench(cross(Q, directions[name]), directions[name]) for name in names]
     found = row_entries(tree, g.carrier, g.ground, wrenches)
     for name, (entries, side) in zip(names, found, strict=True):
@@ -250,3 +260,33 @@ def _direction_rates(g: ContactGeometry, n_rate: SX, tangent_rate: SX) -> dict[s
     rate = ca.reshape(ca.jtimes(ca.vec(stacked), n, n_dot), stacked.shape)
     values = ca.substitute(rate, ca.vertcat(n, n_dot), ca.vertcat(g.normal, n_rate))
     return {name: values[:, i] for i, name in enumerate(["d", *directions])}
+
+
+def turning_rows(tree: Tree, contact: Contact) -> dict[str, dict[int, SX]]:
+    r"""Turning of a wheel against the ground, as entries of rows by speed.
+
+    About the ground's normal, `scrub`, and about t_2, `rolling`, of a ball about t_1 too:
+
+    .. math:: w_s = n \cdot (\omega - \omega_g), \qquad w_r = t_2 \cdot (\omega - \omega_g).
+              \tag{C15}
+    """
+    g = contact_geometry(tree, contact)
+    _, directions = g.directions(g.normal)
+    t1, zero = directions["longitudinal"], SX.zeros(3)
+    about = {"scrub": g.normal, "rolling": cross(g.normal, t1)}
+    if g.axis is None:
+        about["rolling_across"] = t1
+    # about the carrier's origin: the wheel's own turns are added, as in the rows of its velocities
+    wrenches = [UnitWrench(axis, zero) for axis in about.values()]
+    found = row_entries(tree, g.carrier, g.ground, wrenches)
+    rows = {}
+    for (name, axis), (entries, _) in zip(about.items(), found, strict=True):
+        for link, way in g.spins:
+            spin = tree.links[link]
+            S_w = spin.rotation.outward(spin.S_w) if g.axis is None else way * g.axis
+            values = S_w.T @ axis
+            for k, speed in enumerate(spin.speeds):
+                if not values[k].is_zero():
+                    entries[speed] = values[k]
+        rows[name] = entries
+    return rows

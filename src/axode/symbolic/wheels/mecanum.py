@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from axode.symbolic.algebra.frames import symbolic_scalar
-from axode.symbolic.algebra.spatial import SX, is_constant
+from axode.symbolic.algebra.spatial import SX, is_constant, symbolic_scalar
 from axode.symbolic.wheels.disk import SymbolicDisk
 
 
