@@ -14,6 +14,7 @@ ALL   := $(VENV)/.dev
 PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 LOWEST := .venv-lowest
 FRESH := .venv-dist
+AARCH64 := .venv-aarch64
 # Of the extras all but those that need gigabytes or another NumPy than the lowest.
 LOWEST_EXTRAS := plot view movie control report data cluster sym mcap
 LOWEST_PINS := import re, tomllib; \
@@ -69,8 +70,15 @@ test-lowest:  ## the tests on the lowest versions that pyproject.toml promises (
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check list
 	PYTHONPATH=$(CURDIR)/src $(LOWEST)/bin/python -m pytest $(LOWEST_TESTS) $(ARGS)
 
-test-emulated: $(ALL)  ## exported C on a Cortex-M4F and on aarch64, both emulated by QEMU
+test-emulated: $(ALL)  ## exported C on a Cortex-M4F and on aarch64, and machine code on aarch64, in QEMU
 	$(BIN)/python -m tests.targets.emulated $(ARGS)
+	@if command -v qemu-aarch64 >/dev/null && dpkg --print-foreign-architectures 2>/dev/null | grep -q arm64; then \
+	  [ -x $(AARCH64)/python ] || tests/targets/emulated/aarch64_python.sh $(AARCH64); \
+	  $(BIN)/python -m tests.targets.emulated --python $(AARCH64)/python; \
+	else \
+	  echo "machine code on aarch64: skipped, it needs qemu-user and packages of arm64."; \
+	  echo "  Remedy, on Debian: dpkg --add-architecture arm64; apt update; apt install qemu-user"; \
+	fi
 
 # In an empty folder, so that nothing but what was installed is found.
 test-dist: dist  ## install source archive and wheel without extras into an empty environment, run the README
@@ -138,7 +146,7 @@ clean:  ## remove results, the site and caches; keep the environment
 	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## remove the environment too
-	rm -rf $(VENV) $(LOWEST) $(FRESH)
+	rm -rf $(VENV) $(LOWEST) $(FRESH) $(AARCH64)
 
 # A stamp is touched last, so a failed install is tried again.
 $(DEMO): requirements/demo.txt pyproject.toml

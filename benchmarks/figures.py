@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
+from axode.names import title_words
 from axode.show.style import COLOURS, GREY, INK, figure_style
 from benchmarks.contestants import SCALAR, SIMD
 from benchmarks.timing import Times
@@ -17,7 +19,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 OURS, OURS_LIGHT, THEIRS, THEIRS_LIGHT = COLOURS[1], COLOURS[6], INK, GREY
 FEWER_BYTES = {"svg.fonttype": "none"}  # text stays text, in whatever font the reader has
@@ -98,6 +100,45 @@ def _building(found: dict[str, Any], folder: Path) -> list[Path]:
     axes[0].set_ylabel("once, from scratch [s]")
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     return _save(figure, folder / "benchmark-build")
+
+
+WAYS = (  # how a setting ends or begins; label, colour, marker
+    (re.compile(r"rtol [^,]*"), "adaptive, order 5 or 8", OURS, "o"),
+    (re.compile(r"rtol .*, dopri5"), "adaptive, order 5", OURS_LIGHT, "s"),
+    (re.compile(r"step .*"), "fixed, order 4", THEIRS, "^"),
+)
+
+
+def draw_work_precision(measured: dict[str, Any], folder: Path) -> list[Path]:
+    """Time against error of sweeps, one panel per mechanism."""
+    with figure_style("screen"), plt.rc_context(FEWER_BYTES):  # type: ignore[arg-type]
+        figure, panels = plt.subplots(2, 3, figsize=(10.5, 6.4), layout="constrained")
+        for axes, (name, case) in zip(panels.flat, measured.items(), strict=False):
+            for pattern, label, colour, marker in WAYS:
+                found = [v for key, v in case["settings"].items() if pattern.fullmatch(key)]
+                # runs without a number have no error to compare
+                points = [(v["error"], 1e3 * v["seconds"]) for v in found if v["finished"]]
+                whole = [v["finished"] == case["rows"] for v in found if v["finished"]]
+                line = np.array(points).reshape(-1, 2).T
+                axes.plot(*line, marker + "-", color=colour, label=label, markersize=5)
+                axes.plot(*line[:, ~np.array(whole, bool)], marker, color="white", markersize=3)
+            axes.set(xscale="log", yscale="log")
+            axes.margins(0.06)
+            axes.invert_xaxis()
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_minor_locator(NullLocator())
+            axes.set_title(f"{title_words(name)}, {case['rows']} runs")
+        for axes in panels[:, 0]:
+            axes.set_ylabel("whole call, one thread [ms]")
+        for axes in panels.flat[2:5]:
+            axes.set_xlabel("largest error, of the largest number")
+        panels.flat[3].plot([], [], "o", color="white", mec=INK, label="some runs without a number")
+        legend = panels.flat[3].get_legend_handles_labels()
+        panels.flat[5].axis("off")
+        panels.flat[5].legend(*legend, loc="center left", title="lower and further right is better")
+        return _save(figure, folder / "benchmark-work-precision")
 
 
 def _logarithmic(

@@ -48,6 +48,18 @@ model = axode.gallery.build("{name}").derive().compile()
 run = ax.simulate(model, 0.5)
 print(run.energy_error)
 """
+LAW = """
+import axode as ax
+import axode.gallery
+model = axode.gallery.build("{name}").derive().compile()
+motor, angle = model.inputs[0], model.coordinates[0]
+
+def hold(s):
+    return {{motor: -2.0 * s[angle] - 0.5 * s["{measure}"]}}
+
+run = ax.simulate(model, 0.5, input=hold)
+print(run.energy_error)
+"""
 FILE = """
 import axode as ax
 model = ax.load({path!r}).derive().compile()
@@ -68,6 +80,7 @@ def programs() -> dict[str, str]:
         "six_legged_platform": GALLERY.format(name="six_legged_platform"),
         "delta_robot": GALLERY.format(name="delta_robot"),
         "balancer": BALANCER,
+        "six_legged_platform, law": LAW.format(name="six_legged_platform", measure="roll"),
     }
     try:
         files = distribution("example-robot-data").files or []

@@ -6,8 +6,7 @@ import casadi as ca
 import numpy as np
 
 from axode.codegen.tape.tape import Tape
-from axode.kinematics.polynomials.polynomial_family import PolynomialFamily
-from axode.kinematics.polynomials.tape_algebra import evaluate_rational
+from axode.kinematics.polynomials.polynomial_family import PolynomialFamily, evaluate_rational
 from benchmarks.platform_numbers import LEGS, random_complex
 
 

@@ -30,7 +30,7 @@ IMAGES = ROOT / "docs" / "assets" / "images"
 
 def newest(section: str, folder: Path = RESULTS) -> dict[str, Any]:
     """The last saved numbers of a section."""
-    files = sorted(folder.glob(f"*-{section}.json"))
+    files = sorted(folder.glob(f"????-??-??-{section}.json"))  # not of another that ends so
     if not files:
         raise SystemExit(
             f"no numbers of '{section}' in {folder.name}/; "
@@ -272,7 +272,12 @@ def derivatives(found: dict[str, Any]) -> str:
     rows = []
     for label, row in found["derivatives"].items():
         least = {name: min(seconds) for name, seconds in row["times"].items()}
-        peer = next(t for name, t in least.items() if name.startswith("Pinocchio"))
+        peer = next((t for name, t in least.items() if name.startswith("Pinocchio")), None)
+        if peer is None:
+            raise LookupError(
+                f"no times of Pinocchio C++ beside {label}; install the peers, then run "
+                "python -m benchmarks.run derivatives --save"
+            )
         ours = [f"{1e9 * least[name]:.0f} ns ({peer / least[name]:.1f})" for name in (SCALAR, SIMD)]
         compiled = [f"{row['seconds'][f'compile {name}']:.1f}" for name in (SCALAR, SIMD)]
         rows.append(
@@ -479,17 +484,27 @@ def filled(page: str, part: str, text: str) -> str:
 
 
 def main() -> int:
-    """Rewrite the page and the figures."""
-    from benchmarks.figures import draw_growth
+    """Rewrite the page and the figures; sections whose numbers are incomplete stay as they were."""
+    from benchmarks.figures import draw_growth, draw_work_precision
 
     found = {section: newest(section) for section in {s for s, _ in PARTS.values()}}
-    page = PAGE.read_text()
-    for part, (section, write) in PARTS.items():
-        page = filled(page, part, write(found[section]))
+    page, missing = PAGE.read_text(), list[str]()
+    for section, numbers in found.items():
+        parts = {part: write for part, (s, write) in PARTS.items() if s == section}
+        try:
+            texts = {part: write(numbers) for part, write in parts.items()}
+        except LookupError as error:
+            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+            missing.append(f"left as it was: {section}, whose newest numbers have {what}")
+            continue
+        for part, text in texts.items():
+            page = filled(page, part, text)
     PAGE.write_text(page)
     files = [PAGE, *draw_growth(found["growth"], IMAGES)]
+    files += draw_work_precision(newest("work-precision")["measured"], IMAGES)
     print("written: " + ", ".join(str(file.relative_to(ROOT)) for file in files))
-    return 0
+    print("\n".join(missing), file=sys.stderr, end="\n" if missing else "")
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import axode as ax
-from axode.codegen.tape.fusion import fuse
 from axode.codegen.tape.program import Program
+from axode.codegen.tape.rewriting import fuse
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.codegen.targets.ptx import kernels
 from axode.problems.gradients.backward import LIMITS

@@ -13,6 +13,7 @@ from mkdocs.structure.files import File
 
 from axode import gallery
 from axode.mechanism.topology import parameters_of
+from axode.names import title_words
 
 PLACE = "gallery"  # the entry of the navigation that these pages belong to
 READABLE = 7000  # characters of TeX; longer equations are not printed on a page
@@ -22,7 +23,7 @@ ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*?)(?: \[([^\]]*)\])?\.?$")
 
 def on_config(config):
     """Put the pages where the navigation has `Gallery: gallery`."""
-    pages = [{name.replace("_", " ").capitalize(): f"{PLACE}/{name}.md"} for name in gallery.NAMES]
+    pages = [{title_words(name): f"{PLACE}/{name}.md"} for name in gallery.NAMES]
     for entry in config.nav:
         if isinstance(entry, dict) and entry.get("Gallery") == PLACE:
             entry["Gallery"] = [f"{PLACE}/index.md", *pages]
@@ -46,7 +47,7 @@ def on_files(files, config):
 def _index() -> str:
     cells = [
         f'<a class="card" href="{name}.html"><img src="{name}.png" alt="{words}" '
-        f'loading="lazy"><span>{name}</span><small>{words}</small></a>'
+        f'loading="lazy"><span>{title_words(name)}</span><small>{words}</small></a>'
         for name, words in gallery.NAMES.items()
     ]
     lines = [
@@ -67,7 +68,7 @@ def _page(name: str) -> str:
     equations = function().derive(independent=taken(name).speeds)
     lines = [
         *("---", "hide:", "  - toc", "---", ""),  # leaves the width to the source and equations
-        f"# {name}",
+        f"# {title_words(name)}",
         "",
         f"![{gallery.NAMES[name]}]({name}.png)",
         "",
@@ -118,7 +119,7 @@ def _live(name: str) -> list[str]:
     """The page on which it is driven, loaded when it is unfolded."""
     return [
         f'<details class="live"><summary>Drive it here</summary><iframe src="{name}-live.html" '
-        f'loading="lazy" title="{name}, simulated in this page"></iframe></details>',
+        f'loading="lazy" title="{title_words(name)}, simulated in this page"></iframe></details>',
         "",
         f"[Drive it on a page of its own]({name}-live.html): it is simulated in your browser.",
         "",
@@ -129,7 +130,7 @@ def _motion(name: str) -> list[str]:
     """The second picture and what it shows, if there is one."""
     if taken(name).motion is None:
         return []
-    return [f"![{name} at several instants]({name}-motion.png)", "", caption(name), ""]
+    return [f"![{title_words(name)} at several instants]({name}-motion.png)", "", caption(name), ""]
 
 
 @dataclass(frozen=True)

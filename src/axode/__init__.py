@@ -14,9 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
+    from axode import design as design
     from axode import errors as errors
     from axode import gallery as gallery
     from axode import motions as motions
+    from axode import motors as motors
+    from axode import ros as ros
     from axode.cooperation.cooperation import Cooperation as Cooperation
     from axode.cooperation.cooperation import GraspWrenches as GraspWrenches
     from axode.errors import AxodeError as AxodeError
@@ -29,6 +32,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.errors import InvalidIndependent as InvalidIndependent
     from axode.errors import LoopNotClosed as LoopNotClosed
     from axode.errors import MechanismError as MechanismError
+    from axode.errors import MotorLimitWarning as MotorLimitWarning
     from axode.errors import NearSingularityWarning as NearSingularityWarning
     from axode.errors import NotAnEquilibriumWarning as NotAnEquilibriumWarning
     from axode.errors import NotApplicable as NotApplicable
@@ -90,11 +94,12 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.mechanism.elements.wheels import Mecanum as Mecanum
     from axode.mechanism.elements.wheels import Omni as Omni
     from axode.mechanism.elements.wheels import Plane as Plane
+    from axode.mechanism.elements.wheels import Point as Point
     from axode.mechanism.elements.wheels import Rolling as Rolling
     from axode.mechanism.elements.wheels import Skate as Skate
     from axode.mechanism.mechanism import Mechanism as Mechanism
     from axode.mechanism.values.expressions import Parameter as Parameter
-    from axode.model.derivative_table import Derivatives as Derivatives
+    from axode.model.derivative_products import Derivatives as Derivatives
     from axode.model.leg_functions import PlatformLegs as PlatformLegs
     from axode.model.model import Model as Model
     from axode.model.model_file import load_model as load_model
@@ -112,6 +117,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.gradients.cost import Cost as Cost
     from axode.problems.gradients.gradient import Gradient as Gradient
     from axode.problems.gradients.gradient import gradient as gradient
+    from axode.problems.inputs import blocks as blocks
     from axode.problems.inputs.inputs import Callback as Callback
     from axode.problems.inputs.inputs import Sampled as Sampled
     from axode.problems.inputs.laws import Law as Law
@@ -138,7 +144,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.symbolic.equations import Equations as Equations
     from axode.symbolic.formulations import FORMULATIONS as FORMULATIONS
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Loaded when first used, so that importing axode takes no time.
 _LAZY = {
@@ -162,6 +168,7 @@ _LAZY = {
     "Mecanum": "axode.mechanism.elements.wheels",
     "Omni": "axode.mechanism.elements.wheels",
     "Plane": "axode.mechanism.elements.wheels",
+    "Point": "axode.mechanism.elements.wheels",
     "Rolling": "axode.mechanism.elements.wheels",
     "Skate": "axode.mechanism.elements.wheels",
     "Mechanism": "axode.mechanism.mechanism",
@@ -209,7 +216,7 @@ _LAZY = {
     "Clearance": "axode.kinematics.velocities.singularities",
     "Comparison": "axode.problems.compare",
     "Derivation": "axode.printing.derivation.derivation",
-    "Derivatives": "axode.model.derivative_table",
+    "Derivatives": "axode.model.derivative_products",
     "Dexterity": "axode.kinematics.velocities.velocity_jacobians",
     "Feasibility": "axode.problems.feasible.feasible",
     "Gradient": "axode.problems.gradients.gradient",
@@ -276,6 +283,7 @@ __all__ = [
     "Plane",
     "PlannedMotion",
     "PlatformLegs",
+    "Point",
     "Postures",
     "Prismatic",
     "ResolvedRates",
@@ -304,8 +312,10 @@ __all__ = [
     "Viewer",
     "Workspace",
     "assemble",
+    "blocks",
     "chain_from_dh",
     "compare",
+    "design",
     "errors",
     "feasible",
     "gallery",
@@ -316,10 +326,12 @@ __all__ = [
     "load",
     "load_model",
     "motions",
+    "motors",
     "page",
     "paths",
     "resolved_motion",
     "resolved_rates",
+    "ros",
     "schema",
     "simulate",
     "sweep",
@@ -329,10 +341,14 @@ __all__ = [
 
 
 _LAZY_MODULES = {
+    "blocks": "axode.problems.inputs.blocks",
+    "design": "axode.design",
     "errors": "axode.errors",
     "gallery": "axode.gallery",
     "motions": "axode.motions",
+    "motors": "axode.motors",
     "paths": "axode.motions.paths",
+    "ros": "axode.ros",
 }
 
 
@@ -348,7 +364,8 @@ if not TYPE_CHECKING:  # a checker would accept every name
         if name in _LAZY_MODULES:
             return import_module(_LAZY_MODULES[name])
         if name in _LAZY:
-            return getattr(import_module(_LAZY[name]), name)
+            with import_module("axode.errors").naming_packages():
+                return getattr(import_module(_LAZY[name]), name)
         errors = import_module("axode.errors")
         if name in _RENAMED:
             errors.warn_renamed(f"axode.{name}", f"axode.{_RENAMED[name]}")
@@ -361,4 +378,4 @@ if not TYPE_CHECKING:  # a checker would accept every name
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY, *_LAZY_MODULES])
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

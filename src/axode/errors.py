@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import json
 import os
 import re
 import reprlib
@@ -14,6 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # What a terminal obeys instead of showing, what turns lines around, halves of characters.
@@ -175,6 +178,29 @@ class NotApplicable(AxodeError):
     """A formulation or target that cannot accept this mechanism, and why."""
 
 
+# What models from files run without: names of imports, and of packages.
+DISPENSABLE = {
+    **{name: name for name in ("casadi", "scipy", "rich", "typer", "pydantic")},
+    "tomli_w": "tomli-w",
+}
+
+
+@contextmanager
+def naming_packages() -> Iterator[None]:
+    """Raise `NotApplicable` with the remedy where a package is missing that models run without."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        package = DISPENSABLE.get((missing.name or "").partition(".")[0])
+        if package is None:
+            raise
+        every = [word for name, word in DISPENSABLE.items() if find_spec(name) is None] or [package]
+        raise NotApplicable(
+            f"this needs {package}, which is not installed; without it, models from files run, and "
+            f"nothing is derived.\n  Remedy: pip install {' '.join(every)}"
+        ) from missing
+
+
 class SelfCheckFailed(AxodeError):
     """Derived equations that disagree with a second computation from the description.
 
@@ -219,6 +245,10 @@ class NotAnEquilibriumWarning(UserWarning):
 
 class PlausibilityWarning(UserWarning):
     """Input that can be computed with but is unlikely to be what was meant."""
+
+
+class MotorLimitWarning(UserWarning):
+    """A motion that asks more of a motor than it can give."""
 
 
 class FileDeviationWarning(PlausibilityWarning):
@@ -415,5 +445,35 @@ def require_package(module: str, need: str, extra: str, more: str = "") -> Any:
         return import_module(module)
     except ImportError as missing:
         raise NotApplicable(
-            f"{need}, which is not installed.\n  Remedy: pip install 'axode[{extra}]'{more}"
+            f"{need}, which is not installed.\n  Remedy: {install_command(extra)}{more}"
         ) from missing
+
+
+def install_command(extra: str) -> str:
+    """Return the line for a shell that installs an extra, from where Axode itself came.
+
+    That is its folder or wheel as long as it is there; of other sources, which pip could not find
+    by the name alone, the packages of the extra are named.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    quote = '"' if os.name == "nt" else "'"
+    try:
+        installed = distribution("axode")
+    except PackageNotFoundError:  # a checkout on the path
+        folder = Path(__file__).resolve().parents[2]
+        known = (folder / "pyproject.toml").is_file()
+        return f"pip install {quote}{folder if known else 'axode'}[{extra}]{quote}"
+    origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    if not origin:
+        return f"pip install {quote}axode[{extra}]{quote}"
+    address = urlsplit(origin.get("url", ""))
+    place = Path(url2pathname(address.path))
+    if address.scheme == "file" and place.exists():
+        editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+        return f"pip install {editable}{quote}{place}[{extra}]{quote}"
+    own = re.compile(rf"""extra\s*==\s*['"]{re.escape(extra)}['"]""")
+    named = [line.split(";")[0].strip() for line in installed.requires or () if own.search(line)]
+    return f"pip install {' '.join(f'{quote}{line}{quote}' for line in named)}"

@@ -13,6 +13,15 @@ T = TypeVar("T")
 SIGNAL_NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 
+def title_words(name: str) -> str:
+    """Return a name as the words of a title: "Rolling disk" of "rolling_disk".
+
+    Letters after a digit stand for joints, as in `planar_3rrr`.
+    """
+    words = re.sub(r"(?<=\d)[a-z]{2,}\b", lambda m: m[0].upper(), " ".join(name.split("_")))
+    return words[:1].upper() + words[1:]
+
+
 class Names:
     """Names that may be given in short.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, TypeVar
 
+from axode.errors import naming_packages
+
 T = TypeVar("T")
 
 MODULES = {
@@ -27,7 +29,7 @@ MODULES = {
     "integrals_of": "printing.integrals",
     "latex": "printing.latex",
     "readable": "printing.text",
-    "state_rate_jacobian": "derivatives.state_derivatives",
+    "state_rate_jacobian": "derivatives.lifted_derivatives",
     "sympy_model": "printing.sympy_model",
     # of a model
     "ArrayFunction": "model.wrappers.array_function",
@@ -36,11 +38,17 @@ MODULES = {
     "Stepper": "problems.stepping.stepper",
     "assemble": "problems.assemble.assemble",
     "assemble_many": "problems.assemble.assemble",
+    "simulate_with_contacts": "problems.contact_events.event_driven",
     "consistent_speeds": "problems.assemble.start_speeds",
     "export_model": "exports.export",
+    # of motors along a motion
+    "motor_report": "motors.duty",
+    "plot_motors": "show.plot.motor_plots",
+    "warn_of_motor_limits": "motors.duty",
     # of robots and their postures
     "direct": "kinematics.postures.postures",
     "inverse_postures": "kinematics.postures.postures",
+    "plot_map": "show.plot.maps",
     "plot_postures": "show.plot.kinematics_plots",
     "plot_singularity_map": "show.plot.kinematics_plots",
     "plot_workspace": "show.plot.kinematics_plots",
@@ -49,6 +57,7 @@ MODULES = {
     "animate": "show.render.animation",
     "cell_player": "show.report.cell_player",
     "plot": "show.plot.plots",
+    "plot_modes": "show.plot.mode_strips",
     "plot_sweep": "show.plot.sweep_plots",
     "report": "show.report",
     "view": "show.viewer.viewer",
@@ -59,5 +68,6 @@ MODULES = {
 
 def call_stage(name: str, /, *arguments: Any, **options: Any) -> T:  # type: ignore[type-var]
     """Call a function of `MODULES` and return its result."""
-    function = getattr(import_module(f"axode.{MODULES[name]}"), name)
-    return function(*arguments, **options)  # type: ignore[no-any-return]
+    with naming_packages():
+        function = getattr(import_module(f"axode.{MODULES[name]}"), name)
+        return function(*arguments, **options)  # type: ignore[no-any-return]

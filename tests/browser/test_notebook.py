@@ -39,3 +39,16 @@ def test_two_players_share_an_exported_notebook(sight, tmp_path):
         frame.wait_for_function("document.getElementById('scene').width <= 300")
     assert len(sight.page.frames) == 3
     assert not sight.complaints and not sight.strangers
+
+
+def test_equations_in_a_cell_meet_at_their_signs_of_equality(sight, tmp_path):
+    """No style of the notebook helps: the columns say themselves how they are aligned."""
+    file = tmp_path / "cell.html"
+    text = ax.gallery.build("unicycle").derive()._repr_html_()
+    file.write_text(PAGE.format(text, ""), encoding="utf-8")
+    sight.page.goto(file.as_uri())
+    places = sight.page.evaluate(
+        """[...document.querySelectorAll("math > mrow > mtable > mtr > mtd:nth-child(2)")].map(
+        (cell) => cell.querySelector("mo").getBoundingClientRect().left)"""
+    )
+    assert len(places) > 4 and max(places) - min(places) < 2.0

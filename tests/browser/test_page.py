@@ -59,7 +59,7 @@ def test_keys_drive_and_steering_returns(sight, tricycle):
     assert abs(after[3]) < 0.05
     assert np.hypot(after[0], after[1]) > 1.0
     labels = page.locator("#motors label").all_inner_texts()
-    assert [text.split("\n")[0] for text in labels] == ["delta [rad]", "phi_F_dot [rad/s]"]
+    assert [text.split("\n")[0] for text in labels] == ["steer [rad]", "drive [rad/s]"]
     page.locator("#motor0").fill("0.3")  # the angle itself, and no rate
     page.evaluate("axode.advance(3.0)")
     assert page.evaluate("[...axode.robot.q]")[3] == pytest.approx(0.3, abs=1e-3)
@@ -203,3 +203,70 @@ def test_steps_are_audited_and_impossible_parameters_refused(sight, tmp_path):
     assert page.evaluate("axode.robot.impossible()").startswith("mass of body")
     page.evaluate("axode.run(true)")
     assert page.inner_text("#run") == "Run"  # it does not start
+
+
+@pytest.mark.parametrize("period", [None, 0.05])
+def test_a_law_that_remembers_runs_in_the_page(sight, tmp_path, period):
+    model = ax.gallery.build("wheeled_pendulum").derive().compile()
+    blocks = {"pi": ax.blocks.PI(0.2, 0.5, limit=0.3, period=period), "lag": ax.blocks.LowPass(0.1)}
+
+    def drive(s, pi, lag):
+        torque = lag(pi(1.0 - s["theta1_dot"]))
+        return {"M1": torque, "M2": torque}
+
+    law, start = ax.Law(drive, **blocks), {"theta3": 0.1, "pi.integral": 0.05}
+    path = ax.page(model, tmp_path / "page.html", input=law, start=start)
+    page = opened(sight, path)
+    page.evaluate("axode.advance(0.525)")
+    end = page.evaluate("axode.robot.time")
+    run = ax.simulate(model, end, start=start, input=law, method="rk4", step=1e-3)
+    for name in ("theta1", "theta3", "pi.integral", "lag.filtered"):
+        assert page.evaluate(f"axode.robot.get('{name}')") == pytest.approx(
+            run.final[name], rel=1e-8
+        )
+    page.locator("#law").uncheck()
+    page.evaluate("axode.advance(0.1)")
+    assert page.evaluate("axode.robot.get('pi.integral')") == pytest.approx(
+        run.final["pi.integral"], rel=1e-8
+    )
+    assert not sight.complaints and not sight.strangers
+
+
+def test_keys_are_those_of_the_viewer(sight, tricycle, tmp_path):
+    page = opened(sight, tricycle[1])
+    page.keyboard.press("Enter")
+    assert page.inner_text("#run") == "Pause"
+    page.locator("#motor1").fill("3")
+    page.locator("h1").click()
+    page.keyboard.press(" ")  # all motors zero; it still runs
+    assert page.input_value("#motor1") == "0" and page.inner_text("#run") == "Pause"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Backspace")
+    assert page.evaluate("axode.robot.time") == 0.0
+    arm = ax.gallery.build("five_axis_arm").derive().compile()
+    page = opened(sight, ax.page(arm, tmp_path / "arm.html"))
+    page.keyboard.press("l")
+    before = [float(page.input_value(f"#motor{k}")) for k in (0, 1)]
+    page.keyboard.press("i")
+    after = [float(page.input_value(f"#motor{k}")) for k in (0, 1)]
+    assert after[0] == before[0] and after[1] > before[1]
+    assert page.locator("label.picked #motor1").count() == 1
+    assert not sight.complaints and not sight.strangers
+
+
+def test_rounding_is_drawn_flat(sight, tmp_path):
+    """Speeds of 1e-18 m/s make no axis of their own."""
+    cart = ax.Mechanism("cart")
+    body = cart.add_body("body", mass=1.0, inertia=ax.Inertia.point(), shape=ax.Box((1, 1, 1)))
+    cart.add_joint("rail", ax.Prismatic("x"), parent=cart.ground, child=body)
+    model = cart.derive().compile()
+    page = opened(sight, ax.page(model, tmp_path / "page.html", start={"rail.rate": 1e-18}))
+    page.evaluate(
+        """() => { const draw = CanvasRenderingContext2D.prototype.fillText; globalThis.texts = [];
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+          texts.push(text); draw.call(this, text, ...rest); }; }"""
+    )
+    page.evaluate("axode.advance(0.5)")
+    texts = page.evaluate("texts")
+    assert texts and not [text for text in texts if "e-" in text]
+    assert "e-" not in page.inner_text("#legend")

@@ -152,3 +152,28 @@ def test_steering_returns_when_its_key_comes_up(sight: Sight, opened: list[Any])
     sight.page.keyboard.up("j")
     until(lambda: not drive.wanted.any())
     assert sight.complaints == [] and sight.strangers == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["differential_drive", "five_axis_arm"])
+def test_keys_that_drive_leave_the_camera(sight: Sight, opened: list[Any], name: str) -> None:
+    """W and the arrows drive what rolls; of an arm they move the camera."""
+    viewer = open_page(sight, opened, gallery.build(name), drive=True, follow=False)
+    rolls = name == "differential_drive"
+    (client,) = viewer._server.get_clients().values()
+    sight.page.mouse.click(120, 300)  # away from the panel
+    sight.page.wait_for_timeout(300)
+    before = np.array(client.camera.position)
+    for key in ("w", "ArrowUp"):
+        viewer.stage.stop()
+        sight.page.keyboard.down(key)
+        sight.page.wait_for_timeout(400)
+        sight.page.keyboard.up(key)
+        if rolls:
+            until(lambda: (viewer.stage.drive.wanted > 0).all())
+    if rolls:
+        np.testing.assert_allclose(client.camera.position, before, atol=1e-9)
+    else:
+        until(lambda: np.abs(np.array(client.camera.position) - before).max() > 1e-3)
+        assert not viewer.stage.drive.wanted.any()
+    assert sight.complaints == [] and sight.strangers == []

@@ -223,6 +223,8 @@ def test_parameters_by_keyword():
         ax.UnknownName, match="'caster_robot' of the gallery has no parameter 'lenght'"
     ):
         build("caster_robot", lenght=1.0)
+    with pytest.raises(ax.UnknownName, match=r"Parameters: beta, pi, knee, .*, g"):
+        build("six_legged_platform", legs=4)  # those of the signature as well as the defaults
     with pytest.raises(ax.InvalidArgument, match="3 on the base and 2 on the platform"):
         build("flight_simulator", beta=[0.0, 2.0, 4.0], pi=[0.5, 2.5])
     with pytest.raises(ax.InvalidArgument, match="of wheel 2, got 3 numbers"):

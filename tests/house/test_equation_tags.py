@@ -11,7 +11,7 @@ from pathlib import Path
 
 from house.tree import ROOT, relative, sources
 
-TAG = re.compile(r"(?:\\tag\{|\()([SKCNDFHX][1-9][0-9]*)[)}]")
+TAG = re.compile(r"(?:\\tag\{|\()([SKCNDFHXL][1-9][0-9]*)[)}]")
 HOMES = {
     "S": "spatial",
     "K": "kinematics",
@@ -20,6 +20,7 @@ HOMES = {
     "D": "dynamics",
     "F": "formulations",
     "H": "homotopy",
+    "L": "contacts",
     "X": "derivatives",
 }
 NUMBER = re.compile(r"\\tag\{(\w+)\}")

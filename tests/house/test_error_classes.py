@@ -4,7 +4,8 @@ import ast
 
 from house.tree import PACKAGE, ROOT, nodes, parsed
 
-TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "house" not in path.parts)
+HOUSE = ROOT / "tests" / "house"
+TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent != HOUSE)
 
 
 def error_classes() -> list[str]:

@@ -61,6 +61,11 @@ def test_public_name_exists_and_is_documented(name):
         assert own_docstring(getattr(axode, name)).strip(), f"axode.{name} needs its own docstring"
 
 
+def test_completion_offers_public_names_alone():
+    offered = {name for name in dir(axode) if not name.startswith("_")}
+    assert offered == set(axode.__all__)
+
+
 def test_public_names_are_unique():
     names = [name for name in axode.__all__ if not name.startswith("__")]
     assert names, "axode.__all__ is empty"

@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.symbolic.algebra.frames import symbolic_scalar
+from axode.symbolic.algebra.spatial import symbolic_scalar
 from axode.symbolic.formulations.lagrange import potential_energy
 from laws.cases import ROUNDING, SOLVED, agree, case_of
 from random_mechanisms import MECHANISMS

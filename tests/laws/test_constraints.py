@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from axode.mechanism.values.expressions import numeric
+from axode.numerics.tolerances import ROW_RANK
 from axode.symbolic.constraints import loops
-from axode.symbolic.constraints.redundant_rows import RANK_TOLERANCE
 from axode.symbolic.tree.rows import column_of, matrix_of
 from axode.symbolic.wheels import contacts
 from kinematics_by_hand import (
@@ -54,7 +54,7 @@ def test_the_complement_spans_all_that_the_rows_leave_free(name):
     A, _ = all_rows(case)
     for state in case.states:
         A_n, Theta = case.at(state, A, case.equations.Theta)
-        rank = np.linalg.matrix_rank(A_n, tol=RANK_TOLERANCE * np.abs(A_n).max())
+        rank = np.linalg.matrix_rank(A_n, tol=ROW_RANK * np.abs(A_n).max())
         assert np.linalg.matrix_rank(Theta) == Theta.shape[1] == A_n.shape[1] - rank
         assert len(case.equations.rows) == rank
 

@@ -81,7 +81,7 @@ def test_potential_energy_of_gravity_is_that_of_the_bodies(name):
     case = case_of(name)
     e = case.equations
     values = case.tree.values
-    from axode.symbolic.algebra.frames import symbolic_scalar, symbolic_vector
+    from axode.symbolic.algebra.spatial import symbolic_scalar, symbolic_vector
 
     weight = sum(
         -symbolic_scalar(body.mass, values)

@@ -26,7 +26,9 @@ def test_every_joint_that_can_close_a_loop_does():
 
 
 def test_every_wheel_occurs_on_a_joint_and_on_a_body():
-    assert kinds(gathered("contacts"), "wheel") == set(WHEELS)
+    # those that are ideal: others have laws of contact instead of rows
+    ideal = {name for name, wheel in WHEELS.items() if wheel.is_ideal}
+    assert kinds(gathered("contacts"), "wheel") == ideal
     mounted = {
         type(c.wheel).__name__
         for bot in BUILT.values()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.symbolic.algebra.frames import symbolic_vector
+from axode.symbolic.algebra.spatial import symbolic_vector
 from kinematics_by_hand import poses_by_hand
 from laws.cases import ROUNDING, agree, case_of
 from random_mechanisms import MECHANISMS

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axode.symbolic.algebra.frames import Pose, align
 from axode.symbolic.algebra.linear import Block, Factor, householder
 from axode.symbolic.algebra.spatial import (
     SX,
+    Pose,
     RigidInertia,
     Rotation,
     Turn,
+    align,
     cross,
     quaternion_matrix,
     quaternion_rate,

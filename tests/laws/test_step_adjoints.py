@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.derivatives.rate_adjoint import RateAdjoint
-from axode.derivatives.step_adjoints import adjoint_graph
+from axode.derivatives.step_adjoints import RateAdjoint, adjoint_graph
 from axode.errors import NotApplicable
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.functions import function_graph

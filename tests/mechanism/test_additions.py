@@ -243,7 +243,10 @@ FAULTS = {
     ),
     "wheel": ('wheels = ["left"]', "'left' is not proposed; a contact may still be written out. "),
     "wheels": ("wheels = 3", '[extends] wheels: expected "proposed" or a list of links, got 3'),
-    "key": ("bse = 3", "unknown key 'bse'. Keys: file, base, strict, wheels, hold, remove."),
+    "key": (
+        "bse = 3",
+        "unknown key 'bse'. Keys: file, base, strict, arguments, wheels, hold, remove.",
+    ),
 }
 
 
@@ -291,7 +294,7 @@ stiffness = 1
     expected = [
         "line   1  [joint.right_wheel_joint] child: unknown body 'right_wheel'. Bodies: ground",
         "line   4  [extends] wheels: 'left_wheel' rolls already, by the contact 'left'",
-        "line   4  [extends] wheels: 'slider' is not proposed: no link looks like a wheel, which",
+        "line   4  [extends] wheels: 'slider' is not proposed: sphere of radius 30 mm: no joint",
         "line   9  [contact.slider] body: unknown body 'slidr'. Bodies: ground, base_link, left",
         "line  14  [contact.left] radius: must be > 0 m, got -1",
         "line  17  [motor.left] joint 'left_wheel_joint' has the motor 'left_wheel_joint' of diff",
@@ -352,7 +355,8 @@ def test_faults_of_the_other_file_are_its_own(place):
 def test_the_schema_has_both_forms():
     forms = ax.schema()["properties"]["extends"]["anyOf"]
     assert forms[0] == {"type": "string"}
-    assert set(forms[1]["properties"]) == {"file", "base", "strict", "wheels", "hold", "remove"}
+    keys = {"file", "base", "strict", "arguments", "wheels", "hold", "remove"}
+    assert set(forms[1]["properties"]) == keys
     assert all(entry["description"] for entry in forms[1]["properties"].values())
 
 
@@ -373,7 +377,7 @@ def test_export_writes_a_file_to_start_from(place, capsys, monkeypatch):
     monkeypatch.chdir(place)
     assert run(["export", "diffdrive.urdf", "--to", "mine.toml", "--additions"]) == 0
     data = tomllib.loads(Path("mine.toml").read_text())
-    wheels = ["left_wheel", "right_wheel"]
+    wheels = ["left_wheel", "right_wheel", "slider"]
     table = {
         "file": "diffdrive.urdf",
         "base": "floating",
@@ -457,8 +461,8 @@ def test_wheels_in_rounded_numbers_are_round(base, tilt, place):
     assert mobility.mobility == (2 if base == "planar" else 3)
 
 
-def test_supports_that_slide_are_no_wheels(place):
-    """A sphere that is fixed to the chassis, and the round chassis itself."""
+def test_supports_that_slide_do_not_roll(place):
+    """A sphere that is fixed to the chassis, and the round chassis itself: balls that slide."""
     text = CART.format(**ROUND | {"axis": "0 1 0"})
     ball = '<collision><origin xyz="0 0 -0.05"/><geometry><sphere radius="0.05"/></geometry>'
     text = text.replace("<collision><geometry><box", ball + "</collision><collision><geometry><box")
@@ -467,7 +471,8 @@ def test_supports_that_slide_are_no_wheels(place):
     joint += '<child link="s"/></joint></robot>'
     write(place, text.replace("</robot>", support + joint), "cart.urdf")
     robot = ax.load(place / "cart.urdf", base="floating", wheels="proposed")
-    assert [c.name for c in robot.contacts] == ["left", "tyre"]
+    assert [c.name for c in robot.contacts] == ["left", "tyre", "base", "s"]
+    assert [c.wheel.longitudinal for c in robot.contacts] == ["rigid"] * 2 + ["free"] * 2
 
 
 def test_a_sphere_on_an_axle_is_a_wheel_and_a_ball_if_the_axle_is_inclined(place):
@@ -557,7 +562,8 @@ def test_wheels_of_mjcf_files(plane, place):
     ]
     found = refusal(place, '[extends]\nfile = "cart.xml"\nwheels = ["up"]\n')
     assert (
-        "'up' is not proposed; a contact may still be written out. Proposed wheels: left" in found
+        "'up' is not proposed: sphere of radius 100 mm: its lowest point is 500 mm above the ground"
+        in found
     )
 
 

@@ -346,7 +346,8 @@ FAULTS = {
     "attribute": (
         'rpy="0 0 0"',
         'rpj="0 0 0"',
-        "line   5  [link.upper] origin: unknown attribute 'rpj'. Attributes: xyz, rpy. Did you "
+        "line   5  [link.upper] origin: unknown attribute 'rpj'. Attributes: xyz, rpy, "
+        "quat_xyzw. Did you "
         "mean 'rpy'?",
     ),
     "element": (
@@ -465,13 +466,15 @@ def test_a_ring_is_told(file):
         ),
         (
             '<robot xmlns:xacro="x">\n<xacro:macro name="wheel"/></robot>',
-            "arm.urdf, line 2: holds macros of xacro.\n  Expand them first: xacro arm.urdf > "
-            "robot.urdf",
+            "arm.urdf, line 2: holds macros of xacro.\n  Call the file robot.urdf.xacro, and it is "
+            f"expanded ({ax.errors.install_command('xacro')}), or expand it first: "
+            "xacro arm.urdf > robot.urdf",
         ),
         (
             '<robot>\n<link name="${a}"/></robot>',
-            "arm.urdf, line 2: holds macros of xacro.\n  Expand them first: xacro arm.urdf > "
-            "robot.urdf",
+            "arm.urdf, line 2: holds macros of xacro.\n  Call the file robot.urdf.xacro, and it is "
+            f"expanded ({ax.errors.install_command('xacro')}), or expand it first: "
+            "xacro arm.urdf > robot.urdf",
         ),
         (
             "<model/>",

@@ -9,7 +9,7 @@ import pytest
 
 import axode as ax
 from axode.errors import FileDeviationWarning
-from axode.formats.xml.findings import RIGHT_ANGLE, exact_angle
+from axode.formats.xml.reading import RIGHT_ANGLE, exact_angle
 from axode.mechanism.elements.bodies import Mesh
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import meshes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape.products import jvp_tape, second_order_tape, vjp_tape
+from axode.codegen.tape.derivatives import jvp_tape, second_order_tape, vjp_tape
 from axode.model.model_parts import facts_of, function_tape
 from emulated_gpu import install
 from multiprecision import change, evaluate

@@ -31,7 +31,13 @@ if "known" in sys.argv:
     def refuse(*_, **options):
         raise AssertionError("built again")
     derivation.build_system = refuse
-run = ax.simulate(four_bar().derive().compile(), 0.5, start={"crank.rate": 20.0})
+def law(s):  # of speeds, energies and measures, which a model's functions give
+    rates = s["coupler.rate"] * s["rocker.rate"] + s["tip.x"] - s.t * s["crank"]
+    return {"torque": 1e-3 * (rates + s["kinetic"] - s.nu[0])}
+
+passing = ax.Event("passing", lambda s: s["rocker.rate"] - 0.1 * s["tip.x"])
+model = four_bar().derive().compile()
+run = ax.simulate(model, 0.5, start={"crank.rate": 20.0}, input=law, events=[passing])
 print(run.info["switches"], hashlib.sha256(run.values.tobytes()).hexdigest())
 """
 ROOT = Path(__file__).parents[2]
@@ -66,6 +72,7 @@ def four_bar() -> ax.Mechanism:
     ground = {"parent": bot.ground, "at": (0.6, 0, 0)}
     bot.add_loop("end", ax.Revolute("z"), child=last, child_at=(end, 0, 0), **ground)
     bot.add_motor("drive", "rocker", input="torque")
+    bot.measure("tip", "position", body=last, at=(0.1, 0, 0))
     return bot
 
 
@@ -95,6 +102,28 @@ def test_a_second_process_derives_nothing_and_has_the_same_bits(tmp_path):
     first = process(folder)
     assert int(first.split()[0]) > 0
     assert process(folder, "known") == first == process(tmp_path / "other")
+
+
+def test_laws_read_signals_and_frames(folder, monkeypatch):
+    """The former without equations, the latter with them; parameters are checked without, too."""
+    bot, duration = pendulum(), {"duration": 0.1, "parameters": {"l": 0.4}}
+
+    def by_angle(s):
+        return {"torque": -0.3 * np.sin(s["hinge"]) * s["hinge.rate"] - 0.1 * s["l"]}
+
+    def by_height(s):
+        return {"torque": 0.3 * s.position("rod", (1, 0, 0))[2] * s["hinge.rate"] - 0.04}
+
+    start = {"hinge": 0.3, "hinge.rate": 1.0}
+    model = bot.derive().compile(parameters="free")
+    first = ax.simulate(model, start=start, input=by_angle, **duration)
+    with monkeypatch.context() as known:
+        known.setattr(derivation, "build_system", refuse)
+        model = pendulum().derive().compile(parameters="free")
+        second = ax.simulate(model, start=start, input=by_angle, **duration)
+    third = ax.simulate(model, start=start, input=by_height, **duration)
+    np.testing.assert_array_equal(second.values, first.values)
+    np.testing.assert_allclose(third["hinge"], first["hinge"], rtol=1e-7)
 
 
 @pytest.mark.slow

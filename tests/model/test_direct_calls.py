@@ -167,6 +167,11 @@ def test_prepared_batches(arm):
         forward(q[:5])
 
 
+def test_a_batch_beyond_the_memory_is_named(arm):
+    with pytest.raises(InvalidArgument, match=r"^batch: \(10{15},\) needs more memory"):
+        arm.prepare("forward_dynamics", 10**15)
+
+
 def test_prepared_conditions():
     model = ax.gallery.build("wheeled_pendulum").derive().compile()
     energy = model.prepare("energy", parameters={"m": 12.0})

@@ -377,9 +377,7 @@ def test_what_is_refused(torch, monkeypatch):
     with pytest.raises(ax.UnknownName, match="has no function 'power'"):
         m.torch_function("power")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(
-        ax.NotApplicable, match=r"tensors need PyTorch: pip install 'axode\[torch\]'"
-    ):
+    with pytest.raises(ax.NotApplicable, match=r"tensors need PyTorch: pip install .*\[torch\]"):
         m.torch_function("energy")
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(ax.NotApplicable, match=r"arrays of JAX need the package: pip install"):

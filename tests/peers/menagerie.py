@@ -18,7 +18,7 @@ import numpy as np
 import axode as ax
 from axode.errors import AxodeError, OmissionWarning
 from axode.formats.mjcf.mjcf_text import ACTUATORS, EQUALITIES
-from axode.formats.xml.findings import DRY_FRICTION, LIMITS, PLUGINS
+from axode.formats.xml.reading import DRY_FRICTION, LIMITS, PLUGINS
 from tests.peers.test_mjcf_models import TOLERANCE, Pair
 from tests.peers.trees import relative_error
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import axode as ax
+from benchmarks import report
 from benchmarks.contestants import (
     Entrants,
     Subject,
@@ -166,6 +167,37 @@ def test_report_fills_a_page_between_marks():
 def test_report_says_what_to_run_first(tmp_path: Path):
     with pytest.raises(SystemExit, match="--save"):
         newest("growth", tmp_path)
+
+
+def test_report_says_what_is_missing_and_writes_the_rest(tmp_path: Path, monkeypatch, capsys):
+    (tmp_path / "page.md").write_text(
+        "".join(f"<!-- {part} begins --> old <!-- {part} ends -->\n" for part in report.PARTS)
+    )
+    monkeypatch.setattr(report, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(report, "IMAGES", tmp_path)
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+    real = report.newest
+
+    def without_peers(section: str, folder: Path = report.RESULTS) -> dict:
+        found = real(section, folder)
+        for row in found.get("derivatives", {}).values():
+            row["times"] = {k: v for k, v in row["times"].items() if "Pinocchio" not in k}
+        return found
+
+    monkeypatch.setattr(report, "newest", without_peers)
+    assert report.main() == 1
+    said = capsys.readouterr().err
+    assert said.startswith("left as it was: derivatives") and "Pinocchio" in said
+    assert "benchmarks.run derivatives --save" in said and said.count("left as it was") == 1
+    page = (tmp_path / "page.md").read_text()
+    assert page.count(" old ") == 2  # the table and its conditions
+    assert (tmp_path / "benchmark-work-precision.svg").stat().st_size > 5000
+
+
+def test_newest_is_of_the_section_itself(tmp_path: Path):
+    (tmp_path / "2026-01-01-gpu.json").write_text('{"of": "gpu"}')
+    (tmp_path / "2026-01-02-sweep-gpu.json").write_text('{"of": "sweep"}')
+    assert newest("gpu", tmp_path) == {"of": "gpu"}
 
 
 @pytest.mark.parametrize("arguments", [["everything"], ["--repeat", "0"]])

@@ -12,7 +12,7 @@ import axode as ax
 from axode.cli import run
 from axode.errors import RunsInaccurateWarning
 from axode.numerics.tolerances import ENERGY_TOLERANCE
-from axode.results.column_checks import describe_inaccuracy, largest_inaccuracy
+from axode.results.columns import describe_inaccuracy, largest_inaccuracy
 from emulated_gpu import install
 from tests.problems import machines
 
@@ -143,9 +143,10 @@ def test_correct_runs_are_not_marked(pendulum):
     model = bot.derive().compile()
     angle = {"period": 0.5, "rest": 0.0, "high up": 1e-4, "backwards": 0.5}[pendulum]
     period = 2 * np.pi / np.sqrt(machines.G) * (1 + angle**2 / 16 + 11 * angle**4 / 3072)
-    duration = -period if pendulum == "backwards" else period
+    back = pendulum == "backwards"
+    duration = -period if back else period
     for options in ({}, {"method": "rk4"}, {"method": "radau9"}, {"rtol": 1e-6}):
-        run = ax.simulate(model, duration, start={"pin": angle}, **options)
+        run = ax.simulate(model, duration, backwards=back, start={"pin": angle}, **options)
         assert run.status == "finished"
         if pendulum != "high up":
             assert run["kinetic"][-1] < 1e-6

@@ -27,7 +27,7 @@ def fine_and_coarse(model: ax.Model, duration: float, **options: Any) -> Any:
 @pytest.mark.parametrize("input", [WAVE, SAMPLES, LAW, None], ids=["wave", "samples", "law", "led"])
 @pytest.mark.parametrize("duration", [2.0, -2.0])
 def test_all_signals_are_those_of_a_finer_run(input: Any, duration: float):
-    options = {"t0": 0.3, "start": START, "input": input}
+    options = {"t0": 0.3, "start": START, "input": input, "backwards": duration < 0}
     fine, coarse = fine_and_coarse(shaken(led=input is None), duration, **options)
     found = coarse.resample(fine.time)
     for name in fine:

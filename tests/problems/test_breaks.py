@@ -129,7 +129,7 @@ def test_no_method_steps_over_a_pulse(method, law):
     run = ax.simulate(slider, 1.0, input=given, **options(method))
     assert run.final["rail.rate"] == pytest.approx(IMPULSE, rel=EXACT)
     assert run.final["rail"] == pytest.approx(IMPULSE * 0.499, rel=EXACT)
-    back = ax.simulate(slider, -1.0, t0=1.0, input=given, **options(method))
+    back = ax.simulate(slider, -1.0, backwards=True, t0=1.0, input=given, **options(method))
     assert back.final["rail.rate"] == pytest.approx(-IMPULSE, rel=EXACT)
 
 
@@ -204,7 +204,7 @@ def test_what_sweeps_gather_may_switch_with_time(place, monkeypatch):
         install(monkeypatch)
         given = {"target": "cuda", "step": 0.0701}
     if place == "backwards":
-        duration, t0 = -1.0, 1.0
+        duration, t0, given = -1.0, 1.0, {"backwards": True}
         outputs = {name: outputs[name] for name in ("level", "pulse", "before", "first")}
         expected |= {"level": -0.3, "pulse": -2.0}
     masses = {"mass": [1.0, 2.0]}
@@ -270,7 +270,9 @@ def test_samples_that_begin_late_or_end_early_are_not_stepped_over(method, betwe
     given = ax.Sampled({"rail": [0.0, 80.0, 0.0, 0.0]}, 0.002, start=0.5, between=between)
     run = ax.simulate(machines.slider(), 1.0, input=given, **options(method))
     assert run.final["rail.rate"] == pytest.approx(IMPULSE, rel=1e-9)
-    back = ax.simulate(machines.slider(), -1.0, t0=1.0, input=given, **options(method))
+    back = ax.simulate(
+        machines.slider(), -1.0, backwards=True, t0=1.0, input=given, **options(method)
+    )
     assert back.final["rail.rate"] == pytest.approx(-IMPULSE, rel=1e-9)
 
 
@@ -331,6 +333,7 @@ def test_a_jump_of_a_prescribed_rate_applies_its_impulse(method):
     back = ax.simulate(
         driven(starts_to_move),
         -0.6,
+        backwards=True,
         t0=0.6,
         start={"theta": run.final["theta"], "theta.rate": run.final["theta.rate"]},
         **given,
@@ -341,7 +344,7 @@ def test_a_jump_of_a_prescribed_rate_applies_its_impulse(method):
 
 @pytest.mark.parametrize("duration", [0.6, -0.6])
 def test_jumps_of_prescribed_rates_are_refused_on_request(duration):
-    begin = {"t0": 0.6} if duration < 0 else {}
+    begin = {"t0": 0.6, "backwards": True} if duration < 0 else {}
     with pytest.raises(ax.InvalidArgument, match=r"x\.rate jump by -?1 at t = 0\.3 s.*ax\.motions"):
         ax.simulate(driven(starts_to_move), duration, jumps="refuse", **begin)
     with pytest.raises(ax.UnknownName, match="impulse"):
@@ -388,7 +391,7 @@ def test_at_a_corner_of_a_motion_its_rate_is_that_after_it(motion):
         start = ax.simulate(at_zero, 0.1, method=method)  # from its corner
         assert start["y.rate"][0] == after and not start.info.get("impulses")
         assert start.final["x.rate"] == pytest.approx(0.0, abs=1e-9)
-        back = ax.simulate(at_zero, -0.1, method=method)
+        back = ax.simulate(at_zero, -0.1, backwards=True, method=method)
         assert back["y.rate"][-1] == before
         kicked = (after - before) * np.cos(0.5)
         assert back.final["x.rate"] == pytest.approx(kicked, abs=1e-9)
@@ -417,7 +420,8 @@ def test_samples_of_rk4_next_to_corners_are_on_the_side_of_their_times():
 def test_a_jump_of_an_input_at_the_start_is_before_it(method, law):
     run = ax.simulate(machines.slider(), 1.0, input={"rail": law}, **options(method))
     assert run.final["rail.rate"] == pytest.approx(1.0, rel=EXACT)
-    back = ax.simulate(machines.slider(), -1.0, input={"rail": "where(t < 0, 1, 50)"})
+    law = {"rail": "where(t < 0, 1, 50)"}
+    back = ax.simulate(machines.slider(), -1.0, backwards=True, input=law)
     assert back.final["rail.rate"] == pytest.approx(-1.0, rel=EXACT)
 
 

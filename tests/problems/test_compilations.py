@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape.constants import extract_numbers
 from axode.codegen.tape.formulas import formula_tape
+from axode.codegen.tape.rewriting import extract_numbers
 from axode.codegen.targets import jit
 from axode.problems.inputs import tracing
 from axode.problems.steps import compiled

@@ -70,7 +70,7 @@ def test_a_second_and_a_second_are_two_seconds(input: Any):
         joined = first + second
         for name in whole:
             np.testing.assert_allclose(joined[name], whole[name], atol=EXACT, err_msg=name)
-    back = ax.simulate(model, -1.0, start=whole, **options)
+    back = ax.simulate(model, -1.0, backwards=True, start=whole, **options)
     np.testing.assert_allclose(back["pin"][-1], first["pin"][-1], atol=EXACT)
 
 

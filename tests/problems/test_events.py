@@ -104,6 +104,7 @@ def test_backwards(options: dict):
     run = ax.simulate(
         machines.slider(),
         -1.0,
+        backwards=True,
         t0=1.0,
         start={"rail": 0.5, "rail.rate": 1.0},
         input={"rail.force": 1.0},

@@ -184,3 +184,19 @@ def test_runs_of_a_batch_that_chatter_leave_the_others_alone():
     with pytest.warns(ax.RunsFailedWarning, match="1 failed: chattering"):
         run = ax.simulate(machines.slider(), 2.0, start={"rail.rate": 1.0}, input=law)
     assert run.final["rail.rate"][1] == pytest.approx(1.0 + 1.0 * 2.0)
+
+
+def test_a_singular_start_says_where_to_start():
+    """Three steered wheels that all point ahead leave the motion ahead undetermined."""
+    bot = ax.Mechanism("swerve")
+    body = bot.add_body("body", mass=10, inertia=(1, 1, 1), com=(0, 0, 0.1))
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=body)
+    for k, (x, y) in enumerate([(0.2, 0.1), (0.2, -0.1), (-0.2, 0.1)]):
+        fork = bot.add_body(f"fork{k}", mass=0.1, inertia=(0.01, 0.01, 0.01))
+        bot.add_joint(f"steer{k}", ax.Revolute("z"), parent=body, child=fork, at=(x, y, 0))
+        bot.add_wheel(f"w{k}", ax.Rolling(radius=0.1), on=fork, at=(0, 0, 0), mass=0.1, motor=True)
+    model = bot.derive().compile()
+    with pytest.raises(ax.SingularConfiguration, match="begin a little away") as caught:
+        ax.simulate(model, 0.1, input={"w0.torque": 0.5})
+    start = ast.literal_eval(re.search(r"start=(\{.*?\})", str(caught.value))[1])
+    assert ax.simulate(model, 0.1, start=start).status == "finished"  # as advised

@@ -11,7 +11,7 @@ import pytest
 
 import axode as ax
 from axode.model import model_file
-from axode.model.file_description import FileDescription
+from axode.model.model_file import FileDescription
 from tests.problems import machines
 
 SCRIPT = """

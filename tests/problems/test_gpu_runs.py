@@ -263,7 +263,7 @@ def test_what_seven_digits_cannot_do_is_refused(gpu):
 
 def test_without_a_gpu_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
-    with pytest.raises(ax.NotApplicable, match=r"axode\[cuda\]"):
+    with pytest.raises(ax.NotApplicable, match=r"\[cuda\]"):
         ax.simulate(model("caster_robot"), 0.1, target="cuda")
 
 

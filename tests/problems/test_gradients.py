@@ -1,9 +1,11 @@
 """Gradients of runs: forwards against reverse, against differences of the same steps, by all."""
 
+import math
 import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.integrate
 
 import axode as ax
 from axode.codegen.tape.operations import MEANING
@@ -346,6 +348,7 @@ def test_distance_to_measurements(method):
     back = ax.Cost(
         model,
         -0.3,
+        backwards=True,
         t0=0.5,
         match=run.between(0.2, 0.5),
         start=run,
@@ -353,6 +356,29 @@ def test_distance_to_measurements(method):
         method=method,
     )
     assert back.value() < 1e-15 and back.grid.count == 7
+
+
+def waves_over_a_second():
+    """Integral of cos(50 cos(10 t)), which turns faster than the state."""
+    return scipy.integrate.quad(lambda t: math.cos(50.0 * math.cos(10.0 * t)), 0, 1, limit=500)[0]
+
+
+RUNNING_TERMS = {  # of x = cos(10 t), and their integrals over 1 s
+    "abs(x)": (6.0 - math.sin(10.0)) / 10.0,
+    "sign(x)": (3.0 * math.pi - 10.0) / 10.0,
+    "cos(50*x)": waves_over_a_second(),
+    "x**2": 0.5 + math.sin(20.0) / 40.0,
+}
+
+
+@pytest.mark.parametrize("term", RUNNING_TERMS)
+def test_steps_limit_the_error_of_running_terms(term):
+    bar = ax.Mechanism("bar")
+    body = bar.add_body("body", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    bar.add_joint("x", ax.Prismatic((1, 0, 0)), parent=bar.ground, child=body)
+    bar.add_spring("spring", "x", stiffness=100.0)
+    cost = ax.Cost(bar.derive().compile(), 1.0, start={"x": 1.0}, running=term)
+    assert float(cost.value()) == pytest.approx(RUNNING_TERMS[term], rel=0, abs=5e-9)
 
 
 def test_recordings_make_batches():
@@ -373,7 +399,13 @@ def test_recordings_make_batches():
 def test_backwards_in_time():
     model = four_bar()
     cost = ax.Cost(
-        model, -0.2, start=CRANK, running="theta1**2", final="theta2", input={"tau": 0.1}
+        model,
+        -0.2,
+        backwards=True,
+        start=CRANK,
+        running="theta1**2",
+        final="theta2",
+        input={"tau": 0.1},
     )
     assert_gradient(cost, {"m3": 1.0, "tau": 0.1, "start.theta1_dot": 1.0})
 

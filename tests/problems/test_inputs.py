@@ -50,6 +50,7 @@ def test_held_samples_backwards(options: dict):
     run = ax.simulate(
         machines.slider(),
         -1.0,
+        backwards=True,
         t0=1.0,
         start={"rail": x, "rail.rate": v},
         input=ax.Sampled(VALUES[:, np.newaxis], 0.25),
@@ -291,7 +292,9 @@ def test_inputs_of_a_trajectory_hold_at_its_ends_and_run_backwards():
     ramp = ax.simulate(model, 1.0, input={"rail.force": "1 + t"}, save_every=0.1)
     run = ax.simulate(model, 2.0, t0=-0.5, input=ramp)
     assert run["rail.force"] == pytest.approx(1 + np.clip(run.time, 0.0, 1.0), abs=1e-12)
-    backwards = ax.simulate(model, -1.0, t0=1.0, start=ramp, input={"rail.force": "1 + t"})
+    backwards = ax.simulate(
+        model, -1.0, backwards=True, t0=1.0, start=ramp, input={"rail.force": "1 + t"}
+    )
     again = ax.simulate(model, 1.0, start=backwards, input=backwards)
     assert again.final["rail"] == pytest.approx(ramp.final["rail"], abs=1e-9)
 
@@ -353,3 +356,18 @@ def test_a_callback_reads_coordinates_speeds_and_measures_of_every_run():
             if t:
                 assert abs(now["M1"][k] - 0.1 * state["theta3_dot"]) < 1e-14
                 assert now["M2"][k] == 0.02
+
+
+def test_samples_of_a_loop_over_time_have_time_first():
+    model, rng = machines.slider(), np.random.default_rng(0)
+    forces = rng.normal(size=(4, 3))  # samples of three runs
+    usual = ax.simulate(model, 1.0, input=ax.Sampled(forces.T[..., np.newaxis], 0.25))
+    whole = ax.Sampled(forces[..., np.newaxis], 0.25, time_first=True)
+    named = ax.Sampled({"rail.force": forces}, 0.25, time_first=True)
+    single = ax.Sampled({"rail.force": forces[:, 0]}, 0.25, time_first=True)
+    for given in (whole, named):
+        run = ax.simulate(model, 1.0, input=given)
+        assert run.batch == (3,)
+        np.testing.assert_array_equal(run["rail.rate"], usual["rail.rate"])
+    run = ax.simulate(model, 1.0, input=single)
+    np.testing.assert_allclose(run["rail.rate"], usual["rail.rate"][0], atol=EXACT)

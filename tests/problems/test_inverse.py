@@ -76,7 +76,9 @@ def test_a_batch_of_runs(caster):
 
 
 def test_backwards_in_time(caster):
-    bare = ax.simulate(caster, -1.0, start={"left.rate": 2.0}, input={"left.torque": 0.2})
+    bare = ax.simulate(
+        caster, -1.0, backwards=True, start={"left.rate": 2.0}, input={"left.torque": 0.2}
+    )
     found = inverse_dynamics(caster, bare[[*caster.coordinates, *caster.speed_names]])
     np.testing.assert_allclose(found["left.torque"], 0.2, atol=1e-5)
 
@@ -316,7 +318,8 @@ def test_limits_that_are_passed_are_named():
     model = bot.derive().compile()
     slow = inverse_dynamics(model, {"a": "-1 + 0.01 * t"}, times=0.1)
     assert slow.info["beyond_limit"] == []  # it takes 0.44 N m
-    fast = inverse_dynamics(model, {"a": "-1 + 20 * t**2"}, times=0.5)
+    with pytest.warns(ax.MotorLimitWarning, match="motor 'crank' takes"):
+        fast = inverse_dynamics(model, {"a": "-1 + 20 * t**2"}, times=0.5)
     assert fast.info["beyond_limit"] == ["crank.torque"]
 
 

@@ -291,3 +291,25 @@ def test_mistakes_of_other_robots():
         ax.inverse_kinematics(model, {"hull": (0, 0, 1)}, limits={"base.qw": (0, 1)})
     with pytest.raises(ax.InvalidArgument, match="it depends on speeds, and inverse kinematics"):
         ax.inverse_kinematics(model, {"speed": 1.0})
+
+
+def test_angles_are_within_half_a_turn_of_the_start():
+    """Random starts may find a posture several turns away; couplings count turns and keep them."""
+    arm = ax.Mechanism("arm")
+    last = arm.ground
+    for k in range(3):
+        link = arm.add_body(f"link{k}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        at = (0.5, 0, 0) if k else (0, 0, 0)
+        arm.add_joint(f"joint{k}", ax.Revolute("z"), parent=last, child=link, at=at)
+        last = link
+    model = arm.derive().compile()
+    start = {"joint0": 9.0, "joint1": -7.0, "joint2": 20.0}
+    near = np.array([start[name] for name in model.coordinates])
+    for target in ((0.3, 0.4, 0.0), (5.0, 0.0, 0.0)):  # within and out of reach
+        found = ax.inverse_kinematics(model, {"link2": target}, start=start)
+        far = ax.inverse_kinematics(model, {"link2": target}, limits={"joint0": (30.0, 40.0)})
+        assert found.reached == (target[0] < 1.0)
+        assert (np.abs(found.q - near) <= np.pi + 1e-9).all()
+        assert 30.0 <= far["joint0"] <= 40.0
+    turned = ax.inverse_kinematics(model, {"joint0": 9.0})
+    assert turned["joint0"] == pytest.approx(9.0, abs=1e-9) and turned.reached

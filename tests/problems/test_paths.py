@@ -421,3 +421,30 @@ def test_machines_without_a_base_are_refused():
         paths.follow(rm.four_bar().derive().compile(), paths.straight(1.0, 1.0))
     with pytest.raises(ax.InvalidArgument, match="expected a Path"):
         paths.follow(rm.caster_robot().derive().compile(), "circle")
+
+
+def four_wheels(angle):
+    """A car whose front wheels steer by the clock, in parallel, or freely."""
+    car = ax.Mechanism("car")
+    body = car.add_body("body", mass=100.0, inertia=(5, 5, 8))
+    car.add_joint("base", ax.Planar(), parent=car.ground, child=body, at=(0, 0, 0.1))
+    for side, y in (("left", 0.3), ("right", -0.3)):
+        car.add_wheel(f"rear_{side}", ax.Rolling(0.1), on=body, at=(0, y, 0), mass=1.0)
+        fork = car.add_body(f"fork_{side}", mass=1.0, inertia=(0.01, 0.01, 0.01))
+        car.add_joint(f"steer_{side}", ax.Revolute("z"), parent=body, child=fork, at=(0.8, y, 0))
+        car.add_wheel(f"front_{side}", ax.Rolling(0.1), on=fork, mass=1.0)
+        car.add_motor(f"drive_{side}", f"rear_{side}")
+        if angle is not None:
+            car.prescribe(f"steer_{side}", angle)
+    return car.derive().compile()
+
+
+@pytest.mark.parametrize("angle", [lambda t: 0.2 * np.sin(t), lambda t: 0.3 + 0 * t, None])
+def test_wheels_that_conflict_are_named_by_their_conflict(angle):
+    """Parallel front wheels leave no speed, free ones nothing but to steer; LAPACK has no say."""
+    model = four_wheels(angle)
+    (conflict,) = model.equations.mobility.conflicts
+    for verb in (paths.follow, paths.admissible)[: 2 if angle else 1]:
+        with pytest.raises(ax.InvalidArgument) as caught:
+            verb(model, paths.circle(5.0, speed=0.5))
+        assert conflict in str(caught.value)

@@ -40,7 +40,7 @@ def test_back_in_time_to_the_start(name: str):
     model = getattr(machines, name)()
     there = ax.simulate(model, 3.0, start=MOTIONS[name], **TIGHT)
     end = (state_of(model, there, -1), np.array([there[n][-1] for n in model.independent]))
-    back = ax.simulate(model, -3.0, start=end, t0=3.0, **TIGHT)
+    back = ax.simulate(model, -3.0, backwards=True, start=end, t0=3.0, **TIGHT)
     assert back.time[-1] == 0.0
     for column in (*model.coordinates, *model.independent):
         assert abs(back[column][-1] - there[column][0]) < 1e-7, column

@@ -8,11 +8,10 @@ import pytest
 import axode as ax
 from axode.kinematics.motion_graph import RigidJoint, group_links, lock_joints, motion_graph
 from axode.kinematics.polynomials import path_tracker
-from axode.kinematics.polynomials.tape_algebra import evaluate_rational
+from axode.kinematics.polynomials.polynomial_family import evaluate_rational
 from axode.kinematics.postures.closure_family import closure_family
 from axode.kinematics.postures.postures import direct_closure
-from axode.symbolic.algebra.frames import Pose
-from axode.symbolic.algebra.spatial import SX
+from axode.symbolic.algebra.spatial import SX, Pose
 from posture_robots import (
     arm,
     free_platform,

@@ -7,8 +7,8 @@ import pytest
 
 import axode as ax
 from axode.codegen.tape.formulas import Vector, formula_tape
-from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.program import Evaluate, Program, ReadRow, While, WriteRow
+from axode.codegen.tape.rewriting import FusionLimits, fuse
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.model.model_parts import function_tape
 from tests.problems import machines

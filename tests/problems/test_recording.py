@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from axode.model.function_source import SymbolicLibrary
 from tests.problems import machines
 
 RK4 = {"method": "rk4", "step": 0.01, "save_every": 0.02}
@@ -115,6 +116,26 @@ def test_only_what_is_asked_for_is_computed(monkeypatch: pytest.MonkeyPatch):
     assert run["left.rate"].shape == run["right.rate"].shape and asked == ["energy", "joint_speeds"]
 
 
+@pytest.mark.slow
+def test_forces_of_other_models_are_computed_when_read(monkeypatch: pytest.MonkeyPatch):
+    """A run that changed its speeds derives no forces on them until one is asked for."""
+    asked = []
+    make = SymbolicLibrary._graph
+
+    def watch(self: SymbolicLibrary, name: str) -> object:
+        asked.append(name)
+        return make(self, name)
+
+    monkeypatch.setattr(SymbolicLibrary, "_graph", watch)
+    monkeypatch.setenv("AXODE_CACHE", "off")
+    model = machines.four_bar.__wrapped__("rocker")  # of which nothing is known yet
+    run = ax.simulate(model, 0.6, start={"crank.rate": 6.0})
+    assert run.info["switches"] > 0 and run.energy_error < 1e-6
+    assert "state_rate" in asked and "multipliers" not in asked
+    forces = [name for name in run.names if name.endswith(".force")]
+    assert np.isfinite(run[forces[0]]).all() and asked.count("multipliers") == 2
+
+
 def test_states_are_released_with_the_run():
     """At once, not when garbage is collected: they may fill the memory."""
     run = finished()
@@ -135,9 +156,9 @@ def test_states_are_released_with_the_run():
 def test_samples_at_given_times(method):
     model = ax.gallery.build("four_bar").derive().compile("interpreter")
     given = {"start": {"theta1": [0.6, 0.7], "theta1_dot": 1.0}, "method": method}
-    run = ax.simulate(model, -1.0, t0=2.0, t_eval=[1.9, 1.5, 1.25], **given)
+    run = ax.simulate(model, -1.0, backwards=True, t0=2.0, t_eval=[1.9, 1.5, 1.25], **given)
     assert run.time.tolist() == [2.0, 1.9, 1.5, 1.25, 1.0]
-    finer = ax.simulate(model, -1.0, t0=2.0, **given).resample(run.time)
+    finer = ax.simulate(model, -1.0, backwards=True, t0=2.0, **given).resample(run.time)
     np.testing.assert_allclose(run["theta1"], finer["theta1"], atol=1e-8)
 
 

@@ -119,7 +119,9 @@ def test_batches_fixed_steps_and_backwards():
         model, 1.5, start={"j0.rate": 9.0}, input={"drive.torque": 9.0 / 4}, method="rk4", step=5e-4
     )
     assert np.abs(fixed["j0"] - alone.resample(fixed.time)["j0"]).max() < 1e-6
-    back = ax.simulate(model, -1.5, t0=1.5, start=alone, input={"drive.torque": 9.0 / 4})
+    back = ax.simulate(
+        model, -1.5, backwards=True, t0=1.5, start=alone, input={"drive.torque": 9.0 / 4}
+    )
     assert back.final["j0"] == pytest.approx(1.0, abs=1e-7)
 
 

@@ -48,9 +48,12 @@ def test_default_samples():
 
 @pytest.mark.parametrize("options", [{}, {"method": "rk4", "step": 0.013}])
 def test_backwards(options: dict):
-    run = ax.simulate(
-        machines.slider(), -1.0, t0=5.0, start={"rail.rate": 1.0}, save_every=0.25, **options
-    )
+    given = {"t0": 5.0, "start": {"rail.rate": 1.0}, "save_every": 0.25, **options}
+    with pytest.raises(ax.InvalidArgument, match=r"-1 s is negative.*\n.*backwards=True"):
+        ax.simulate(machines.slider(), -1.0, **given)
+    with pytest.raises(ax.InvalidArgument, match="duration 1 s goes forwards"):
+        ax.simulate(machines.slider(), 1.0, backwards=True, **given)
+    run = ax.simulate(machines.slider(), -1.0, backwards=True, **given)
     assert run.time == pytest.approx([5, 4.75, 4.5, 4.25, 4.0])
     assert run.final["rail"] == pytest.approx(-1.0, abs=1e-12)
 
@@ -125,3 +128,20 @@ def test_tolerances_are_those_of_the_motion(method: str, rtol: float, atol: floa
     exact = size * np.array([np.cos(run.time), -np.sin(run.time)])
     error = np.abs([run["rail"], run["rail.rate"]] - exact).max()
     assert 0.01 < error / (rtol * size + atol) < 1.0
+
+
+def test_the_end_of_a_run_is_a_state_in_the_order_of_the_model():
+    model = machines.wheeled_pendulum()
+    run = ax.simulate(model, 0.1, start={"pitch": [0.1, 0.2]}, save_every=0.05)
+    assert run.final.q.shape == (2, len(model.coordinates))
+    for k, name in enumerate(model.coordinates):
+        np.testing.assert_array_equal(run.final.q[:, k], run.final[name])
+    for k, name in enumerate(model.independent):
+        np.testing.assert_array_equal(run.run(1).final.nu[k], run.final[name][1])
+    again = ax.simulate(model, 0.1, start=(run.final.q, run.final.nu), t0=0.1, save_every=0.05)
+    np.testing.assert_array_equal(again["pitch"][:, 0], run["pitch"][:, -1])
+    with pytest.raises(ax.errors.UnknownName):
+        _ = run[["pitch"]].final.q
+    bare = ax.simulate(model, 0.1, start={"pitch": 0.1}).changed(origin=None)
+    with pytest.raises(ax.InvalidArgument, match=r"model\.independent"):
+        _ = bare.final.nu

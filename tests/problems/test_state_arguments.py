@@ -154,9 +154,9 @@ def test_what_is_no_state(verb: str, state: Any, words: str):
 
 @pytest.mark.parametrize("verb", ["assemble", "linearize", "inverse"])
 def test_many_states_where_one_is_needed(verb: str):
-    with pytest.raises(ax.InvalidArgument, match="one number is needed for each of crank"):
+    with pytest.raises(ax.InvalidArgument, match=r"each of crank\n  Remedy: .*batch=N"):
         VERBS[verb]({"crank": [0.1, 0.2]})
-    with pytest.raises(ax.InvalidArgument, match="one state is needed"):
+    with pytest.raises(ax.InvalidArgument, match=r"one state is needed(.|\n)*batch=N"):
         VERBS[verb](np.tile(found().q, (2, 1)))
 
 

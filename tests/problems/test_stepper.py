@@ -68,6 +68,17 @@ def test_laws_and_samples_have_the_bits_of_simulate(model, source):
         stepper.step([0.0, 0.0])
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_steps_back_have_the_bits_of_simulate(model, method):
+    given = {"method": method, "t0": 0.5, "backwards": True, "start": {"theta3": 0.3}}
+    stepper = model.stepper(-1 / 8 if method == "dopri5" else -STEP, **given)
+    assert stepper.step({"M1": 0.03, "M2": -0.02}, steps=1 if method == "dopri5" else 128)
+    equal = {} if method == "dopri5" else {"step": STEP}
+    run = ax.simulate(model, -1 / 8, input={"M1": 0.03, "M2": -0.02}, **equal, **given)
+    assert stepper.t == run.time[-1] == 3 / 8
+    assert np.array_equal(stepper.x, state_of(run, model, 3 / 8))
+
+
 def test_a_batch_has_the_bits_of_simulate(model):
     given = {"start": {"theta3": np.linspace(0.1, 0.3, 7)}, "parameters": {"m": 11.0}}
     stepper = model.stepper(STEP, **given)
@@ -250,7 +261,10 @@ def test_tensors_share_the_memory():
         ({"method": "auto"}, UnknownName, "method"),
         ({"singular": "pass"}, NotApplicable, "singular"),
         ({"input": lambda s: [s.t > 1, 0]}, NotApplicable, "known ahead"),
-        ({"step": -1.0}, InvalidArgument, "step"),
+        ({"step": -1.0}, InvalidArgument, "^step: -1 s is negative"),
+        ({"backwards": True}, InvalidArgument, "the step 0.001 s goes forwards"),
+        ({"step": 0}, InvalidArgument, "^step: expected a number of seconds other than zero"),
+        ({"batch": 10**15}, InvalidArgument, "^batch: .* more memory than there is"),
         ({"batch": 0}, InvalidArgument, "no runs"),
         ({"batch": -3}, InvalidArgument, "batch: expected a whole number"),
         ({"batch": "a"}, InvalidArgument, "batch: expected a whole number"),

@@ -190,7 +190,8 @@ def test_samples(method: str, between: str):
     table = ax.Sampled({"rail.force": rng.normal(size=12)}, 0.1, between=between, start=0.2)
     model = oscillator(40.0, 3.0)
     for duration in (1.6, -1.6):
-        options = {"start": {"rail": 0.3}, "input": table, "t0": 0.0 if duration > 0 else 1.6}
+        options = {"start": {"rail": 0.3}, "input": table}
+        options |= {} if duration > 0 else {"t0": 1.6, "backwards": True}
         run = ax.simulate(model, duration, method=method, **options, **TIGHT)
         other = ax.simulate(model, duration, method="dopri5", **options, **TIGHT)
         size = np.abs(other["rail"]).max()

@@ -78,6 +78,14 @@ def test_mistakes_in_the_command(model, capsys, flags, words):
     assert words in shown
 
 
+@pytest.mark.parametrize("count", ["1e1", "1.0E+1", "10"])
+def test_whole_numbers_with_an_exponent(model, capsys, count):
+    over = ["--over", "mass=uniform(1,2)", "--samples", count]
+    assert "10 runs" in call(capsys, model, *over, code=0).out
+    shown = call(capsys, model, *over[:-1], "1.5e0", code=2).err
+    assert "expected a whole number" in " ".join(shown.replace("│", " ").split())
+
+
 def test_names_that_mean_nothing(model, capsys):
     assert (
         "has no parameter, input or signal 'mas'"
@@ -103,7 +111,7 @@ def test_a_cluster_that_cannot_be_reached(monkeypatch):
     with pytest.raises(ax.InvalidArgument, match="cluster: no scheduler of Dask answers at 'tcp"):
         engines.connect_to_dask("tcp://a:1")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ax.NotApplicable, match=r"pip install 'axode\[cluster\]'"):
+    with pytest.raises(ax.NotApplicable, match=r"pip install .*\[cluster\]"):
         engines.connect_to_dask("tcp://a:1")
 
 

@@ -17,7 +17,7 @@ from axode.mechanism.parameter_values import find_impossible
 from axode.problems.sweep import engines, remote
 from axode.problems.sweep.chunk import ChunkResult
 from axode.problems.sweep.worker_processes import WorkerProcesses
-from axode.results.row_texts import RowTexts
+from axode.results.sweep_arrays import RowTexts
 from tests.problems import machines
 
 ROWS, CHUNK = 600, 25

@@ -140,7 +140,7 @@ def test_kinks_and_jumps_by_the_state_are_integrated(place, monkeypatch):
     if place == "rk4":
         given["step"] = 0.0037
     elif place == "backwards":
-        given, span = {"t0": 1.0}, (1.0, 0.0)
+        given, span = {"t0": 1.0, "backwards": True}, (1.0, 0.0)
     elif place == "cuda":
         install(monkeypatch)
         given = {"target": "cuda", "method": "dopri5"}

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from casadi import SX, Function
+from scipy.spatial.transform import Rotation
 
 import axode as ax
 from axode.cli import run
@@ -56,7 +57,7 @@ def test_two_legs_leave_a_lens(planar):
 
 
 def test_one_leg_in_space_leaves_a_shell(hexapod):
-    ws = hexapod.workspace(limits={"l_I": (0.8, 1.2)}, grid=24)
+    ws = hexapod.workspace(limits={"l_I": (0.8, 1.2)}, grid=32)
     exact = 4 / 3 * math.pi * (1.2**3 - 0.8**3)
     assert abs(ws.size - exact) < 4 * ws.size_error < 0.05 * exact
     assert np.abs(ws.margin_at(ws.boundary.vertices)).max() < 1e-9
@@ -281,6 +282,70 @@ def test_level_sets_of_known_functions():
     plane = level_set(x - 0.05, axes)  # interpolated
     assert np.abs(plane.vertices[:, 0].min() - 0.05) < 1e-12
     assert plane.enclosed == pytest.approx(0.95 * 4)
+
+
+def test_edges_between_limits_are_sharp():
+    axes = [np.linspace(-1, 1, 16)] * 3
+    turn = Rotation.from_euler("zyx", [0.4, 0.3, 0.7]).as_matrix()
+    half = np.array([0.7, 0.5, 0.3])
+
+    def box(p):
+        return (half - np.abs(p @ turn)).min(axis=-1)
+
+    mesh = level_set(box(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)), axes, box)
+    assert np.abs(box(mesh.vertices)).max() < 1e-11
+    assert mesh.enclosed == pytest.approx(8 * half.prod(), rel=4e-3)  # 2 % with edges cut off
+    corners = mesh.vertices[mesh.faces]
+    spans = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    off = np.abs(half - np.abs(corners.mean(axis=1) @ turn)).min(axis=1)
+    assert np.average(off, weights=np.linalg.norm(spans, axis=1)) < 1e-3  # 4e-3 with teeth
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_boundaries_of_any_region_are_closed(axes):
+    rng = np.random.default_rng(axes)
+    values = rng.normal(size=(9,) * axes)  # with every pattern of corners
+    mesh = level_set(values, [np.linspace(0, 8, 9)] * axes)
+    assert 0 < mesh.enclosed < 8**axes
+    signed = np.zeros(len(mesh.vertices))
+    if axes == 2:
+        np.add.at(signed, mesh.faces[:, 0], 1)
+        np.add.at(signed, mesh.faces[:, 1], -1)
+        assert not signed.any()
+    if axes == 3:
+        edges = np.concatenate([mesh.faces[:, pair] for pair in ([0, 1], [1, 2], [2, 0])])
+        key = edges.min(axis=1) * len(mesh.vertices) + edges.max(axis=1)
+        direction = np.where(edges[:, 0] < edges[:, 1], 1, -1)
+        assert not np.bincount(np.unique(key, return_inverse=True)[1], direction).any()
+
+
+def test_the_mirror_image_below_the_base_is_a_part_of_its_own(hexapod, tmp_path):
+    ws = hexapod.workspace(limits={"l_*": (0.95, 1.5)}, grid=24)
+    home, mirrored = ws.parts
+    assert home.has_home and not mirrored.has_home
+    assert home.ranges["z"][0] > 0 > mirrored.ranges["z"][1]
+    assert home.size == pytest.approx(mirrored.size, rel=1e-2)
+    assert home.size + mirrored.size == pytest.approx(ws.size, rel=1e-9)
+    above = hexapod.workspace(limits={"l_*": (0.95, 1.5)}, grid=24, bounds={"z": (0.05, 1.6)})
+    assert home.size == pytest.approx(above.size, abs=3 * (ws.size_error + above.size_error))
+    assert f"volume {home.size:.6g} m³ reachable from home, of {ws.size:.6g} m³" in repr(ws)
+    listed = ws.to_dict()["parts"]
+    assert [part["home"] for part in listed] == [True, False]
+    assert listed[0]["volume"] == home.size
+    ws.save(tmp_path / "two.npz")
+    assert repr(ax.Workspace.load(tmp_path / "two.npz")) == repr(ws)
+
+
+def test_singularities_part_a_workspace(tmp_path):
+    ws = known_robot("five_bar").workspace(grid=100)
+    sizes = [part.size for part in ws.parts]
+    assert ws.parts[0].has_home and sum(sizes) == pytest.approx(ws.size, rel=5e-3)
+    along = ws.parts[0].boundary.vertices
+    values = ws.functions.measure(along)
+    assert (values[:, 0] > -1e-9).all()
+    on_limit = np.abs(values[:, 0]) < 1e-9
+    singular = np.abs(values[:, 2]) < 1e-9 * np.nanmax(np.abs(ws.determinant))
+    assert (on_limit | singular).all() and (singular & ~on_limit).any()
 
 
 def test_wrong_arguments_are_named(planar, hexapod):

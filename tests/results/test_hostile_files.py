@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import resource
 import subprocess
 import sys
 import textwrap
@@ -23,6 +22,8 @@ from axode.cli.trajectories import load_columns
 from axode.results import storage
 from axode.results.trajectory import Trajectory
 from tests.results import runs
+
+resource = pytest.importorskip("resource", reason="Windows limits no memory")
 
 MEMORY = 1500 << 20  # bytes of address space for what must be refused before it is read
 

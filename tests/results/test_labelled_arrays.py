@@ -70,9 +70,7 @@ def test_drawn_and_chosen_rows_have_their_values():
 def test_xarray_is_an_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     for result in (one(), in_memory("grid")):
-        with pytest.raises(
-            errors.NotApplicable, match=r"to_xarray needs xarray.*\n.*axode\[data\]"
-        ):
+        with pytest.raises(errors.NotApplicable, match=r"to_xarray needs xarray.*\n.*\[data\]"):
             result.to_xarray()
 
 

@@ -41,6 +41,8 @@ def test_equations():
 def test_long_equations_are_not_written_out():
     arm = ax.gallery.build("five_axis_arm").derive()
     assert not any(element.tag.endswith("math") for element in shown(arm).iter())
+    assert "use .latex()" in " ".join(text_of(arm).split())
+    assert "latex()" not in text_of(pendulum())
 
 
 def test_a_mechanism_lists_its_joints_and_wheels():

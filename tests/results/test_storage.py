@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 
-from axode.errors import FileError, NotApplicable
+from axode.errors import FileError, NotApplicable, install_command
 from axode.results import storage
 from axode.results.event import Event
 from axode.results.trajectory import Trajectory
@@ -203,13 +203,37 @@ def test_a_file_that_is_not_there(tmp_path, ending):
 
 def test_other_endings():
     text = (
-        "'run.csv': a trajectory's file ends in .npz or .parquet.\n"
-        "  For other formats: trajectory.to_pandas().to_csv(...) and the like"
+        "'run.xls': a trajectory's file ends in .npz, .parquet or .csv.\n"
+        "  For other formats: trajectory.to_pandas() or .to_xarray(), and what these write"
     )
-    for ask in (lambda: runs.one().save("run.csv"), lambda: Trajectory.load("run.csv")):
+    for ask in (lambda: runs.one().save("run.xls"), lambda: Trajectory.load("run.xls")):
         with pytest.raises(FileError) as caught:
             ask()
         assert str(caught.value) == text
+
+
+def test_tables_of_text_hold_what_the_run_holds(tmp_path):
+    path, run = tmp_path / "run.csv", runs.one()
+    run.save(path)
+    table = np.genfromtxt(path, delimiter=",", names=True, deletechars="")
+    assert table.dtype.names[0] == "time"
+    np.testing.assert_array_equal(table["time"], run.time)
+    for name in run.names:
+        np.testing.assert_array_equal(table[name], run[name])
+    with pytest.raises(FileError, match=r"has no units.*\n.*pandas\.read_csv"):
+        Trajectory.load(path)
+
+
+def test_tables_of_batches_begin_with_the_number_of_the_run(tmp_path):
+    path, run = tmp_path / "runs.csv", runs.batch()
+    run.save(path)
+    lines = path.read_text().splitlines()
+    axes = lines[0].split(",")[: len(run.batch)]
+    assert all(axis.startswith("run") for axis in axes) and lines[0].split(",")[len(axes)] == "time"
+    assert len(lines) == 1 + int(run.lengths.sum())
+    last = [float(cell) for cell in lines[-1].split(",")]
+    at = tuple(int(x) for x in last[: len(axes)])
+    np.testing.assert_array_equal(last[len(axes) + 1 :], run.values[(*at, run.lengths[at] - 1)])
 
 
 # files that cannot be written --------------------------------------------------------------------
@@ -279,7 +303,7 @@ def test_without_pandas(monkeypatch):
     with pytest.raises(NotApplicable) as caught:
         runs.one().to_pandas()
     assert str(caught.value) == (
-        "to_pandas needs pandas, which is not installed.\n  Remedy: pip install 'axode[data]'"
+        "to_pandas needs pandas, which is not installed.\n  Remedy: " + install_command("data")
     )
 
 
@@ -295,7 +319,7 @@ def test_without_pyarrow(tmp_path, monkeypatch):
             ask()
         assert str(caught.value) == (
             f"to {verb} .parquet needs pyarrow, which is not installed.\n"
-            "  Remedy: pip install 'axode[data]', or a file that ends in .npz"
+            f"  Remedy: {install_command('data')}, or a file that ends in .npz"
         )
     runs.one().save(tmp_path / "run.npz")
     assert runs.same(Trajectory.load(tmp_path / "run.npz"), runs.one())

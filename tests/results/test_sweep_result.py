@@ -11,7 +11,7 @@ import pytest
 
 import axode as ax
 from axode.problems.sweep.sample_arguments import plan_samples
-from axode.results.row_texts import RowTexts
+from axode.results.sweep_arrays import RowTexts
 from axode.results.sweep_store import SweepManifest, SweepStore
 
 WORDS = {1: "finished", 3: "failed: not finite", 6: "interrupted", 0: "interrupted"}

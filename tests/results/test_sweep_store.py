@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import axode as ax
-from axode.results.row_texts import RowTexts
-from axode.results.sweep_arrays import NOT_COMPUTED
+from axode.results.sweep_arrays import NOT_COMPUTED, RowTexts
 from axode.results.sweep_store import (
     DIGEST,
     FORMAT,
@@ -466,7 +465,7 @@ def test_folders_that_are_no_stores(folder, tmp_path):
 
 def test_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ax.NotApplicable, match=r"a store of a sweep needs pyarrow.*\n.*axode\[da"):
+    with pytest.raises(ax.NotApplicable, match=r"a store of a sweep needs pyarrow.*\n.*\[data"):
         SweepStore.create_or_resume(tmp_path / "new", manifest())
     assert not (tmp_path / "new").exists()
 

@@ -13,9 +13,15 @@ import pytest
 
 import axode as ax
 from axode.errors import FileError, OmissionWarning
-from axode.formats.meshes import mesh_arrays, mesh_formats, mesh_library
-from axode.formats.meshes.mesh_arrays import Part, clean, simplify, with_normals
-from axode.formats.meshes.mesh_formats import read_collada, read_parts
+from axode.formats.meshes import mesh_formats, mesh_library
+from axode.formats.meshes.mesh_formats import (
+    Part,
+    clean,
+    read_collada,
+    read_parts,
+    simplify,
+    with_normals,
+)
 from axode.formats.meshes.mesh_library import locate
 from axode.mechanism.scene.shaping import scene_of
 from axode.show.render.meshes import TriangleMesh, meshes
@@ -146,7 +152,7 @@ def test_hostile_files_are_refused(suffix: str, data: bytes, message: str) -> No
 
 
 def test_more_triangles_than_any_robot_has_are_refused(monkeypatch) -> None:
-    monkeypatch.setattr(mesh_arrays, "MAX_TRIANGLES", 11)
+    monkeypatch.setattr(mesh_formats, "MAX_TRIANGLES", 11)
     files = {"stl": binary_stl(CORNERS[FACES]), "obj": obj(), "dae": collada()}
     for suffix, data in files.items():
         with pytest.raises(FileError, match="has 12 triangles, more than 11"):
@@ -155,7 +161,7 @@ def test_more_triangles_than_any_robot_has_are_refused(monkeypatch) -> None:
 
 def test_copies_count_before_they_are_made(monkeypatch) -> None:
     """A few bytes repeat a mesh thousands of times; the copies would take all memory."""
-    monkeypatch.setattr(mesh_arrays, "MAX_TRIANGLES", 50)
+    monkeypatch.setattr(mesh_formats, "MAX_TRIANGLES", 50)
     copies = collada().replace(b"<node>", b'<node><instance_geometry url="#g"/>')
     assert len(read_parts(copies, "dae", nothing)) == 2
     many = collada().replace(b"<node>", b"<node>" + b'<instance_geometry url="#g"/>' * 4000)

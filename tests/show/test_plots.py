@@ -545,6 +545,7 @@ def test_a_plot_may_be_drawn_on_a_part_of_a_figure():
 def test_plots_and_settings_of_matplotlib_leave_each_other_alone():
     before = dict(mpl.rcParams)
     plain = one().plot("pitch", "left.torque")._repr_png_()
+    figure = one().plot("pitch", "left.torque")
     assert plain.startswith(b"\x89PNG") and dict(mpl.rcParams) == before
     dark = {
         "axes.facecolor": "black",
@@ -556,12 +557,32 @@ def test_plots_and_settings_of_matplotlib_leave_each_other_alone():
         "font.family": "serif",
     }
     with mpl.rc_context(dark):
-        assert one().plot("pitch", "left.torque")._repr_png_() == plain
+        assert figure._repr_png_() == plain  # drawn before
+        axes = one().plot("pitch", "left.torque").axes[0]
+    assert axes.get_facecolor() == (0, 0, 0, 1) and axes.lines[0].get_linewidth() == 9
+    assert axes.yaxis.label.get_fontfamily() == ["serif"]
+    assert axes.get_yticklabels()[0].get_color() == "red"
+
+
+def test_text_in_svg_stays_text(tmp_path):
+    one().plot("pitch", labels={"pitch": r"lean $\theta$"}, save=tmp_path / "a.svg")
+    texts = [t for t in ET.parse(tmp_path / "a.svg").getroot().iter() if t.tag.endswith("}text")]
+    written = ["".join(t.itertext()) for t in texts]
+    assert "time [s]" in written and any("lean" in "".join(text.split()) for text in written)
+
+
+def test_a_signal_of_both_signs_has_a_line_at_zero():
+    both, positive = one().plot("pitch", "left.torque").axes[:2]
+    for axes in (both, positive):
+        low, high = axes.get_ylim()
+        level = [line for line in axes.collections if (line.get_segments()[0][:, 1] == 0).all()]
+        values = axes.lines[0].get_ydata()
+        assert bool(level) == bool(values.min() < 0 < values.max()), (low, high)
     if "matplotlib.pyplot" in sys.modules:
         assert not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
 def test_without_matplotlib_a_plot_tells_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NotApplicable, match=r"pip install 'axode\[plot\]'"):
+    with pytest.raises(NotApplicable, match=r"pip install .*\[plot\]"):
         one().plot("pitch")

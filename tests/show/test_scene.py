@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from functools import cache
 
@@ -14,7 +15,7 @@ from axode import gallery
 from axode.disk.typed import as_dataclass
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import GROUND, Scene, touch_axes, touch_points
-from axode.mechanism.scene.shaping import scene_of
+from axode.mechanism.scene.shaping import JOINT, scene_of
 from axode.model.model import Model
 from axode.show.render.meshes import meshes
 from axode.show.render.painter import SKY, Camera, camera_of, picture
@@ -100,6 +101,32 @@ def test_wheels_are_as_large_as_their_radius(name: str) -> None:
         assert touch.radius * 0.98 <= reach <= touch.radius * 1.07
 
 
+@pytest.mark.parametrize("name", [*ROLLING, further("six_legged_platform")])
+def test_round_things_look_round(name: str) -> None:
+    """The sides of a circle are nowhere 1/3000 of the size inside it: 0.3 of 1000 pixels."""
+    scene = scene_of(mechanism(name))
+    for solid in scene.solids:
+        if solid.kind != "cylinder":
+            continue
+        (mesh,) = meshes(replace(scene, solids=(solid,), stand_ins=()))
+        own = (mesh.vertices - np.array(solid.at)) @ np.array(solid.axes).T
+        turn = np.unique(np.round(np.arctan2(own[:, 1], own[:, 0]), 6))
+        apart = np.diff([*turn, turn[0] + 2 * np.pi]).max()  # of neighbours on the rim
+        assert solid.size[0] * (1.0 - np.cos(apart / 2)) < scene.size / 3000
+
+
+def test_equal_legs_have_equal_colours() -> None:
+    for name, legs in (("gough_stewart", 6), ("delta_robot", 3), ("planar_3rrr", 3)):
+        scene = scene_of(gallery.build(name))
+        seen: dict[str, set[tuple[int, int, int]]] = {}
+        for solid in scene.solids:
+            part = re.sub(r"(\d[ab]?|_[IV]+)$", "", solid.body)
+            seen.setdefault(part, set()).add(solid.colour)
+        painted = [colours - {JOINT} for colours in seen.values()]
+        assert len(scene.bodies) > legs and all(len(colours) <= 1 for colours in painted)
+        assert len(set().union(*painted)) == len([c for c in painted if c])  # parts differ
+
+
 def test_the_parameters_shape_the_scene() -> None:
     described = mechanism("wheeled_pendulum")
     large = scene_of(described, {"r": 0.7})
@@ -170,6 +197,36 @@ def test_the_camera_sees_the_whole_mechanism(name):
     rows, columns = np.flatnonzero(seen.any(1)), np.flatnonzero(seen.any(0))
     assert rows[0] > 0 and rows[-1] < 89 and columns[0] > 0 and columns[-1] < 119
     assert np.ptp(rows) > 45 or np.ptp(columns) > 60
+
+
+def test_a_planar_mechanism_is_seen_straight_on():
+    views = {name: scene_of(mechanism(name)).view for name in ("five_bar", "planar_3rrr")}
+    assert set(views.values()) == {(-np.pi / 2, 1.55)}  # from above, x to the right, y up
+    linkage = scene_of(gallery.build("four_bar"))  # in an upright plane
+    assert linkage.plane == (0.0, 0.0, 1.0) and linkage.view == pytest.approx((-np.pi / 2, 0.0))
+    usual = {
+        scene_of(mechanism(name)).view for name in ("five_axis_arm", "delta_robot", "unicycle")
+    }
+    assert usual == {(np.radians(-55), np.radians(22))}
+    bent = ax.Mechanism("bent")  # nearly planar: its second axis is tilted
+    a, b = (bent.add_body(n, mass=1.0, inertia=(0.1, 0.1, 0.1)) for n in "ab")
+    bent.add_joint("one", ax.Revolute("z"), parent=bent.ground, child=a)
+    bent.add_joint("two", ax.Revolute((0, 1e-4, 1)), parent=a, child=b, at=(1, 0, 0))
+    assert scene_of(bent).plane == ()
+    turned = ax.Mechanism("turned")  # the same plane, through a turned frame
+    a, b = (turned.add_body(n, mass=1.0, inertia=(0.1, 0.1, 0.1)) for n in "ab")
+    turned.add_joint("one", ax.Revolute("x"), parent=turned.ground, child=a, rotation=(0, 0, 0.3))
+    turned.add_joint("two", ax.Prismatic("y"), parent=a, child=b, at=(0, 1, 0))
+    normal = np.array(scene_of(turned).plane)
+    assert normal == pytest.approx([np.cos(0.3), np.sin(0.3), 0.0])
+    back = Camera((0.0, 0.0, 0.0), 1.0, *scene_of(turned).view).axes[2]
+    assert abs(back @ normal) == pytest.approx(1.0)
+
+
+def test_what_is_fixed_to_a_link_does_not_change_its_colour():
+    solids = scene_of(mechanism("five_bar")).solids
+    colours = {solid.body: solid.colour for solid in solids if solid.colour != JOINT}
+    assert colours["link1"] == colours["link2"] != colours["crank1"] == colours["crank2"]
 
 
 def test_up_is_against_gravity_unless_something_rolls():

@@ -1,6 +1,8 @@
 """The look of pictures: colours for every eye, and nothing of the user's changed."""
 
 import itertools
+import os
+import subprocess
 import sys
 
 import matplotlib as mpl
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 from axode.errors import NotApplicable, UnknownName
-from axode.show.style import COLOURS, SIZES, figure_style, new_figure, pin_ticks
+from axode.show.style import COLOURS, SIZES, figure_style, new_figure, palette, pin_ticks, readable
 
 # How eyes without the long, middle or short cones see linear sRGB: G. M. Machado, M. M. Oliveira,
 # L. A. F. Fernandes, IEEE Trans. Visualization and Computer Graphics 15 (2009), severity 1.0.
@@ -84,7 +86,7 @@ def test_settings_of_matplotlib_are_as_before_even_after_an_error():
 
 
 def test_ticks_that_are_made_when_the_picture_is_asked_for_look_as_the_others():
-    def drawn(pinned=True):
+    def drawn(settings, pinned=True):
         with figure_style():
             figure = new_figure(3, 2)
             axes = figure.subplots()
@@ -92,11 +94,52 @@ def test_ticks_that_are_made_when_the_picture_is_asked_for_look_as_the_others():
             if pinned:
                 pin_ticks(axes)
             figure.draw_without_rendering()
-        return figure._repr_png_()
+        with mpl.rc_context(settings):
+            return figure._repr_png_()
 
-    plain = drawn()
-    with mpl.rc_context({"xtick.labelsize": 20, "ytick.color": "red", "grid.linestyle": ":"}):
-        assert drawn() == plain != drawn(pinned=False)
+    other = {"xtick.labelsize": 20, "ytick.color": "red", "grid.linestyle": ":"}
+    assert drawn(other) == drawn({}) != drawn(other, pinned=False)
+
+
+def test_what_the_user_has_set_goes_before_the_style():
+    from cycler import cycler
+
+    user = {
+        "font.family": ["serif"],
+        "font.size": 13.0,
+        "axes.prop_cycle": cycler(color=["k", "r"]),
+    }
+    with mpl.rc_context(user), figure_style("column") as size:
+        assert size.text == mpl.rcParams["axes.labelsize"] == 13.0
+        assert mpl.rcParams["font.family"] == ["serif"] and list(palette()) == ["k", "r"]
+        assert mpl.rcParams["mathtext.fontset"] == "dejavuserif"
+        assert mpl.rcParams["lines.linewidth"] == SIZES["column"].line  # not set by the user
+    with mpl.rc_context({"text.usetex": True}), figure_style():
+        assert readable("left_dot [rad/s^2]") == r"left\_dot [rad/s\^{}2]"
+    with (
+        mpl.rc_context({"figure.figsize": (1, 1), "savefig.bbox": "tight"}),
+        figure_style() as size,
+    ):
+        assert size == SIZES["screen"] and mpl.rcParams["savefig.bbox"] is None
+
+
+def test_numbers_at_ticks_are_text_and_powers_of_ten_are_not():
+    with figure_style():
+        figure = new_figure(3, 2)
+        axes = figure.subplots()
+        axes.plot([0, 1], [-1e-7, 3e-7])
+        pin_ticks(axes)
+        figure.draw_without_rendering()
+        assert not any("$" in text.get_text() for text in axes.get_yticklabels())
+        assert axes.get_yticklabels()[0].get_text().startswith("\N{MINUS SIGN}")
+        assert "10^{" in axes.yaxis.get_offset_text().get_text()
+
+
+def test_the_style_does_not_ask_for_a_backend():
+    code = "from axode.show.style import *\nwith figure_style(): new_figure(3, 2).subplots()\n"
+    code += "import sys; assert 'matplotlib.pyplot' not in sys.modules"
+    environment = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"}
+    subprocess.run([sys.executable, "-P", "-c", code], check=True, env=environment)
 
 
 def test_sizes_for_print_are_those_of_columns_and_pages():
@@ -107,5 +150,5 @@ def test_sizes_for_print_are_those_of_columns_and_pages():
 
 def test_without_matplotlib_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NotApplicable, match=r"pip install 'axode\[plot\]'"), figure_style():
+    with pytest.raises(NotApplicable, match=r"pip install .*\[plot\]"), figure_style():
         pass

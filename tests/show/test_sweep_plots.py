@@ -5,7 +5,9 @@ import pytest
 from PIL import Image
 
 from axode.errors import FileError, InvalidArgument, UnknownName
+from axode.results.sweep_arrays import RowTexts
 from axode.results.sweep_result import Sweep
+from axode.show.plot.maps import plot_map, reduce_cells
 from axode.show.plot.sweep_plots import MAX_DOTS
 
 UNITS = {"falls": "s", "mass": "kg"}
@@ -49,6 +51,137 @@ def legends(figure):
         if axes.get_legend()
         for text in axes.get_legend().get_texts()
     ]
+
+
+def cube(kinds=(), shift=0.0):
+    """Three axes; the first output is a "min", the second a "max"."""
+    axes = {"pitch": np.arange(3.0), "mass": np.arange(2.0), "yaw": np.linspace(-1, 1, 5)}
+    x, y, z = np.meshgrid(*axes.values(), indexing="ij")
+    outputs = {"load": x - y * z + shift, "lean": x + z**2, "time": y + z}
+    info = {"kinds": dict(kinds), "units": {"load": "N", "mass": "kg"}, "model": "bot"}
+    return Sweep(outputs, axes, np.ones(x.shape, bool), {"finished": x.size}, info)
+
+
+MINMAX = {"load": "min", "lean": "largest", "time": "integral"}
+
+
+def test_a_map_shows_the_worst_of_further_axes_and_says_so():
+    made = cube(MINMAX)
+    figure = made.plot()  # all outputs over the first two axes
+    load, lean, time = figure.axes[::2]
+    for axes, name, reduction in ((load, "load", np.min), (lean, "lean", np.max)):
+        mesh = axes.collections[-1].get_array()
+        np.testing.assert_array_equal(mesh, reduction(made[name], axis=2).T)
+    np.testing.assert_allclose(time.collections[-1].get_array(), made["time"].mean(axis=2).T)
+    bars = [axes.get_ylabel() for axes in figure.axes[1::2]]
+    assert bars == ["smallest load [N]", "largest lean", "mean time"]
+    assert "smallest, largest, mean over yaw: 5 values from -1 to 1" in title(figure)
+
+
+def test_a_reduction_can_be_chosen():
+    made = cube(MINMAX)
+    figure = made.plot("load", "pitch", "mass", reduce="median")
+    mesh = figure.axes[0].collections[-1].get_array()
+    np.testing.assert_allclose(mesh, np.median(made["load"], axis=2).T)
+    assert "median over yaw" in title(figure) and figure.axes[1].get_ylabel() == "median load [N]"
+    (axes,) = made.plot("load", "pitch", reduce="max").axes
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), made["load"].max(axis=(1, 2)))
+    with pytest.raises(UnknownName, match="no reduction 'worst'"):
+        made.plot("load", reduce="worst")
+    with pytest.raises(InvalidArgument, match="a histogram shows all runs"):
+        made.plot("load", kind="histogram", reduce="max")
+
+
+def test_bands_show_the_worst_too():
+    made = cube(MINMAX)
+    figure = made.plot("load", "pitch")
+    median, worst, *_ = figure.axes[0].lines
+    np.testing.assert_allclose(median.get_ydata(), np.median(made["load"], axis=(1, 2)))
+    np.testing.assert_allclose(worst.get_ydata(), made["load"].min(axis=(1, 2)))
+    assert legends(figure)[-1] == "smallest"
+    assert "all runs over mass [kg]: 0, 1, yaw: 5 values from -1 to 1" in title(figure)
+
+
+def test_a_map_hatches_cells_of_which_some_runs_failed():
+    made = cube(MINMAX)
+    finished = np.array(made.finished)
+    finished[0, 0, 0] = False
+    some = Sweep(dict(made), made.axes, finished, {"finished": 29, "failed": 1}, made.info)
+    assert legends(some.plot("load", "pitch", "mass")) == ["some not finished (1)"]
+
+
+def test_inaccurate_runs_are_drawn_and_marked():
+    axes = {"pitch": np.arange(3.0), "mass": np.arange(2.0)}
+    finished = np.array([[True, False], [False, False], [True, True]])
+    codes = np.array([0, 1, 1, 2, 0, 0])
+    status = RowTexts.from_codes(codes, {0: "finished", 1: "inaccurate", 2: "failed"})
+    counts = {"finished": 3, "inaccurate": 2, "failed": 1}
+    made = Sweep({"y": np.arange(6.0).reshape(3, 2)}, axes, finished, counts, status=status)
+    figure = made.plot("y")
+    mesh = figure.axes[0].collections[-1].get_array()
+    np.testing.assert_array_equal(mesh.filled(np.nan), [[0, 2, 4], [1, np.nan, 5]])
+    assert legends(figure) == ["not finished (1)", "inaccurate (2)"]
+
+
+def test_two_designs_are_drawn_over_each_other():
+    one, other = cube(MINMAX), cube(MINMAX, shift=0.5)
+    overlay = {"longer": other}
+    figure = one.plot("load", "pitch", reduce="min", overlay=overlay, label="short")
+    first, second, *_ = figure.axes[0].lines
+    np.testing.assert_allclose(second.get_ydata(), first.get_ydata() + 0.5)
+    assert legends(figure) == ["short", "smallest", "longer"]
+    maps = one.plot("load", "pitch", "mass", overlay=overlay)
+    assert legends(maps) == ["this sweep: zero", "longer: zero"]  # signs differ: lines of zero
+    (outline,) = one.plot("load", kind="histogram", overlay=overlay).axes[0].patches[1:]
+    assert outline.get_data().values.sum() == other.runs
+    alone = Sweep({"size": np.ones(2)}, {"a": np.arange(2.0)}, np.ones(2, bool), {"finished": 2})
+    with pytest.raises(InvalidArgument, match="'longer' has no size"):
+        alone.plot("size", overlay=overlay)
+    with pytest.raises(InvalidArgument, match="a scatter matrix shows one sweep"):
+        one.plot("load", "lean", kind="scatter", overlay=overlay)
+    moved = Sweep(dict(one), {**one.axes, "pitch": np.arange(3.0) + 9}, one.finished, one.statuses)
+    with pytest.raises(InvalidArgument, match="'longer' has other values of pitch and mass"):
+        one.plot("load", "pitch", "mass", overlay={"longer": moved})
+
+
+@pytest.mark.parametrize("how", ["min", "max", "mean", "median"])
+def test_cells_are_reduced_as_numpy_does(how):
+    rng = np.random.default_rng(5)
+    values, place = rng.normal(size=400), rng.integers(0, 30, 400)
+    place[place == 7] = 8  # an empty cell
+    values[rng.integers(0, 400, 60)] = np.nan
+    values[place == 3] = np.nan
+    values[np.flatnonzero(place == 4)[:1]] = -np.inf
+    values[place == 5] = np.inf
+    made = reduce_cells(values, place, 30, how)
+    for cell in range(30):
+        own = values[place == cell]
+        own = own[~np.isnan(own)]
+        if how in ("mean", "median") and np.isfinite(own).any():
+            own = own[np.isfinite(own)]
+        expected = getattr(np, how)(own) if own.size else np.nan
+        np.testing.assert_allclose(made[cell], expected, err_msg=str(cell))
+
+
+def test_maps_of_other_quantities():
+    x, y, z = np.linspace(-1, 1, 5), np.linspace(0, 1, 4), np.array([0.2, 0.4])
+    torque = x[:, None, None] ** 2 + y[:, None] * z
+    torque[0, 0] = np.nan  # out of reach
+    axes = {"x [m]": x, "y [m]": y, "z [m]": z}
+    figure = plot_map(torque, axes, label="torque [N m]", overlay={"B": 2 * torque}, name="A")
+    space, bar = figure.axes
+    mesh = space.collections[0].get_array()
+    np.testing.assert_allclose(mesh.filled(np.nan), np.fmax(*np.moveaxis(torque, 2, 0)).T)
+    assert bar.get_ylabel() == "largest torque [N m]" and space.get_aspect() == 1.0
+    assert title(figure) == "largest over z [m]: 0.2, 0.4" and legends(figure) == ["A", "B"]
+    flat = plot_map(torque, axes, label="t", over=("z [m]", "x [m]"), reduce="min", equal=False)
+    np.testing.assert_allclose(flat.axes[0].collections[0].get_array(), np.nanmin(torque, axis=1))
+    with pytest.raises(UnknownName, match="no axis 'w'"):
+        plot_map(torque, axes, label="t", over=("w", "x [m]"))
+    with pytest.raises(UnknownName, match="no reduction 'sum'"):
+        plot_map(torque, axes, label="t", reduce="sum")
+    with pytest.raises(InvalidArgument, match=r"has shape \(5, 4, 2\), not \(5, 4\)"):
+        plot_map(torque[..., 0], axes, label="t")
 
 
 def test_a_histogram_counts_every_run():

@@ -595,7 +595,7 @@ def test_a_wrong_name_opens_nothing(opened: list[Any]) -> None:
 
 def test_without_viser_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "viser", None)
-    with pytest.raises(errors.NotApplicable, match=r"axode\[view\]"):
+    with pytest.raises(errors.NotApplicable, match=r"\[view\]"):
         ax.view(run(), block=False)
 
 

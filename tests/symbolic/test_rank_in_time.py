@@ -1,5 +1,7 @@
 """Rank is judged where the mechanism will be, not only where the clock starts, in any units."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,16 @@ def test_wheels_that_steer_freely_are_named_together():
         f"{end}_{side}" in conflict for end in ("front", "rear") for side in ("left", "right")
     )
     assert "meet at special angles only" in conflict
+
+
+def test_the_speeds_that_are_offered_instead_are_valid():
+    machine = car(None, None)
+    with pytest.raises(ax.errors.InvalidIndependent) as caught:
+        machine.derive(independent=["steer_left.rate", "rear_left.rate"])
+    (offered,) = re.findall(r"independent=\[(.*)\]", str(caught.value))
+    names = re.findall("'(.*?)'", offered)
+    assert len({*names}) == 2
+    assert set(machine.derive(independent=names).independent) == {*names}
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import xml.etree.ElementTree as ET
 import zipfile
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-LIBC = ctypes.CDLL(None)
+LIBC = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
 
 
 class Callbacks(ctypes.Structure):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape.adjoints import adjoint_tape
-from axode.codegen.tape.derivatives import forward_tape
+from axode.codegen.tape.derivatives import adjoint_tape, forward_tape
 from axode.codegen.tape.formulas import formula_tape
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.model.model_parts import function_tape

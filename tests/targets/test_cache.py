@@ -21,6 +21,9 @@ from tests.targets import functions
 KEYS = [f"{k:064x}" for k in range(4)]
 
 ROOT = Path(__file__).parents[2]
+of_posix = pytest.mark.skipif(
+    not hasattr(os, "geteuid"), reason="Windows keeps neither owners nor modes of files"
+)
 
 
 @pytest.fixture
@@ -49,6 +52,7 @@ def test_a_second_start_compiles_nothing(folder, monkeypatch):
     assert second.from_cache == {1: True} and second.compile_seconds[1] < 0.5
 
 
+@of_posix
 def test_directory_is_private(folder):
     run(arm())
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -56,6 +60,7 @@ def test_directory_is_private(folder):
     assert not list(folder.glob("*.part"))
 
 
+@of_posix
 @pytest.mark.parametrize("folder", [".", "cache", "../cache"])
 def test_no_code_is_read_from_below_the_working_folder(monkeypatch, tmp_path, folder):
     """What came with a folder of files that somebody sent ran, if the cache was named so."""
@@ -72,6 +77,7 @@ def test_no_code_is_read_from_below_the_working_folder(monkeypatch, tmp_path, fo
         assert cache_directory() is None
 
 
+@of_posix
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777, 0o720])
 def test_a_folder_that_others_can_write_to_is_refused_and_not_changed(folder, mode):
     """A shared temporary folder, named as the cache, must not become one user's own."""
@@ -86,6 +92,7 @@ def test_a_folder_that_others_can_write_to_is_refused_and_not_changed(folder, mo
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
+@of_posix
 def test_a_folder_that_others_can_read_serves(folder):
     folder.mkdir(mode=0o755)
     run(arm())
@@ -94,6 +101,7 @@ def test_a_folder_that_others_can_read_serves(folder):
     assert again.from_cache == {1: True} and stat.S_IMODE(folder.stat().st_mode) == 0o755
 
 
+@of_posix
 def test_a_linked_folder_is_refused(folder, tmp_path):
     (tmp_path / "planted").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "planted")
@@ -102,6 +110,7 @@ def test_a_linked_folder_is_refused(folder, tmp_path):
     assert not list((tmp_path / "planted").iterdir())
 
 
+@of_posix
 @pytest.mark.parametrize("harm", ["writable", "linked", "fifo", "another key", "foreign"])
 def test_planted_files_do_not_run(folder, tmp_path, monkeypatch, harm):
     """Each file is judged after it was opened; none of these is the user's own object."""
@@ -162,6 +171,7 @@ def test_only_own_files_are_removed(tmp_path):
     assert own.exists() and draft.exists() and not old.exists()
 
 
+@of_posix
 def test_home_is_expanded_and_may_be_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AXODE_CACHE", "~/objects")
@@ -227,6 +237,7 @@ def test_unwritable_directory_is_a_warning(folder, monkeypatch):
         assert np.isfinite(run(arm())).all()
 
 
+@of_posix
 def test_other_users_directory_is_not_trusted(folder, monkeypatch):
     run(arm())
     monkeypatch.setattr(os, "geteuid", lambda: 12345)

@@ -6,10 +6,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from axode.codegen.lowering import chunk_plan, packed_function
+from axode.codegen.lowering import chunk_plan, instructions
 from axode.codegen.lowering.batch_loop import module
-from axode.codegen.tape.equal_columns import column_sets, last_columns
-from axode.codegen.tape.packing import packings
+from axode.codegen.tape.packing import column_sets, last_columns, packings
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.symbolic.algebra.linear import Factor
@@ -50,7 +49,7 @@ def test_columns_side_by_side_in_one_function():
     packing = packings(tape)[-1]
     assert packing.lanes == COLUMNS
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed_function, "best_packing", lambda _: packing)
+        patch.setattr(instructions, "best_packing", lambda _: packing)
         patch.setenv("AXODE_CACHE", "off")
         assert f"<{COLUMNS} x double>" in module(tape, 1)
         got = CompiledFunction(tape, lanes=1)(*arrays())
@@ -61,7 +60,7 @@ def test_columns_side_by_side_in_one_function():
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_columns_of_long_tapes_have_one_function(monkeypatch, lanes, stores):
     tape = solve()
-    monkeypatch.setattr(packed_function, "best_packing", lambda _: None)
+    monkeypatch.setattr(instructions, "best_packing", lambda _: None)
     monkeypatch.setattr(chunk_plan, "LONGEST_FUNCTION", 60)
     monkeypatch.setattr(chunk_plan, "LONGEST_ON_VECTORS", 60)
     monkeypatch.setattr(chunk_plan, "CHUNK", 40)

@@ -261,8 +261,8 @@ def cut_into(monkeypatch, longest, chunk):
         return plan(tape, **uncut) if uncut else plan(tape, longest, chunk)
 
     monkeypatch.setattr("axode.codegen.lowering.batch_loop.plan_with_columns", shorter)
-    monkeypatch.setattr("axode.codegen.lowering.packed_function.plan_with_columns", shorter)
-    monkeypatch.setattr("axode.codegen.lowering.packed_function.plan", shorter)
+    monkeypatch.setattr("axode.codegen.lowering.instructions.plan_with_columns", shorter)
+    monkeypatch.setattr("axode.codegen.lowering.instructions.plan", shorter)
     monkeypatch.setenv("AXODE_CACHE", "off")
 
 
@@ -297,6 +297,7 @@ def test_a_very_long_tape_compiles():
     assert_agree(compiled(*arrays), tape.evaluate(*arrays), tape, "long", scale)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows starts processes from nothing")
 def test_a_child_process_has_its_own_threads():
     tape = doubled()
     compiled = CompiledFunction(tape)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.codegen.tape.derivatives import forward_tape, reads
+from axode.codegen.tape.derivatives import forward_tape, jacobian_tape, reads
 from axode.codegen.tape.formulas import formula_tape
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
-from axode.codegen.tape.products import jacobian_tape
 from axode.codegen.tape.program import (
     Evaluate,
     FactorMatrix,

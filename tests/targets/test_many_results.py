@@ -48,8 +48,8 @@ def test_all_widths_agree_with_numpy(tape, lanes, cut, monkeypatch):
     if cut:
         for place in (
             "batch_loop.plan_with_columns",
-            "packed_function.plan_with_columns",
-            "packed_function.plan",
+            "instructions.plan_with_columns",
+            "instructions.plan",
         ):
             monkeypatch.setattr(
                 f"axode.codegen.lowering.{place}",

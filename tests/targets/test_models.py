@@ -428,3 +428,12 @@ def test_every_target_refuses_alike(target):
             m.forward_dynamics(q, nu, out=out)
     with pytest.raises(ax.InvalidArgument, match="numbers in order or by name"):
         m.forward_dynamics("home", nu)
+
+
+@pytest.mark.parametrize("ending", [".wasm", ".axm", ".ptx"])
+def test_exports_refuse_an_input_that_they_would_ignore(tmp_path, ending):
+    model = ax.gallery.build("unicycle").derive().compile()
+    law = ax.Law(lambda s, pi: {"tau_drive": pi(1.0)}, pi=ax.blocks.PI(1.0, 1.0))
+    with pytest.raises(ax.InvalidArgument, match=r"input: whole runs.*\n.*leave input out"):
+        model.export(tmp_path / f"x{ending}", input=law)
+    assert not list(tmp_path.iterdir())

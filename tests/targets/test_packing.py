@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axode.codegen.lowering import packed_function as packed_module
+from axode.codegen.lowering import instructions as packed_module
 from axode.codegen.lowering.batch_loop import module
 from axode.codegen.tape.packing import Packing, best_packing, packings
 from axode.codegen.tape.tape import Tape

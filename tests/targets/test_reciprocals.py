@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 
 from axode.codegen.tape.operations import Kind
-from axode.codegen.tape.reciprocals import SHARED_DIVISIONS, share_reciprocals
+from axode.codegen.tape.rewriting import SHARED_DIVISIONS, share_reciprocals
 from axode.codegen.tape.tape import Tape
 
 

@@ -123,7 +123,7 @@ def test_samples_and_events_on_the_way():
 def test_a_run_that_ends_on_the_way_and_one_that_comes_back():
     model = model_of(2)
     there = ax.simulate(model, 1.5, start=START, singular="pass")
-    back = ax.simulate(model, -1.5, t0=1.5, start=there, singular="pass")
+    back = ax.simulate(model, -1.5, backwards=True, t0=1.5, start=there, singular="pass")
     assert back.final["a2"] == pytest.approx(math.pi / 2, abs=SAME)
     assert back.final["a2.rate"] == pytest.approx(-1.0, abs=10 * SAME)
     when = there.info["passed"][0]

@@ -53,11 +53,12 @@ JOINTS = [
     lambda d: ax.Fixed(),
 ]
 WHEELS = [
-    lambda d: ax.Rolling(d.positive(), d.slip(), d.slip()),
-    lambda d: ax.Ball(d.positive(), d.slip(), d.slip()),
-    lambda d: ax.Mecanum(d.positive(), d.among([0.3, 1.2, PARAMETERS[0]])),
-    lambda d: ax.Omni(d.positive()),
-    lambda d: ax.Skate(d.among([0.0, d.positive()])),
+    lambda d: ax.Rolling(d.positive(), d.slip(), d.slip(), **d.contact_law()),
+    lambda d: ax.Ball(d.positive(), d.slip(), d.slip(), **d.contact_law()),
+    lambda d: ax.Mecanum(d.positive(), d.among([0.3, 1.2, PARAMETERS[0]]), **d.contact_law()),
+    lambda d: ax.Omni(d.positive(), **d.contact_law()),
+    lambda d: ax.Skate(d.among([0.0, d.positive()]), **d.contact_law()),
+    lambda d: ax.Point(d.among([0.0, d.positive()]), **d.contact_law(ideal=False)),
 ]
 
 
@@ -110,6 +111,31 @@ class Dice:
 
     def slip(self):
         return self.among(["rigid", "free"])
+
+    def friction(self):
+        """One coefficient, or a static and a kinetic one."""
+        kinetic = self.positive()
+        pair = (kinetic + self.among([0.0, self.positive()]), kinetic)
+        return self.among([None, kinetic, pair])
+
+    def contact_law(self, ideal=True):
+        """What a contact that may slip and lift takes; nothing of it if it is ideal."""
+        friction = self.friction()
+        if friction is None and ideal:
+            return {}
+        return {
+            "friction": friction,
+            "restitution": self.among([0.0, 1.0, 1 / 3, PARAMETERS[0]]),
+            "rolling_resistance": self.among([0.0, self.positive()]),
+            "scrub": self.among([0.0, self.positive()]),
+        }
+
+    def stops(self):
+        """Dry friction and stops of a joint with one coordinate."""
+        low = self.among([None, self.random.uniform(-9.0, 0.0), PARAMETERS[2]])
+        stops = (low, self.among([None, self.positive(), PARAMETERS[0]]))
+        stopped = {"stops": stops, "restitution": self.among([0.0, 1.0, 1 / 3, PARAMETERS[0]])}
+        return {"friction": self.friction()} | self.among([{}, stopped])
 
     def rotation(self):
         angles = [self.random.uniform(-3, 3) for _ in range(3)]
@@ -189,8 +215,9 @@ class Growing:
             "coordinates": [f"{name} q{k}" for k in range(len(joint.coordinate_names))],
             "speeds": [f"{name} v{k}" for k in range(joint.dof)],
         }
+        law = dice.stops() if len(joint.coordinate_names) == 1 else {}
         self.mechanism.add_joint(
-            name, joint, parent=parent, child=name, **self.place(), **dice.among([names, {}])
+            name, joint, parent=parent, child=name, **self.place(), **dice.among([names, {}]), **law
         )
 
     def wheel(self):

@@ -123,7 +123,7 @@ MISTAKES = [
     ("simulate four_bar --time abc", 2, "expected a number, such as 0.5"),
     ("simulate four_bar --time 1 --every 0", 1, "--every"),
     ("sweep four_bar --output max:theta1", 2, "as in --output top=max:pitch"),
-    ("sweep four_bar --samples 1e3", 2, "expected a whole number, such as 1000"),
+    ("sweep four_bar --samples 1.5e0", 2, "expected a whole number, such as 1000"),
     ("export unicycle --to u.exe", 2, "should end in"),
     ("export unicycle --to u.c --functions fly", 1, "has no function 'fly'"),
     ("export unicycle --to u.axm --functions fly", 1, "has no function 'fly'"),

@@ -186,7 +186,7 @@ def test_feasible_says_whether_wheels_slip(capsys, tmp_path, monkeypatch):
     assert "slipping: never" in shown and "rear_R" in shown and "wrote a.png" in shown
     assert "front.share" in ax.Trajectory.load(tmp_path / "a.npz")
     grip = ["--friction", "front=0.001,rear_R=1,rear_L=1", "--motion", "a.npz"]
-    assert run(["feasible", "tricycle", *grip, "--json"]) == 0
+    assert run(["feasible", "tricycle", *grip, "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert not data["feasible"] and data["slips"] == "front" and data["files"] == []
 
@@ -196,3 +196,10 @@ def test_feasible_of_a_simulation(capsys):
     flags = ["--friction", "1", "--stiffness", "1e5", "--time", "0.1", "--json"]
     assert run(["feasible", "mecanum_rover", *flags]) == 0
     assert json.loads(capsys.readouterr().out)["feasible"]
+
+
+def test_a_negative_time_has_to_be_meant(capsys):
+    words = ["simulate", "unicycle", "--time=-0.1"]
+    assert run(words) == 1
+    assert "is negative" in (error := capsys.readouterr().err) and "--backwards" in error
+    assert run([*words, "--backwards"]) == 0

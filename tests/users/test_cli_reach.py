@@ -20,7 +20,7 @@ def test_a_posture_as_a_table(capsys):
     shown = capsys.readouterr().out
     assert "All targets are met" in shown and "theta1" in shown
     words = "reach five_axis_arm --target theta1=0.5 --limits theta1=0:0.4 --attempts 1"
-    assert run(words.split()) == 0
+    assert run(words.split()) == 1
     shown = capsys.readouterr().out
     assert "Not all targets can be met" in shown and "at its limit" in shown
 

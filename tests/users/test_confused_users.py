@@ -86,7 +86,7 @@ CASES = {
     ),
     "a motor and its numbers": (
         lambda m: m.add_motor("m", "plane.surge", motor=ax.Motor(), limit=3),
-        "motor 'm': give limit, gear and rotor_inertia to the Motor or to add_motor, not to both",
+        "motor 'm': give limit to the Motor or to add_motor, not to both",
     ),
     "a height for the ground": (
         lambda m: m.add_wheel("w", ax.Rolling(1), on="base", mass=1, ground=0.0),

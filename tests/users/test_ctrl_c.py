@@ -27,15 +27,18 @@ LONG = {  # commands that take long enough to be interrupted, one per verb
     "feasible": "feasible tricycle --friction 0.5 --path circle:radius=2,speed=0.5",
     "export": "export six_legged_platform --to a.c",
     "linearize": "linearize wheeled_pendulum",
+    "size": "size five_axis_arm --motion theta2=0.5*sin(2*t) --time 60",
     "lqr": "lqr wheeled_pendulum --states theta3,theta3_dot,surge",
     "kinematics": "kinematics dietmaier_platform",
     "reach": "reach seven_axis_arm --target link7=0.4,0.1,0.6",
+    "design": "design planar_3rrr --vary l1=0.2:0.5 --poses x=-0.05:0.05:3 --samples 999",
     "workspace": "workspace flight_simulator --plot ws.png",
     "gallery": "gallery",
     "verify": "verify --out verified.json",
     "bench": "bench seven_axis_arm --out times.json",
     "doctor": "doctor",
     "reproduce": "reproduce --all --out again",
+    "ros": "ros differential_drive --out robot.yaml",
     "completion": "completion fish",
 }
 

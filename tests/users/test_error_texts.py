@@ -27,8 +27,8 @@ from axode.errors import (
     RequestNotMetWarning,
     UnknownName,
 )
+from axode.literature.acceptance.case_runs import read_holds
 from axode.literature.acceptance.cases import Case, Quantity
-from axode.literature.acceptance.locked_coordinates import read_holds
 from axode.mechanism.elements.wheels import AbstractWheel
 from axode.model.model_file import MAGIC, VERSION
 from axode.results.sweep_result import Sweep

@@ -122,11 +122,13 @@ underscores, and none of {functions} or of Python's own words
   line  16  [joint.base] type: unknown type 'planr'. Types: {types}. Did you mean 'planar'?
   line  22  [wheel.left] radius: must be > 0 m, got -0.1
   line  24  [wheel.left] at: 'l /' is not a formula
-  line  26  [wheel.left] motor.gea: unknown key 'gea'. Keys: limit, gear, rotor_inertia. Did you \
+  line  26  [wheel.left] motor.gea: unknown key 'gea'. Keys: limit, gear, rotor_inertia, \
+continuous, no_load_speed, efficiency, torque_constant, resistance, inductance, voltage. Did you \
 mean 'gear'?
   line  26  [wheel.left] motor.limit: must be > 0, got -4
   line  28  [wheel.right] radius: is missing; an omni wheel needs it
-  line  31  [wheel.right] roller_angle: an omni wheel has no roller_angle; it has radius
+  line  31  [wheel.right] roller_angle: an omni wheel has no roller_angle; it has radius, \
+friction, restitution, rolling_resistance, scrub
   line  32  [wheel.right] mass: must be > 0 kg, got -1
   line  35  [home] base.z: 'high' in 'high' is not a parameter. Names: l, width, pi, t."""
     )

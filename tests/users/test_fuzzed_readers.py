@@ -5,9 +5,11 @@ import warnings
 
 import pytest
 
-from tests import fuzz_readers
 from tests.spoiled_texts import corpora
 from variants import further
+
+pytest.importorskip("resource", reason="Windows limits no memory")
+fuzz_readers = pytest.importorskip("tests.fuzz_readers")
 
 READERS = ("toml", "extends", "urdf", "mjcf", "sdf", "meshes")
 

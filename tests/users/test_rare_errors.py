@@ -16,9 +16,8 @@ from axode.cli import run as run_cli
 from axode.cli.trajectories import load_columns
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from axode.literature.acceptance.adapters import adapter_of
-from axode.literature.acceptance.case_runs import Answers, Run
+from axode.literature.acceptance.case_runs import Answers, Holding, Run, read_holds
 from axode.literature.acceptance.cases import Case, Quantity
-from axode.literature.acceptance.locked_coordinates import Holding, read_holds
 from axode.model.model_file import MAGIC
 from axode.model.model_parts import facts_of
 from axode.runtime import device
@@ -168,7 +167,7 @@ def test_no_linear_model_where_constraints_lose_rank():
 
 
 def test_platforms_need_six_freedoms():
-    from axode.symbolic.formulations.leg_chains import find_platform, require_six_freedoms
+    from axode.symbolic.formulations.legs import find_platform, require_six_freedoms
 
     system = ax.gallery.build("flight_simulator").derive(self_check=False).system
     fewer = dataclasses.replace(

@@ -19,6 +19,7 @@ from axode.mechanism.files.toml.toml_lines import key_lines
 from axode.mechanism.topology import coordinate_names
 from users.random_descriptions import random_description
 
+LAWS = ("friction", "restitution", "rolling_resistance", "scrub", "stops")
 SEEDS = st.integers(0, 2**32)
 USUAL = settings(deadline=None, derandomize=True)
 
@@ -87,12 +88,21 @@ def test_random_descriptions_use_everything():
         seen.update(type(body.shape).__name__ for body in mechanism.bodies)
         seen.update(type(shape).__name__ for body in mechanism.bodies for shape in body.shapes)
         seen.update(f.name for f in dataclasses.fields(mechanism) if getattr(mechanism, f.name))
+        laws = [*mechanism.connections, *(contact.wheel for contact in mechanism.contacts)]
+        seen.update(
+            f"{type(law).__name__} {name}"
+            for law in laws
+            for name in LAWS
+            if getattr(law, name, None) not in (None, 0.0)
+        )
     loops = {f"loops {joint.__name__}" for joint in JOINTS.values()} - {"loops Floating"}
     expected = {
         *(f"connections {joint.__name__}" for joint in JOINTS.values()),
         *loops,
         *(wheel.__name__ for wheel in WHEELS.values()),
         *(shape.__name__ for shape in SHAPES.values()),
+        *(f"{wheel.__name__} {name}" for wheel in WHEELS.values() for name in LAWS[:4]),
+        *(f"Connection {name}" for name in ("friction", "restitution", "stops")),
         "tuple",
         *(f.name for f in dataclasses.fields(ax.Mechanism)),
     } - {"quasi_velocities"}  # an argument of derive, which files do not hold

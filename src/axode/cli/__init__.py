@@ -19,6 +19,32 @@ else:
         return getattr(commands, name)
 
 
+def _print_any_letter() -> None:
+    """Write UTF-8 into files and pipes, and replace what a terminal does not know.
+
+    Streams of Windows have the alphabet of the country unless they are terminals.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        known = (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
+        if known not in ("utf-8", "utf8") and hasattr(stream, "reconfigure"):
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:
+                stream.reconfigure(encoding="utf-8")
+
+
+def _describe_missing(missing: ModuleNotFoundError) -> int:
+    """Print which packages the command line lacks, and return the exit code."""
+    from axode.errors import NotApplicable, naming_packages
+
+    try:
+        with naming_packages():
+            raise missing
+    except NotApplicable as error:
+        print(f"NotApplicable: {error}", file=sys.stderr)
+    return 1
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; neither a user's mistake nor Ctrl-C shows a traceback.
 
@@ -26,14 +52,18 @@ def main(arguments: list[str] | None = None) -> None:
     """
     code: int = INTERRUPTED
     answer: Any = None
+    _print_any_letter()
     try:
         from axode.cli import interruption
 
         answer = interruption
         answer.listen()
-        from axode.cli.commands import run
-
-        code = run(arguments)
+        try:
+            from axode.cli.commands import run
+        except ModuleNotFoundError as missing:
+            code = _describe_missing(missing)
+        else:
+            code = run(arguments)
         if code != INTERRUPTED and answer.pressed():  # a library has swallowed it
             raise KeyboardInterrupt
     except (KeyboardInterrupt, Exception) as error:

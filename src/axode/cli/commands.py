@@ -17,14 +17,16 @@ from axode.cli import INTERRUPTED, interruption
 from axode.cli.bench import bench
 from axode.cli.completion import completion
 from axode.cli.derive import check, compare, derive
+from axode.cli.design import design
 from axode.cli.doctor import doctor
 from axode.cli.export import export
-from axode.cli.inverse import feasible, inverse
+from axode.cli.inverse import feasible, inverse, size
 from axode.cli.kinematics import kinematics, reach, workspace
 from axode.cli.linearize import linearize, lqr
 from axode.cli.literature import gallery, reproduce, verify
 from axode.cli.model_sources import BUILD_OPTIONS
 from axode.cli.options import WRONG_DATA, Verb, Verbs, describe_options, options_of_verb
+from axode.cli.ros import ros
 from axode.cli.show import animate, page, report, view
 from axode.cli.simulate import simulate
 from axode.cli.sweep import sweep
@@ -45,12 +47,15 @@ VERBS = (
     page,
     inverse,
     feasible,
+    size,
     export,
+    ros,
     linearize,
     lqr,
     kinematics,
     reach,
     workspace,
+    design,
     gallery,
     verify,
     bench,

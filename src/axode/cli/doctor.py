@@ -18,7 +18,7 @@ from typing import Any
 
 from axode.cli.options import AsJson, JsonFile
 from axode.cli.output import deliver, show_entries
-from axode.errors import AxodeError
+from axode.errors import AxodeError, install_command
 from axode.model.model_parts import function_tape
 
 
@@ -101,7 +101,7 @@ def _entries(facts: dict[str, Any]) -> list[tuple[str, str]]:
     packages = {name: v for one in extras.values() for name, v in one["packages"].items()}
     there = [f"{name} {version}" for name, version in packages.items() if version != "missing"]
     absent = [
-        (f"no {name}", f"for {one['for']}: pip install 'axode[{extra}]'")
+        (f"no {name}", f"for {one['for']}: {install_command(extra)}")
         for extra, one in extras.items()
         for name, version in one["packages"].items()
         if version == "missing"
@@ -288,7 +288,7 @@ def _gpu(known: dict[str, Any]) -> tuple[bool, str]:
 
 
 NEEDED = ("numpy", "scipy", "casadi", "llvmlite", "pydantic", "typer", "rich")
-# what each extra brings, and what for: pip install 'axode[plot]'
+# what each extra brings, and what for
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "plot": (("matplotlib",), "figures"),
     "view": (("viser",), "the viewer in a browser"),
@@ -298,6 +298,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "cluster": (("distributed",), "sweeps on a Dask cluster"),
     "sym": (("sympy",), "SymPy expressions"),
     "mujoco": (("mujoco",), "MJCF files"),
+    "xacro": (("xacrodoc",), "xacro files"),
     "movie": (("av",), "MP4 and WebM movies"),
     "mcap": (("mcap",), "logs of ROS 2 messages"),
     "rerun": (("rerun",), "recordings of Rerun"),
@@ -338,7 +339,7 @@ def system() -> dict[str, Any]:
 
 def folders() -> dict[str, dict[str, Any]]:
     """Return the folders that Axode writes to, and whether it can."""
-    home = Path.home() if "HOME" in os.environ else Path()
+    home = Path.home() if "HOME" in os.environ or os.name == "nt" else Path()
     found = {
         "current": Path.cwd(),
         "temporary": Path(tempfile.gettempdir()),

@@ -1,13 +1,17 @@
-"""`axode inverse` and `axode feasible`: forces along motions, paths and at states."""
+"""`axode inverse`, `axode feasible` and `axode size`: forces, contacts and motors of motions."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from axode.cli.model_sources import model_from
 from axode.cli.options import (
+    WRONG_DATA,
     AsJson,
     PlotFile,
     Source,
@@ -20,11 +24,15 @@ from axode.cli.options import (
 )
 from axode.cli.output import format_number, print_json, show_table
 from axode.cli.trajectories import ColumnsFile, along_motion, along_path
+from axode.errors import MotorLimitWarning
 from axode.model.model_parts import facts_of
 
 if TYPE_CHECKING:
     from axode.model.model import Model
+    from axode.motors.duty import MotorReport
+    from axode.motors.sizing import Sizing
     from axode.problems.feasible.feasible import Feasibility
+    from axode.results.trajectory import Trajectory
 
 
 KINDS = ("input", "force", "power")  # of the columns that answer the question
@@ -173,6 +181,8 @@ def feasible(
 
     axode feasible mecanum_rover --friction 0.4 --time 2 --input tau1=5,tau2=5
 
+    The exit code is 1 if a wheel slips, the robot tips or a motor is overloaded.
+
     Options:
         friction VALUE|WHEEL=VALUE: Coefficient of friction, one or by wheel.
         stiffness VALUE|WHEEL=VALUE: Stiffness of the wheels across the ground, one or by wheel, in
@@ -193,7 +203,7 @@ def feasible(
     mu, stiff = one_or_named("--friction", friction), one_or_named("--stiffness", stiffness)
     given = run_options(start, input, parameter)
     model = model_from(source, option)
-    run = _motion(model, path, point, motion or [], time, given)
+    run = motion_or_run(model, path, point, motion or [], time, given)
     found = check_motion(model, run, mu, stiffness=stiff, parameters=given["parameters"])
     if out is not None:
         save_columns(found.trajectory, out)
@@ -202,20 +212,23 @@ def feasible(
     files = [str(file) for file in (out, plot) if file is not None]
     if as_json:
         print_json(_summary(found) | {"files": files})
-        return
-    _show(found)
-    for file in files:
-        print(f"wrote {file}")
+    else:
+        _show(found)
+        for file in files:
+            print(f"wrote {file}")
+    if not found.ok:
+        raise typer.Exit(WRONG_DATA)
 
 
-def _motion(
+def motion_or_run(
     model: Model,
     path: str | None,
     point: str,
     motion: list[str],
     time: float | None,
     given: dict[str, Any],
-) -> Any:
+) -> Trajectory:
+    """Return a motion along a path, by formulas or a file, or by simulation."""
     from axode.cli.show import load_or_simulate
 
     options = {"parameters": given["parameters"]}
@@ -247,6 +260,7 @@ def _summary(found: Feasibility) -> dict[str, Any]:
         "tipping_margin": found.tipping_margin.min(),
         "tips_at": found.tips_at,
         "lifts": found.lifts,
+        "overloaded": list(found.overloaded),
         "notes": list(found.notes),
     }
 
@@ -263,4 +277,104 @@ def _show(found: Feasibility) -> None:
         rows,
         title=title,
         note="\n".join(lines[len(found.wheels) :]),
+    )
+
+
+def size(
+    source: Source,
+    catalogue: Path | None = None,
+    margin: float = 1.0,
+    motors: str | None = None,
+    option: Texts = None,
+    path: str | None = None,
+    point: str = "0,0,0",
+    motion: Texts = None,
+    time: float | None = None,
+    start: Texts = None,
+    input: Texts = None,
+    parameter: Texts = None,
+    plot: PlotFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Size motors: what a motion asks of each, and which motors of a catalogue can do it.
+
+    axode size examples/rover.toml --path circle:radius=2,speed=0.8
+
+    axode size five_axis_arm --motion "theta2=0.5*sin(2*t)" --time 6
+
+    Options:
+        catalogue FILE: Motors to choose from, preferred ones first: a TOML file with a table
+            [motor.NAME] for each, the numbers of a motor and gears = [10, 20].
+        margin NUMBER: How many times the motion's torque, heat and speed a motor must bear.
+        motors NAME,NAME: Motors to replace; all by default.
+        time SECONDS: Duration of a simulation, or of a motion given by formulas.
+        plot FILE: File for torque against speed of each motor: .png, .svg or .pdf.
+    """
+    if not path and not motion and time is None:
+        raise typer.BadParameter("give --path, --motion, or --time for a simulation")
+    if path and motion:
+        raise typer.BadParameter("choose one of --path and --motion", param_hint="--motion")
+    if catalogue is None:
+        refuse("it needs --catalogue", "margin")
+    given = run_options(start, input, parameter)
+    model = model_from(source, option)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MotorLimitWarning)  # they are in the table
+        run = motion_or_run(model, path, point, motion or [], time, given)
+    report, chosen = run.motors, tuple(words(motors))
+    sized = report.size(catalogue, margin=margin, motors=chosen) if catalogue else None
+    if plot is not None:
+        report.plot(*chosen, save=plot)
+    if as_json:
+        print_json(_data(report, sized))
+        return
+    _show_motors(report)
+    if sized:
+        _show_sizing(sized)
+    if plot is not None:
+        print(f"wrote {plot}")
+
+
+def _data(report: MotorReport, sized: Sizing | None) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "model": report.name,
+        "motors": report.rows,
+        "exceeded": [asdict(excess) for excess in report.excesses],
+    }
+    if sized:
+        data["choices"] = [
+            {
+                "motor": choice.motor,
+                "candidate": choice.candidate,
+                "gear": choice.gear,
+                "fits": choice.ok,
+                "margin": choice.margin,
+                "reasons": list(choice.reasons),
+            }
+            for choice in sized.choices
+        ]
+        data["best"] = {
+            name: None if best is None else {"candidate": best.candidate, "gear": best.gear}
+            for name, best in sized.best.items()
+        }
+    return data
+
+
+def _show_motors(report: MotorReport) -> None:
+    heads, table = report.cells
+    show_table(
+        (heads[0], *(f">{head}" for head in heads[1:])),
+        table,
+        title=f"Motors of {report.name}, torques and speeds of their shafts",
+        note="\n".join(excess.sentence for excess in report.excesses),
+    )
+
+
+def _show_sizing(sized: Sizing) -> None:
+    none = [f"no candidate can do it for '{name}'" for name, best in sized.best.items() if not best]
+    show_table(
+        ("motor", "candidate", ">gear", ">peak", ">rms", ">speed", ">margin", "verdict"),
+        sized.rows,
+        title=f"Motors for {sized.name}, margin {sized.margin:g}",
+        note="\n".join(none),
     )

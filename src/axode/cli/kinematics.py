@@ -9,6 +9,7 @@ import typer
 
 from axode.cli.model_sources import mechanism_from, model_from
 from axode.cli.options import (
+    WRONG_DATA,
     AsJson,
     JsonFile,
     PlotFile,
@@ -124,6 +125,8 @@ def reach(
 
     axode reach mobile_manipulator --target gripper=2,1,0.5 --hold theta1
 
+    The exit code is 1 if not all targets can be met; what is shown then is the nearest posture.
+
     Options:
         target NAME=VALUES: Where to bring what, in metres and radians: NAME=X,Y,Z or
             NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coordinate or measure.
@@ -159,6 +162,8 @@ def reach(
         "attempts": int(found.attempts),
     }
     deliver(data, lambda: _show_reached(model, found), as_json=as_json, out=out)
+    if not found.reached:
+        raise typer.Exit(WRONG_DATA)
 
 
 def _show_reached(model: Model, found: InverseKinematicsResult) -> None:

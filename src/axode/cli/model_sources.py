@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.symbolic.equations import Equations
 
-FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold")
+FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold", "arguments")
 DERIVE_OPTIONS = ("formulation", "independent", "self_check")
 BUILD_OPTIONS = (*FILE_OPTIONS, *DERIVE_OPTIONS)
-ENDINGS = (".toml", ".urdf", ".xml", ".sdf", ".world", ".axm")
+ENDINGS = (".toml", ".urdf", ".urdf.xacro", ".xacro", ".xml", ".sdf", ".world", ".axm")
 
 
 def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechanism:
@@ -74,7 +74,10 @@ def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
 
     if not _is_file(source) or is_compiled(source):
         raise typer.BadParameter(f"'{source}' is no mechanism file", param_hint="--additions")
-    file = Path(os.path.relpath(source, to.parent)).as_posix()
+    try:
+        file = Path(os.path.relpath(source, to.parent)).as_posix()
+    except ValueError:  # on another drive of Windows
+        file = Path(source).absolute().as_posix()
     if file.startswith("../") or Path(file).is_absolute() or file == to.name:
         raise typer.BadParameter(
             f"it extends '{source}' and stands in the folder of that file, or in one above it, "
@@ -84,7 +87,7 @@ def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
     values = _file_options(source, _values(options))
     values.pop("wheels", None)  # all that look like wheels are listed
     loaded = read(source, **values)
-    if not loaded.proposals and "base" not in values and Path(source).suffix.lower() == ".urdf":
+    if loaded.if_free:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             free = read(source, **values, base="floating")

@@ -23,6 +23,18 @@ _NO_NUMBER = {"integer": "a whole number, such as 1000", "number": "a number, su
 _RENAMED = {"reach": {"--near": "--start"}}  # former names of options by verb
 
 
+def _with_plain_number(args: list[str], options: Sequence[str]) -> list[str]:
+    """Write 1e3 as 1000 after an option that takes a whole number."""
+    found = list(args)
+    for k, one in enumerate(args):
+        option, equals, value = one.partition("=") if one.startswith("-") else ("", "", one)
+        before = option if equals else args[k - 1] if k else ""
+        if before in options and re.fullmatch(r"\d+(\.\d*)?[eE]\+?\d{1,2}", value):
+            whole = float(value).is_integer()
+            found[k] = f"{option}{equals}{float(value):.0f}" if whole else one
+    return found
+
+
 class Verb(TyperCommand):
     """A verb that remembers which of its options were given; others have their defaults."""
 
@@ -33,8 +45,11 @@ class Verb(TyperCommand):
                 typer.echo(f"{old} is now {new}, and will be removed in the next version", err=True)
                 args = [re.sub(f"^{old}(?==|$)", new, one) for one in args]
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, list(args))
         except typer.BadParameter as error:
+            plain = _with_plain_number(args, getattr(error.param, "opts", ()))
+            if "valid integer" in error.message and plain != args:
+                return self.parse_args(ctx, plain)
             for kind, wanted in _NO_NUMBER.items():
                 if f"valid {kind}" in error.message:
                     error.message = f"expected {wanted}"
@@ -76,6 +91,11 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise typer.Abort from None
+
+
+def tolerances(rtol: float, atol: float) -> dict[str, Any]:
+    """Return the tolerances that were given; what takes steps of one length has none."""
+    return {k: v for k, v in (("rtol", rtol), ("atol", atol)) if k in _given}
 
 
 def options_of_verb() -> set[str]:
@@ -125,7 +145,9 @@ input NAME=FORMULA: Inputs as formulas of time t and of the state: left.torque=0
 plot FILE: File for a plot: .png, .svg or .pdf.
 method auto|dop853|dopri5|radau9|rodas5p|rk4: Integrator; radau9 and rodas5p are for stiff systems,
     rk4 has fixed steps.
-step SECONDS: Fixed steps of rk4; 0.001 by default.
+step SECONDS: Fixed steps of rk4, 0.001 by default, or of steps through contacts.
+contacts auto|events|steps|ideal: How wheels with friction, joints that rub, and stops are met: from
+    one event to the next, in steps of one length, or left out.
 rtol NUMBER: Relative tolerance of the motion; not for rk4.
 atol NUMBER: Absolute tolerance of the motion, in SI units; not for rk4.
 columns NAME,NAME: Columns to show and to plot: names, or path, energy, inputs, ...; the main ones

@@ -9,7 +9,17 @@ import typer
 
 from axode.cli import INTERRUPTED, interruption
 from axode.cli.model_sources import model_from
-from axode.cli.options import AsJson, PlotFile, Source, Texts, numbers, refuse, run_options, words
+from axode.cli.options import (
+    AsJson,
+    PlotFile,
+    Source,
+    Texts,
+    numbers,
+    refuse,
+    run_options,
+    tolerances,
+    words,
+)
 from axode.cli.output import print_json
 from axode.cli.trajectories import ColumnsFile
 from axode.errors import SimulationFailed
@@ -29,9 +39,11 @@ def simulate(
     until: Texts = None,
     method: str | None = "auto",
     step: float | None = None,
+    contacts: str = "auto",
     rtol: float = 1e-10,
     atol: float = 1e-12,
     every: float | None = None,
+    backwards: bool = False,
     singular: str = "stop",
     columns: Texts = None,
     out: ColumnsFile = None,
@@ -46,13 +58,14 @@ def simulate(
     axode simulate wheeled_pendulum --start theta3=0.3 --input "M1=-theta3_dot"
 
     Options:
-        time SECONDS: Duration; negative to run backwards.
+        time SECONDS: Duration.
         until NAME=VALUE: Value at which the run stops, as in pitch=1.0; may be repeated.
         every SECONDS: Time between samples; 1/500 of the duration by default.
+        backwards: Run backwards in time, which takes a negative --time.
         singular stop|pass: Where constraints lose rank: stop, or pass with the momentum kept.
     """
     from axode.cli.trajectories import RunSummary
-    from axode.results.column_checks import INACCURATE_TEXT
+    from axode.results.columns import INACCURATE_TEXT
 
     if method == "rk4":
         refuse("rk4 has fixed steps: --step, and no tolerances", "rtol", "atol")
@@ -60,7 +73,8 @@ def simulate(
     model = model_from(source, option)
     summary = RunSummary(words(columns), out, plot, degrees=degrees)
     options = {"method": method, "step": step, "save_every": every}
-    options |= {} if method == "rk4" else {"rtol": rtol, "atol": atol}
+    options |= {"backwards": True} if backwards else {}
+    options |= tolerances(rtol, atol) | {"contacts": contacts}
     with interruption.keep_results():
         run, failure = _run(model, time, ends, **given, **options, singular=singular)
     if run is not None and run.status == "interrupted":

@@ -23,6 +23,7 @@ from axode.cli.options import (
     refuse,
     run_options,
     split_at_commas,
+    tolerances,
 )
 from axode.cli.output import (
     check_writable,
@@ -109,7 +110,6 @@ def sweep(
         refuse("nothing is drawn: it needs --samples and a distribution", "sampler", "seed")
     if not any(word in text for text in output or () for word in GROUND):
         refuse("no --output reads what the ground gives, such as min:slipping_margin", "friction")
-    tolerances: dict[str, Any] = {} if fixed else {"rtol": rtol, "atol": atol}
     given = run_options(start, input, parameter)
     model = model_from(source, option)
     _add_swept(model, given, swept)
@@ -123,7 +123,7 @@ def sweep(
             outputs=outputs,
             method=method,
             step=step,
-            **tolerances,
+            **tolerances(rtol, atol),
             combine=combine,  # type: ignore[arg-type]
             samples=samples if table is None else table,
             sampler=sampler,  # type: ignore[arg-type]

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli.options import numbers, pairs
-from axode.cli.output import (
-    check_writable,
-    csv_text,
-    format_number,
-    show_entries,
-    show_table,
-    write_text,
-)
+from axode.cli.output import check_writable, format_number, show_entries, show_table
 from axode.errors import FileError, UnknownName, counted
 
 if TYPE_CHECKING:
@@ -55,17 +48,11 @@ def save_columns(run: Trajectory, path: Path) -> None:
     Raises:
         FileError: if it cannot be written.
     """
-    import numpy as np
-
     ending = path.suffix.lower()
     if ending in LOGS:
         getattr(run, LOGS[ending])(path, forces=True)
-        return
-    if ending != ".csv":
+    else:
         run.save(path)
-        return
-    table = np.column_stack([run.time, run.values])
-    write_text(path, csv_text([("time", *run.names), *table.tolist()]))
 
 
 def load_columns(path: Path) -> Trajectory | dict[str, Array]:

@@ -235,8 +235,7 @@ def _load_expression(tree: Any, load: str, grasps: Sequence[Connection], inertia
     """Centre, axes, grasp points, inertia and freedoms of the load side by side, six rows each."""
     import casadi as ca
 
-    from axode.symbolic.algebra.frames import symbolic_vector
-    from axode.symbolic.algebra.spatial import SX
+    from axode.symbolic.algebra.spatial import SX, symbolic_vector
 
     number = tree.body_link[load]
     link, pose, own = tree.links[number], tree.pose(number), inertias[number]

@@ -8,7 +8,9 @@ import io
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
@@ -17,11 +19,13 @@ from axode.errors import FileError, shortened
 
 try:
     import fcntl
-except ModuleNotFoundError:  # not on this system: drafts of processes that were killed stay
+except ModuleNotFoundError:  # Windows, where open files can be neither renamed nor removed
     fcntl = None  # type: ignore[assignment]
 
 Bytes = bytes | bytearray | memoryview
 _NUMBERED = 16  # drafts of one file, by processes that write it at the same time or were killed
+ABANDONED = 3600.0  # [s] after which an unfinished file that is not locked is taken for abandoned
+PATIENCE = 0.5  # [s] for readers and virus scanners to close the file that is replaced, on Windows
 
 
 def as_path(path: object) -> Path:
@@ -118,9 +122,9 @@ def _replaced(path: str | PathLike[str], *, follow: bool = True) -> Iterator[Bin
         os.fsync(file.fileno())
         if kept:
             _take_over(kept, draft if fcntl is None else file.fileno())
-        if fcntl is None:  # where open files cannot be renamed
+        if fcntl is None:
             file.close()
-        os.replace(draft, target)
+        _replace(draft, target)
 
 
 def _take_over(there: os.stat_result, draft: Path | int) -> None:
@@ -164,9 +168,11 @@ def _create_draft(target: Path, mode: int) -> tuple[Path, BinaryIO]:
 
 def _remove_abandoned(draft: Path) -> None:
     """Remove a draft whose process has ended."""
-    if fcntl is None:
-        return
     with contextlib.suppress(OSError):  # there is none, or its process lives
+        if fcntl is None:
+            if time.time() - os.lstat(draft).st_mtime > ABANDONED:
+                os.unlink(draft)
+            return
         handle = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -178,7 +184,28 @@ def _remove_abandoned(draft: Path) -> None:
             os.close(handle)
 
 
-def replace_private_file(name: str, data: Bytes, folder: int) -> None:
+@dataclass(frozen=True)
+class OpenFolder:
+    """A folder whose files are named; it is opened where the system opens folders.
+
+    Attributes:
+        path: Where it is.
+        handle: The open folder, so that none can be put in its place; None on Windows.
+    """
+
+    path: Path
+    handle: int | None
+
+    def name(self, file: str) -> str:
+        """Return what names a file, for functions that are given the handle as `dir_fd`."""
+        return str(self.path / file) if self.handle is None else file
+
+    def names(self) -> list[str]:
+        """Return what is in the folder."""
+        return os.listdir(self.path if self.handle is None else self.handle)
+
+
+def replace_private_file(name: str, data: Bytes, folder: OpenFolder) -> None:
     """Write a file that only this user can read, in a folder that is open; it may be lost.
 
     It does not wait for the disk: what reads such files must notice damage by itself.
@@ -186,11 +213,24 @@ def replace_private_file(name: str, data: Bytes, folder: int) -> None:
     Raises:
         OSError: if the disk or the folder refuses; what was there before is still there.
     """
-    draft = f"{name}.{secrets.token_hex(8)}.part"
-    with _removed_on_failure(draft, folder):
-        with _created(draft, 0o600, folder) as file:
+    draft, target = folder.name(f"{name}.{secrets.token_hex(8)}.part"), folder.name(name)
+    with _removed_on_failure(draft, folder.handle):
+        with _created(draft, 0o600, folder.handle) as file:
             file.write(data)
-        os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        _replace(draft, target, folder.handle)
+
+
+def _replace(draft: str | Path, target: str | Path, folder: int | None = None) -> None:
+    """Rename a draft; where open files cannot be replaced, wait for others to close the target."""
+    end = time.monotonic() + PATIENCE
+    within = {} if folder is None else {"src_dir_fd": folder, "dst_dir_fd": folder}
+    while True:
+        try:
+            return os.replace(draft, target, **within)
+        except PermissionError:
+            if fcntl is not None or time.monotonic() > end:
+                raise
+            time.sleep(PATIENCE / 50)
 
 
 def _created(path: str | Path, mode: int, folder: int | None = None) -> BinaryIO:
@@ -211,7 +251,9 @@ def _removed_on_failure(path: str | Path, folder: int | None = None) -> Iterator
 
 def _write_to_device(target: Path, data: Bytes) -> None:
     """Write to a device or a pipe; a pipe without a reader is an error."""
-    handle = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
-    os.set_blocking(handle, True)
+    patient = getattr(os, "O_NONBLOCK", 0)  # not on Windows, where nothing waits for a reader
+    handle = os.open(target, os.O_WRONLY | patient | getattr(os, "O_BINARY", 0))
+    if patient:
+        os.set_blocking(handle, True)
     with os.fdopen(handle, "wb") as file:
         file.write(data)

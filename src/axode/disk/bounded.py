@@ -32,14 +32,9 @@ def read_bounded(path: str | PathLike[str], limit: int, kind: str, start: bytes 
         OSError: if it cannot be read.
         ValueError: if the path holds a zero byte.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    handle = os.open(
-        system_path(path), flags
-    )  # without O_NONBLOCK opening waits for the writer of a pipe
+    handle = _open(path)
     try:
         status = os.fstat(handle)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         plain = stat.S_ISREG(status.st_mode)
         limit = limit if plain else min(limit, MAX_STREAM)
         data = b""
@@ -60,13 +55,9 @@ def open_plain(path: str | PathLike[str]) -> IO[bytes]:
         OSError: if it cannot be opened.
         ValueError: if the path holds a zero byte.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    handle = os.open(system_path(path), flags)
+    handle = _open(path)
     try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise FileError(
                 f"cannot read '{path}': it is a pipe or a device, and this needs a plain file.\n"
                 "  Copy it to one first."
@@ -75,6 +66,16 @@ def open_plain(path: str | PathLike[str]) -> IO[bytes]:
     except BaseException:
         os.close(handle)
         raise
+
+
+def _open(path: str | PathLike[str]) -> int:
+    """Open a file, but no folder, which Windows refuses to open as if it were not allowed."""
+    place = system_path(path)
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    # without O_NONBLOCK opening waits for the writer of a pipe
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    return os.open(place, flags)
 
 
 def _read(
@@ -98,7 +99,7 @@ def _read(
 
 
 def _wait(path: str | PathLike[str], handle: int) -> None:
-    """Wait until a pipe or a terminal has something, or its end."""
+    """Wait until a pipe or a terminal has something, or its end; on Windows, reading waits."""
     if not hasattr(select, "poll"):
         return
     poll = select.poll()

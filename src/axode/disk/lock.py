@@ -11,8 +11,9 @@ from axode.errors import FileError
 
 try:
     import fcntl
-except ModuleNotFoundError:  # not on this system: nothing is locked
+except ModuleNotFoundError:
     fcntl = None  # type: ignore[assignment]
+    import msvcrt  # of Windows
 
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _held: weakref.WeakSet[FolderLock] = weakref.WeakSet()
@@ -39,8 +40,7 @@ class FolderLock:
             reason = "it is a link" if path.is_symlink() else error.strerror or error
             raise FileError(f"cannot write '{path}': {reason}") from error
         try:
-            if fcntl is not None:
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._handle)
         except BlockingIOError as error:
             owner = _owner(os.fstat(self._handle).st_ino)
             self.release()
@@ -63,10 +63,26 @@ class FolderLock:
             self.release()
 
 
+def _lock(handle: int) -> None:
+    """Lock a file until it is closed.
+
+    Raises:
+        BlockingIOError: if another process has locked it.
+        OSError: if files cannot be locked.
+    """
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    try:
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+    except PermissionError as error:
+        raise BlockingIOError(*error.args) from error
+
+
 def _owner(inode: int) -> str:
     """Who holds the lock of a file, where the system lists it."""
     with contextlib.suppress(OSError, IndexError):
-        for line in Path("/proc/locks").read_text().splitlines():
+        for line in Path("/proc/locks").read_text("utf-8").splitlines():
             entries = line.split()
             if entries[1] == "FLOCK" and entries[5].rpartition(":")[2] == str(inode):
                 return f" (process {entries[4]} of this machine)"

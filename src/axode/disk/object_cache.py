@@ -3,7 +3,9 @@
 The directory holds machine code that will be run, so no other user may be able to put anything
 there: it must belong to the user, must not be open to writers, and must not be a link; the same
 holds for each file, which is judged after it was opened. Whatever fails here only costs a
-recompilation: it is reported as a warning and never stops a computation.
+recompilation: it is reported as a warning and never stops a computation. Windows has no such modes
+and no handles of folders: there the user's own folder for applications is trusted, which the system
+keeps from others, and so is a folder that ``AXODE_CACHE`` names.
 
 ``AXODE_CACHE`` moves the directory; ``AXODE_CACHE=off`` disables it.
 """
@@ -11,27 +13,29 @@ recompilation: it is reported as a warning and never stops a computation.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
 import stat
+import sys
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from axode.disk.atomic import replace_private_file
+from axode.disk.atomic import ABANDONED, OpenFolder, replace_private_file
 
 OFF = ("", "0", "off", "no", "none")  # what turns a cache off
 MAGIC = b"axode-object 2\n"
 LIMIT_BYTES = 256 * 2**20
-ABANDONED = 3600.0  # [s] after which an unfinished file is taken for abandoned
 _START = len(MAGIC) + hashlib.sha256().digest_size
 _SUFFIX = ".o"
 _OWN = re.compile(r"[0-9a-f]{64}\.o")  # only such files are ever read, written or removed
 _UNFINISHED = re.compile(r"[0-9a-f]{64}(\.o)?\.[0-9a-f]{16}\.part")
 _ROOM: dict[Path, int] = {}  # bytes that may be written to a folder before it is looked at again
+_HAS_OWNERS = hasattr(os, "geteuid")  # of files, and folders that can be opened
 
 
 class CacheWarning(UserWarning):
@@ -49,8 +53,7 @@ def cache_directory() -> Path | None:
     try:
         folder = Path(chosen or os.environ.get("XDG_CACHE_HOME") or "").expanduser()
         if chosen is None:
-            base = folder if folder.is_absolute() else Path.home() / ".cache"  # as XDG demands
-            folder = base / "axode"
+            folder = (folder if folder.is_absolute() else _usual_folder()) / "axode"  # as XDG says
     except RuntimeError:  # no HOME, and a user whom the system does not know
         _warn("there is no home folder; set AXODE_CACHE to a folder of your own")
         return None
@@ -61,6 +64,14 @@ def cache_directory() -> Path | None:
         )
         return None
     return folder
+
+
+def _usual_folder() -> Path:
+    """Return where programs of this user keep what they can make again."""
+    if sys.platform == "win32":
+        local = Path(os.environ.get("LOCALAPPDATA", ""))
+        return local if local.is_absolute() else Path.home() / "AppData" / "Local"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
 
 
 @dataclass(frozen=True)
@@ -104,22 +115,23 @@ class ObjectCache:
         except OSError as error:
             _warn(f"cannot write to {self.directory}: {_reason(error)}")
 
-    def _make_room(self, written: int, folder: int) -> None:
+    def _make_room(self, written: int, folder: OpenFolder) -> None:
         """Look at the folder when it may be full; it may hold many thousand files."""
         assert self.directory is not None
         left = _ROOM.get(self.directory, 0) - written
         _ROOM[self.directory] = left if left > 0 else self._evict(folder) // 2  # others write too
 
-    def _evict(self, folder: int) -> int:
+    def _evict(self, folder: OpenFolder) -> int:
         """Remove what was not used for longest, if there is too much; how much room is left."""
         files = []
-        for name in os.listdir(folder):
+        for name in folder.names():
+            place = folder.name(name)
             with contextlib.suppress(OSError):  # another process may evict as well
-                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(place, dir_fd=folder.handle, follow_symlinks=False)
                 if _OWN.fullmatch(name):
                     files.append((status.st_mtime, status.st_size, name))
                 elif _UNFINISHED.fullmatch(name) and time.time() - status.st_mtime > ABANDONED:
-                    os.unlink(name, dir_fd=folder)
+                    os.unlink(place, dir_fd=folder.handle)
         total = sum(size for _, size, _ in files)
         nearly_full = total > 15 * self.limit // 16  # then make room for a good while
         wanted = 3 * self.limit // 4 if nearly_full else self.limit
@@ -127,13 +139,13 @@ class ObjectCache:
             if total <= wanted:
                 break
             with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=folder)
+                os.unlink(folder.name(name), dir_fd=folder.handle)
             total -= size
         return self.limit - total
 
 
 @contextlib.contextmanager
-def _open_folder(directory: Path) -> Iterator[int]:
+def _open_folder(directory: Path) -> Iterator[OpenFolder]:
     """Open a folder that only this user can write to; nothing about it is repaired.
 
     Raises:
@@ -141,15 +153,22 @@ def _open_folder(directory: Path) -> Iterator[int]:
     """
     if directory.is_symlink():
         raise PermissionError(f"{directory} is a link; name the folder itself in AXODE_CACHE")
+    if not _HAS_OWNERS:
+        if not directory.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        yield OpenFolder(directory, None)
+        return
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         _require_private(os.fstat(folder), str(directory), "chmod 700 it if it is yours alone")
-        yield folder
+        yield OpenFolder(directory, folder)
     finally:
         os.close(folder)
 
 
 def _require_private(status: os.stat_result, name: str, remedy: str) -> None:
+    if not _HAS_OWNERS:
+        return
     if status.st_uid != os.geteuid():
         raise PermissionError(f"{name} belongs to another user")
     if status.st_mode & 0o022:
@@ -157,9 +176,11 @@ def _require_private(status: os.stat_result, name: str, remedy: str) -> None:
         raise PermissionError(f"others can write to {name} (mode {mode:o}); {remedy}")
 
 
-def _read_own(name: str, folder: int, limit: int) -> bytes:
+def _read_own(name: str, folder: OpenFolder, limit: int) -> bytes:
     """Read a file that only this user can have written."""
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    handle = os.open(folder.name(name), flags, dir_fd=folder.handle)
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
@@ -169,7 +190,7 @@ def _read_own(name: str, folder: int, limit: int) -> bytes:
             raise PermissionError(f"{name} is larger than the whole cache may be; remove it")
         data = file.read()
         with contextlib.suppress(OSError):
-            os.utime(handle)  # recently used
+            os.utime(handle if _HAS_OWNERS else folder.name(name))  # recently used
         return data
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
 import axode as ax
 from axode.errors import InvalidArgument
-from axode.gallery.values import parameters
+from axode.gallery.values import parameters, turn
 
 Array = npt.NDArray[np.float64]
 BETA = tuple(math.radians(angle) for angle in (10, 110, 130, 230, 250, 350))
@@ -84,7 +83,7 @@ def six_legged_platform(
     p = parameters("six_legged_platform", DEFAULTS | moments, values)
     robot = ax.Mechanism("six_legged_platform", gravity=(0, 0, -p.g))
     add_platform(robot, p)
-    R, centre = Rotation.from_euler("xyz", rpy_zyx).as_matrix(), np.array(c_M, float)
+    R, centre = turn("ZYX", *reversed(rpy_zyx)), np.array(c_M, float)
     for number, (base_angle, top_angle) in enumerate(leg_angles(beta, pi), start=1):
         leg = roman(number)
         _add_leg(robot, p, leg, base_angle, top_angle)
@@ -199,23 +198,17 @@ def _leg_angles(
     e3 = (elbow - base) / L1
     first = math.atan2(e3[1], e3[0])
     second = math.atan2(-e3[2], math.hypot(e3[0], e3[1]))
-    R2 = _turn("ZY", first, second)
+    R2 = turn("ZY", first, second)
     v = R2.T @ e4
     third = math.atan2(v[2], v[1])
-    R3 = R2 @ _turn("X", third)
+    R3 = R2 @ turn("X", third)
     v = R3.T @ (top - elbow)
     fourth = math.atan2(-v[2], v[0])
-    R4 = R3 @ _turn("Y", fourth)
+    R4 = R3 @ turn("Y", fourth)
     v = R4.T @ e6
     fifth = math.atan2(-v[2], v[0])
-    N = _turn("Y", fifth).T @ R4.T @ R @ _turn("Z", direction)
+    N = turn("Y", fifth).T @ R4.T @ R @ turn("Z", direction)
     return [first, second, third, fourth, fifth, math.atan2(N[2, 1], N[1, 1])]
-
-
-def _turn(axes: str, *angles: float) -> Array:
-    """Matrix of turns about axes that turn along."""
-    R: Array = Rotation.from_euler(axes, angles).as_matrix().reshape(3, 3)
-    return R
 
 
 def along_leg(span: Array) -> tuple[tuple[float, float, float], Array]:
@@ -223,7 +216,7 @@ def along_leg(span: Array) -> tuple[tuple[float, float, float], Array]:
     length = float(np.linalg.norm(span))
     x, y, z = span / length
     first, second = math.atan2(-y, z), math.asin(x)
-    return (first, second, length), _turn("XY", first, second)
+    return (first, second, length), turn("XY", first, second)
 
 
 def roman(number: int) -> str:

@@ -59,23 +59,22 @@ class ActionMethods:
         joint: JointLike,
         *,
         motor: Motor | None = None,
-        limit: Any = None,
-        gear: Any = 1.0,
-        rotor_inertia: Any = 0.0,
         input: str | None = None,
+        **numbers: Any,
     ) -> Drive:
         """Drive a joint: torque on its child, reaction on its parent.
 
         Args:
             name: Unique among the motors; its input is `name.torque` or `name.force`.
             joint: The joint, or one coordinate or speed of a joint that has several.
-            motor: A `Motor`, instead of the next three.
-            limit, gear, rotor_inertia: As in `Motor`.
+            motor: A `Motor`, instead of its numbers.
             input: A name for the input instead of the usual one.
+            numbers: Those of a `Motor`: `limit`, `gear`, `rotor_inertia`, ...
         """
-        check_arguments(ActionMethods.add_motor, locals())
+        given = {"name": name, "joint": joint, "motor": motor, "input": input}
+        check_arguments(ActionMethods.add_motor, given)
         owner = f"motor '{as_name('motor', name)}'"
-        made = make_motor(owner, motor, limit, gear, rotor_inertia)
+        made = make_motor(owner, motor, numbers)
         drive = Drive(name, made, joint_name(owner, joint, self.connections), input)
         self.drives.append(drive)
         return drive

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.errors import Fault, NotApplicable, shortened, suggest
 from axode.mechanism.elements.bodies import GROUND
+from axode.mechanism.elements.contact_laws import friction_faults, restitution_fault
 from axode.mechanism.elements.forces import (
     KINDS,
     JointDamper,
@@ -287,7 +288,34 @@ def _placement_faults(kind: str, connection: Connection) -> Iterator[Fault]:
         yield Fault(kind, name, "armature", message)
     elif kind == "loop" and connection.armature != 0.0:
         yield Fault(kind, name, "armature", "a joint that closes a loop has no speeds to feel it")
+    for field, message in _rubbing_faults(kind, connection):
+        yield Fault(kind, name, field, message)
     yield from _finite(kind, name, connection, ("at", "child_at"))
+
+
+def _rubbing_faults(kind: str, connection: Connection) -> Iterator[tuple[str, str]]:
+    """Fields and messages of dry friction and stops."""
+    given = {"friction": connection.friction, "stops": connection.stops}
+    for field, value in given.items():
+        if value is None:
+            continue
+        if kind == "loop":
+            message = "a joint that closes a loop has no coordinate of its own; "
+            yield field, message + "give it to a joint of the tree"
+        elif len(connection.joint.coordinate_names) != 1:
+            count = len(connection.joint.coordinate_names)
+            yield field, f"is for joints with one coordinate, and this one has {count}"
+    yield from friction_faults(connection.friction, " N m")
+    yield from restitution_fault(connection.restitution)
+    if connection.stops is None:
+        if connection.restitution != 0.0:
+            yield "restitution", "is that of stops; give stops=(low, high) too"
+        return
+    low, high = map(numeric, connection.stops)
+    if math.isnan(low) or math.isnan(high) or low == math.inf or high == -math.inf:
+        yield "stops", f"must be numbers, got ({low:g}, {high:g})"
+    elif low >= high:
+        yield "stops", f"the lower stop, {low:g}, must be below the upper one, {high:g}"
 
 
 def _finite(kind: str, name: str, record: object, fields: tuple[str, ...]) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ from axode.mechanism.elements.parts import (
     make_wheel,
 )
 from axode.mechanism.elements.wheels import AbstractWheel, Contact, Plane
+from axode.mechanism.part_methods import PartMethods
 from axode.mechanism.quasi_velocities import Definition, QuasiVelocity
 from axode.mechanism.values.expressions import as_scalar
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector, minus
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Mechanism(ActionMethods):
+class Mechanism(ActionMethods, PartMethods):
     """A description of a mechanism, grown by its `add_` methods.
 
     Nothing is checked while it grows; `check` reports all faults at once and `derive` checks first.
@@ -132,6 +133,9 @@ class Mechanism(ActionMethods):
         coordinates: Sequence[str] = (),
         speeds: Sequence[str] = (),
         armature: Any = 0.0,
+        friction: Any = None,
+        stops: Any = None,
+        restitution: Any = 0.0,
     ) -> Connection:
         """Join two bodies; a joint whose child is held by another joint already closes a loop.
 
@@ -144,6 +148,9 @@ class Mechanism(ActionMethods):
             coordinates, speeds: Names instead of the usual ones (`name`, `name.rate`, ...).
             armature: Inertia that each speed feels besides the bodies', as of a rotor that nothing
                 drives [kg m^2, or kg for a speed in m/s].
+            friction: Dry friction of a joint with one coordinate, or (static, kinetic) [N m or N].
+            stops: Lowest and highest coordinate, None for no stop on a side [rad or m].
+            restitution: Part of the impulse that its stops give back, 0 to 1.
         """
         connection = make_connection(
             name,
@@ -157,6 +164,9 @@ class Mechanism(ActionMethods):
             coordinates=coordinates,
             speeds=speeds,
             armature=armature,
+            friction=friction,
+            stops=stops,
+            restitution=restitution,
         )
         return self._join(connection)
 
@@ -250,7 +260,9 @@ class Mechanism(ActionMethods):
         axis: Any = "y",
         ground: BodyLike | Plane | None = None,
     ) -> Contact:
-        """Let a body that exists already roll: a free disk, a ball, a skate on a sleigh.
+        """Let a body that exists already roll or touch: a free disk, a skate on a sleigh, a bumper.
+
+        `Point(friction=0.5)` is a point of the body that may touch the ground.
 
         Args:
             name: Unique among the contacts.
@@ -320,6 +332,32 @@ class Mechanism(ActionMethods):
         self.bodies.append(bracket)
         self._join(swivel)
         return self._add_made(made)
+
+    @property
+    def ideal_contacts(self) -> list[Contact]:
+        """Contacts that keep touching the ground and never slip."""
+        return [contact for contact in self.contacts if contact.wheel.is_ideal]
+
+    @property
+    def contact_parts(self) -> list[Contact | Connection]:
+        """Contacts with friction, and joints that rub or have stops."""
+        return [
+            *(contact for contact in self.contacts if not contact.wheel.is_ideal),
+            *(joint for joint in self.connections if joint.rubs_or_stops),
+        ]
+
+    def ideal(self) -> Mechanism:
+        """Return a copy whose wheels never slip nor lift, without stops and dry friction.
+
+        Points that may touch the ground are left out.
+        """
+        made = self.copy()
+        none: dict[str, Any] = {"friction": None, "restitution": 0.0}
+        wheel = none | {"rolling_resistance": 0.0, "scrub": 0.0}
+        rolling = [replace(c, wheel=replace(c.wheel, **wheel)) for c in self.contacts]
+        made.contacts = [contact for contact in rolling if contact.wheel.is_ideal]
+        made.connections = [replace(c, stops=None, **none) for c in self.connections]
+        return made
 
     # what is measured, and where it starts ----------------------------------------------------
 

@@ -8,6 +8,7 @@ the words that its description would have got.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from axode.errors import Fault
 from axode.mechanism.checks import value_faults
 from axode.mechanism.elements.bodies import Inertia
+from axode.mechanism.elements.forces import MOTOR_BOUNDS
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import formulas_in
 from axode.mechanism.values.expressions import (
@@ -155,15 +157,38 @@ def _suspect(mechanism: Mechanism, values: Mapping[str, Array], count: int) -> K
 def bounded_values(mechanism: Mechanism) -> Iterator[tuple[str, bool, Any]]:
     """What may not be negative besides masses: what it is, whether it must be > 0, its value."""
     for contact in mechanism.contacts:
-        yield f"radius of '{contact.name}'", contact.wheel.needs_radius, contact.wheel.radius
+        wheel = contact.wheel
+        yield f"radius of '{contact.name}'", wheel.needs_radius, wheel.radius
+        for law in ("rolling_resistance", "scrub"):
+            yield f"{law} of '{contact.name}'", False, getattr(wheel, law)
+        yield from _contact_bounds(f"of '{contact.name}'", wheel)
     for connection in mechanism.connections:
         yield f"armature of joint '{connection.name}'", False, connection.armature
+        yield from _contact_bounds(f"of joint '{connection.name}'", connection)
+        if connection.stops is not None and not any(x in _NO_STOPS for x in connection.stops):
+            low, high = connection.stops
+            yield f"distance of the stops of joint '{connection.name}'", True, high - low
     for drive in mechanism.drives:
         yield f"rotor inertia of motor '{drive.name}'", False, drive.motor.rotor_inertia
+        for name in MOTOR_BOUNDS:
+            yield f"{name} of motor '{drive.name}'", True, getattr(drive.motor, name)
     elements: tuple[Any, ...] = (*mechanism.dampers, *mechanism.springs, *mechanism.struts)
     for element in elements:
         for name in ("coefficient", "stiffness", "damping"):
             yield f"{name} of '{element.name}'", False, getattr(element, name, 0.0)
+
+
+_NO_STOPS = (-math.inf, math.inf)
+
+
+def _contact_bounds(of: str, part: Any) -> Iterator[tuple[str, bool, Any]]:
+    """Bounds of friction and restitution."""
+    yield f"restitution {of}", False, part.restitution
+    yield f"one less the restitution {of}", False, 1.0 - part.restitution
+    if part.friction is not None:
+        static, kinetic = part.friction
+        yield f"kinetic friction {of}", False, kinetic
+        yield f"static less kinetic friction {of}", False, static - kinetic
 
 
 def _unphysical(inertia: Inertia, entries: list[Array]) -> Runs:

@@ -155,7 +155,7 @@ def through(
     check_arguments(through, locals())
     verb, faults = "through", list[str]()
     if model is not None:
-        require_model(verb, model)
+        require_model(verb, model, contacts=True)
     if isinstance(waypoints, Mapping) or len(waypoints) < 2:
         raise InvalidArgument(f"{verb}: a list of two waypoints or more is needed")
     labels = [f"waypoint {k}" for k in range(len(waypoints))]
@@ -218,7 +218,7 @@ def _line(
 ) -> tuple[Waypoints, dict[str, Array], dict[str, float]]:
     """Two places, limits of the parts, and those of a parameter that goes from 0 to 1."""
     if model is not None:
-        require_model(verb, model)
+        require_model(verb, model, contacts=True)
     waypoints = read_waypoints(verb, ends, ["start", "end"], model)
     distances = waypoints.distances()[0]
     moves = distances > 0

@@ -89,11 +89,21 @@ class PathMotion(DesiredMotion):
                 f".\n  Or splines through the samples of {rough} miss the rates at kinks: give a "
                 "formula of t, or leave out what steers, which the path determines"
             )
+        remedy = "\n  ".join(self.model.equations.mobility.conflicts) or remedy
         raise InvalidArgument(
             f"{self.path.name}: the wheels of '{self.model.name}' do not allow it: from t = "
             f"{times[k]:.6g} s on {worst[k]:.3g} (m or rad){unit} of '{row}' is left over, "
             f"{worst.max():.3g} at most.\n  {remedy}"
         )
+
+    def _require_determined(self, G: Array, t: Any) -> None:
+        try:
+            super()._require_determined(G, t)
+        except InvalidArgument as error:
+            conflicts = self.model.equations.mobility.conflicts
+            if not conflicts:
+                raise
+            raise InvalidArgument("\n  ".join([str(error), *conflicts])) from None
 
 
 def path_motion(
@@ -113,7 +123,7 @@ def path_motion(
         point, forward, base, others, parameters: As for `follow`.
 
     Raises:
-        InvalidArgument: for anything else than a path.
+        InvalidArgument: for anything else than a path, and for a vehicle that cannot move.
     """
     import casadi as ca
 
@@ -126,6 +136,9 @@ def path_motion(
     require_model("follow", model)
     equations = model.equations
     body = _base(model, base)
+    if not model.independent:
+        why = equations.mobility.conflicts or ("it has no independent speeds",)
+        raise InvalidArgument("\n  ".join([f"{path.name}: '{model.name}' cannot move", *why]))
     at = _point(model, body, point)
     pose = equations.poses[body]
     place = pose.point(ca.SX(ca.DM(at)))

@@ -20,6 +20,7 @@ from axode.motions.path_motion import GRID_SAMPLES, SMOOTHER, largest_jump, misf
 from axode.motions.planned_motion import named_rates, sample_times
 from axode.numerics.tolerances import ANGLE_JUMP, AT_REST, NEGLIGIBLE
 from axode.problems.arguments import StateArgument, read_state
+from axode.stages import call_stage
 
 if TYPE_CHECKING:
     from axode.motions.time_optimum import TimeOptimum
@@ -420,6 +421,7 @@ def follow(
     driven = solve_forces(model, samples, outside, motion.conditions, weights)
     units = {"path.x": "m", "path.y": "m", "path.heading": "rad", "path.residual": "m/s"}
     columns = dict(zip(units, (*path.pose(times)[:, 0], motion.left), strict=True))
+    call_stage("warn_of_motor_limits", driven)
     return driven.with_columns(columns, units=units)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument
 from axode.numerics.rank import least_squares
-from axode.numerics.tolerances import FIVE_DIGITS
+from axode.numerics.tolerances import FIVE_DIGITS, HALF_DIGITS
 
 Array = npt.NDArray[np.float64]
 
@@ -66,10 +66,14 @@ def from_angles(angles: Array) -> Array:
 
 
 def to_angles(R: Array) -> Array:
-    """Roll, pitch and yaw of rotation matrices (..., 3, 3)."""
-    pitch = np.arctan2(-R[..., 2, 0], np.hypot(R[..., 0, 0], R[..., 1, 0]))
-    roll = np.arctan2(R[..., 2, 1], R[..., 2, 2])
-    yaw = np.arctan2(R[..., 1, 0], R[..., 0, 0])
+    """Roll, pitch, yaw of rotation matrices (..., 3, 3); no yaw at pitches of 90 degrees."""
+    cosine = np.hypot(R[..., 0, 0], R[..., 1, 0])
+    pitch = np.arctan2(-R[..., 2, 0], cosine)
+    locked = cosine < HALF_DIGITS
+    roll = np.where(
+        locked, np.arctan2(-R[..., 1, 2], R[..., 1, 1]), np.arctan2(R[..., 2, 1], R[..., 2, 2])
+    )
+    yaw = np.where(locked, 0.0, np.arctan2(R[..., 1, 0], R[..., 0, 0]))
     return np.stack([roll, pitch, yaw], axis=-1)
 
 

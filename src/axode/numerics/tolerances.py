@@ -30,6 +30,7 @@ ROW_RANK = 1e-7  # of the largest or of a row: at configurations that are closed
 NEW_SHARE = 1e-10  # of a row's length: less of its own may be rounding
 NEARLY_SINGULAR = 1e-4  # of the rows: from here on rounding shows, and no choice of rows helps
 SMALL_PIVOT = 1e-3  # of one, also [rad] of a flat wheel: singular values and pivots to be watched
+SINGULAR_INERTIA = 1e-12  # smallest eigenvalue of the scaled inertia that counts as regular
 LOST_PIVOT = 1e-9  # of one: speeds do not determine the motion
 SINGULAR_MARGIN = 1e-8  # of scaled rows: states are closed to 1e-13, and margins follow linearly
 SAME_ROOT = 1e-7  # of roots, poles and postures: repeated ones are rounded to half of the digits

@@ -186,7 +186,9 @@ class Oracle(Machine):
         M = self._mass(real(frames)) + S.T @ (self.armature[:, np.newaxis] * S)
         F = self._loads(q, v, u, real(frames), _real(twists))
         F = F + S.T @ (joint_forces(self, q, v) + self.motors @ u[: self.motors.shape[1]])
-        F = F - S.T @ (self.armature * drift) - self._velocity_terms(frames, twists)
+        # inertial forces for constant twists, less gravity
+        still = Twists([x.real for x in twists.w], [x.real for x in twists.u])
+        F = F - S.T @ (self.armature * drift) - np.concatenate(self._inertial(frames, still)[1:])
         V_dot, condition = _solve_bodies(M, G.real, F, -g)
         return Solution(S @ V_dot + drift, condition)
 
@@ -200,11 +202,6 @@ class Oracle(Machine):
         for body, n, f in loads:
             total[6 * body : 6 * body + 6] += np.concatenate([n, f])
         return total[6:]
-
-    def _velocity_terms(self, frames: BodyFrames, twists: Twists) -> Array:
-        """Inertial forces for constant twists, less gravity."""
-        still = Twists([x.real for x in twists.w], [x.real for x in twists.u])
-        return np.concatenate(self._inertial(frames, still)[1:])
 
     def _mass(self, frames: BodyFrames) -> Array:
         """M of all bodies on their twists at the frames' origins."""

@@ -107,7 +107,7 @@ def speed_forms(machine: Machine, frames: BodyFrames) -> list[Form]:
 def constraint_rows(machine: Machine, frames: BodyFrames, q: Array, t: float) -> list[TwistRow]:
     """All rows beyond the tree's own joints: loops, wheels, relations between speeds."""
     rows = [row for loop in machine.loops for row in _loop_rows(machine, frames, loop)]
-    for contact in machine.mechanism.contacts:
+    for contact in machine.mechanism.ideal_contacts:
         rows += _contact_rows(machine, frames, contact)
     related = machine.mechanism.couplings or machine.mechanism.prescribed
     speeds = speed_forms(machine, frames) if related else []

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from axode.argument_types import real_number
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.mechanism import Mechanism
+from axode.model.memory import ModelWithMemory
 from axode.model.model import Model
-from axode.model.model_parts import facts_of
+from axode.model.model_parts import facts_of, require_ideal
 from axode.model.named_arguments import as_numbers, check_tracked, real_array
 from axode.model.state import State
 from axode.names import NamedValues
@@ -32,16 +33,24 @@ FORMS = (
     "coordinates, speeds and measures by name, arrays q or (q, nu), a State, a trajectory or its "
     "at(t)"
 )
+BATCHES = (
+    "one call per state; simulate and sweep start many runs at once, and model.stepper(step=..., "
+    "batch=N, start=...) assembles N states as .q and .nu"
+)
 STEPS = {"Mechanism": "mechanism.derive().compile()", "Equations": "equations.compile()"}
 
 
-def require_model(verb: str, given: Any) -> None:
-    """Check that a verb is given a compiled model.
+def require_model(verb: str, given: Any, *, contacts: bool = False) -> None:
+    """Check that a verb is given a compiled model, without contacts that it does not know.
 
     Raises:
         InvalidArgument: for equations, mechanisms and anything else, with how to make a model.
+        NotApplicable: for contacts that slip and lift, joints that rub and stops, unless the verb
+            knows `contacts`.
     """
     if isinstance(given, Model):
+        if not contacts:
+            require_ideal(verb, given)
         return
     kind = type(given).__name__
     remedy = STEPS.get(kind, STEPS["Mechanism"])
@@ -85,18 +94,21 @@ class StateArgument:
         q, nu: Coordinates and independent speeds, (..., size) each; None if it is given by name.
         named: Values by name, each of the shape of the batch; empty if it is given by arrays.
         time: Time of the state, one or one per run [s]; None for values by name and arrays.
+        memory: What a law remembers by name, beside arrays.
     """
 
     q: Array | None = None
     nu: Array | None = None
     named: Mapping[str, Array] = field(default_factory=dict)
     time: Any = None
+    memory: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the batches that its arrays make."""
         vectors = [a.shape[:-1] for a in (self.q, self.nu) if a is not None]
-        return vectors or [a.shape for a in self.named.values()]
+        others = self.memory if vectors else self.named
+        return [*vectors, *(a.shape for a in others.values())]
 
     def require_one(self, argument: str) -> None:
         """Refuse a batch of states.
@@ -107,11 +119,13 @@ class StateArgument:
         several = [name for name, value in self.named.items() if value.ndim]
         if several:
             raise InvalidArgument(
-                f"{argument}: one number is needed for each of {', '.join(several)}"
+                f"{argument}: one number is needed for each of {', '.join(several)}\n"
+                f"  Remedy: {BATCHES}"
             )
         if any(self.shapes):
             raise InvalidArgument(
-                f"{argument}: one state is needed, not a batch of shape {max(self.shapes)}"
+                f"{argument}: one state is needed, not a batch of shape {max(self.shapes)}\n"
+                f"  Remedy: {BATCHES}"
             )
 
 
@@ -129,6 +143,8 @@ def read_state(model: Model, given: Any, argument: str) -> StateArgument:
     """
     from axode.results.trajectory import Trajectory
 
+    if isinstance(model, ModelWithMemory):
+        return _with_memory(model, given, argument)
     if isinstance(given, State):
         made = _from_arrays(model, given.vectors(model), argument)
         return replace(made, time=given.conditions.t)
@@ -145,6 +161,25 @@ def read_state(model: Model, given: Any, argument: str) -> StateArgument:
     if given is None or isinstance(given, Mapping):
         return StateArgument(named=_finite_by_name(given or {}, argument))
     return _from_arrays(model, given if isinstance(given, tuple) else (given,), argument)
+
+
+def _with_memory(model: ModelWithMemory, given: Any, argument: str) -> StateArgument:
+    """Read a state of the mechanism, and what a law remembers where the state has it."""
+    from axode.results.trajectory import Trajectory
+
+    names, count = facts_of(model).memory, len(facts_of(model.base).independent)
+    if isinstance(given, Trajectory):
+        given = given.final
+    memory: dict[str, Array] = {}
+    if isinstance(given, NamedValues):
+        own = {*given}  # full names alone
+        memory = {name: np.asarray(given[name], dtype=float) for name in names if name in own}
+    elif isinstance(given, tuple) and len(given) == 2 and np.ndim(given[1]):
+        nu = as_numbers(argument, given[1])
+        if nu.shape[-1] == len(model.independent):
+            given = given[0], nu[..., :count]
+            memory = {name: nu[..., count + k] for k, name in enumerate(names)}
+    return replace(read_state(model.base, given, argument), memory=memory)
 
 
 def start_time(t: float | None, state: StateArgument) -> float:

@@ -7,8 +7,9 @@ load in a way that statics does not determine: they are given on the user's rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -18,20 +19,22 @@ import numpy.typing as npt
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, library_of, row_numbers_of
-from axode.model.signal_values import signal_values
-from axode.model.signals import KINDS
+from axode.model.signals import KINDS, SPEED_KINDS
+from axode.model.state import signal_values
 from axode.numerics.rank import least_norm
 from axode.numerics.tolerances import UNBALANCED
 
 if TYPE_CHECKING:
     from axode.model.function_source import Entry
-    from axode.symbolic.constraints.row_numbers import EvaluatedRows
+    from axode.model.signals import Signal
+    from axode.symbolic.constraints.row_choice import EvaluatedRows
 
 Array = npt.NDArray[np.float64]
 GOOD_PIVOT = 0.01  # from which on speeds lose two digits at most
 ROUNDED_PIVOT = 0.3  # rows that contradict others do so by its inverse square where it is smaller
 GROWTH = 30.0  # of what rows contradict each other by at the configurations that were looked at
 CORRECTED = 0.05  # relative: the most by which speeds are corrected where rows change
+SPEEDS_AND_PLACES = ("coordinate", *SPEED_KINDS, "memory")  # independent ones are the model's own
 FEW = 2000  # states that are evaluated before code would have been compiled
 
 _INTERPRETED: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()
@@ -89,7 +92,7 @@ def rows_at(
         conditions: Time and parameters, each one for all or one per configuration.
         ahead: Where the next step leads from each.
     """
-    from axode.symbolic.constraints.row_numbers import EvaluatedRows
+    from axode.symbolic.constraints.row_choice import EvaluatedRows
 
     numbers = row_numbers_of(model)
     assert numbers is not None
@@ -169,26 +172,79 @@ def interpret_few_states(model: Model, count: int) -> Model:
     return _INTERPRETED[model]
 
 
+class SignalsElsewhere:
+    """Signals of the user's model at states of another one, computed when they are asked for.
+
+    Args:
+        other: The model whose independent speeds `nu` are.
+        own: The user's.
+        q, nu, w: States, (states, size) each.
+        u: Inputs, (states, size), or what computes them.
+        conditions: Time and parameters of each.
+    """
+
+    def __init__(
+        self,
+        other: Model,
+        own: Model,
+        q: Array,
+        nu: Array,
+        w: Array,
+        u: Array | Callable[[], Array],
+        conditions: Conditions,
+    ) -> None:
+        self._models, self._state, self._conditions = (other, own), (q, nu), conditions
+        self._u, self.w = u, w
+        self._columns: dict[str, Array] = {}
+
+    @cached_property
+    def u(self) -> Array:
+        """Inputs, (states, size)."""
+        return self._u() if callable(self._u) else self._u
+
+    def column(self, signal: Signal) -> Array:
+        """Evaluate one of the user's signals, (states,)."""
+        if signal.function == "w":
+            return self.w[:, signal.index]
+        if signal.name not in self._columns:
+            kinds = SPEEDS_AND_PLACES if signal.kind in SPEEDS_AND_PLACES else (signal.kind,)
+            made = values_elsewhere(
+                *self._models, *self._state, self.w, self.u, self._conditions, kinds
+            )
+            names = self._models[1].signals.layout(*kinds).names
+            self._columns.update(zip(names, made.T, strict=True))
+        return self._columns[signal.name]
+
+
 def values_elsewhere(
-    other: Model, own: Model, q: Array, nu: Array, w: Array, u: Array, conditions: Conditions
+    other: Model,
+    own: Model,
+    q: Array,
+    nu: Array,
+    w: Array,
+    u: Array,
+    conditions: Conditions,
+    kinds: tuple[str, ...] = KINDS,
 ) -> Array:
-    """Evaluate all signals of the user's model at states of another one, (states, signals).
+    """Evaluate signals of the user's model at states of another one, (states, signals).
 
     Args:
         other: The model whose independent speeds `nu` are.
         own: The user's.
         q, nu, w, u: States and inputs, (states, size) each.
         conditions: Time and parameters of each.
+        kinds: Which signals, of `KINDS`; those of speeds together.
     """
-    made = signal_values(other, q, nu, u, w, conditions=conditions)
-    if [*other.signals] == [*own.signals]:
+    made = signal_values(other, q, nu, u, w, conditions=conditions, kinds=kinds)
+    signals, theirs = own.signals.of_kind(*kinds), other.signals.layout(*kinds).names
+    if theirs == tuple(signal.name for signal in signals):
         return made
-    places = {signal.name: k for k, signal in enumerate(other.signals)}
-    values = np.full((len(q), len(own.signals)), np.nan)
-    for k, signal in enumerate(own.signals):
+    places = {name: k for k, name in enumerate(theirs)}
+    values = np.full((len(q), len(signals)), np.nan)
+    for k, signal in enumerate(signals):
         if signal.name in places and (signal.kind != "force" or other.rows):
             values[:, k] = made[:, places[signal.name]]
-    rows = own.signals.layout(*KINDS).parts.get("multipliers")
+    rows = own.signals.layout(*kinds).parts.get("multipliers")
     if other.rows != own.rows and rows is not None:
         lam = other.multipliers(np.ascontiguousarray(q), nu, u, **conditions.options)
         columns, which = rows

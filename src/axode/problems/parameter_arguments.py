@@ -12,7 +12,7 @@ from axode.mechanism.parameter_values import faults_of_values, find_impossible
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.parameter_checks import parameter_checks
-from axode.results.row_texts import RowTexts
+from axode.results.sweep_arrays import RowTexts
 
 Array = npt.NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def find_impossible_runs(model: Model, p: Array, names: list[str]) -> RowTexts:
     if not model.has_equations:
         return _find_faults(model, p)
     columns = dict(zip(model.parameters, np.ascontiguousarray(p.T), strict=True))
-    kinds, faults = find_impossible(model.equations.system.mechanism, columns)
+    kinds, faults = find_impossible(model.equations.mechanism, columns)
     texts = {kind: f"no mechanism has such parameters: {fault}" for kind, fault in faults.items()}
     return RowTexts.from_codes(kinds, texts)
 
@@ -92,7 +92,7 @@ def _refuse_impossible(model: Model, rows: Array, names: list[str], given: list[
         for run, text in _find_faults(model, rows).items():
             raise InvalidArgument(f"'{model.name}', run {run} of {len(rows)}: {text}")
         return
-    mechanism = model.equations.system.mechanism
+    mechanism = model.equations.mechanism
     columns = dict(zip(names, np.ascontiguousarray(rows.T), strict=True))
     found = faults_of_values(mechanism, columns)
     if found is None:

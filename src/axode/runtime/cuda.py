@@ -35,8 +35,8 @@ def load(path: str | Path) -> KernelFile:
     """Load the kernels of `x.ptx`, described by `x.json` beside it, on the current GPU."""
     place = Path(path)
     try:
-        header = json.loads(place.with_suffix(".json").read_text())
-        text = place.read_text()
+        header = json.loads(place.with_suffix(".json").read_text("utf-8"))
+        text = place.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise FileError(f"cannot read the kernels '{place}': {error}") from None
     return KernelFile(text, header)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, NotApplicable, install_command
 from axode.runtime.launch import GpuLimits
 
 SHARE_OF_MEMORY = 0.8  # of what is free, for one launch; larger batches go in pieces
@@ -32,7 +32,7 @@ def cupy() -> Any:
         import cupy as module
     except ImportError:
         raise NotApplicable(
-            "running on a GPU needs CuPy: pip install 'axode[cuda]' (or the cupy package for your "
+            f"running on a GPU needs CuPy: {install_command('cuda')} (or the cupy package for your "
             "CUDA version)"
         ) from None
     remedy = "check that nvidia-smi lists one, or use target='cpu'"

@@ -1,10 +1,13 @@
-"""Style of all pictures: colours, lines, fonts and sizes; the user's settings stay unchanged."""
+"""Style of all pictures: colours, lines, fonts and sizes.
+
+What the user has set in matplotlib goes before it, and stays unchanged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -21,10 +24,23 @@ if TYPE_CHECKING:
 # Blue, orange, green, purple, sky, brown, amber, ink: any two at least 20 apart in CIE Lab, to
 # the common eye and to eyes that lack one of the three cones; all dark enough on white.
 COLOURS = ("#1a47ba", "#d05f16", "#138f61", "#aa4b96", "#86aeff", "#664d1f", "#e5a108", "#2c3838")
+BLUE, ORANGE = COLOURS[:2]
 DASHES = ("-", (0, (5, 1.6)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))  # when the colours run out
 INK, GREY, FAINT, GRID = "#22282e", "#69737d", "#b9c0c7", "#e6e9ec"
 SUFFIXES = (".png", ".svg", ".pdf")
-FONTS = ["DejaVu Sans"]  # comes with matplotlib, so a picture is the same everywhere
+FONTS = ["sans-serif"]  # first DejaVu Sans, which comes with matplotlib: the same everywhere
+# settings of the user that say nothing about the look of a picture, or would change its size
+NOT_LOOKS = (
+    "backend", "interactive", "toolbar", "tk.", "webagg", "keymap.", "animation.", "date.",
+    "figure.figsize", "figure.subplot", "figure.autolayout", "figure.constrained_layout.use",
+    "timezone", "savefig.bbox", "savefig.directory", "savefig.format", "svg.hashsalt",
+)  # fmt: skip
+FOLLOWERS = {  # colours that are those of another setting, unless set too
+    "text.color": ("axes.titlecolor", "legend.labelcolor"),
+    "xtick.color": ("xtick.labelcolor",),
+    "ytick.color": ("ytick.labelcolor",),
+}
+TEX = str.maketrans({c: f"\\{c}" for c in "_%&#"} | {"^": r"\^{}"})  # texts that TeX sets
 
 
 @dataclass(frozen=True)
@@ -62,11 +78,10 @@ def need_matplotlib() -> None:
     require_package("matplotlib", "plots need matplotlib", "plot")
 
 
-def rc_parameters(size: str = "screen") -> dict[Any, Any]:
+def rc_parameters(s: Size) -> dict[Any, Any]:
     """Settings of matplotlib that make the style."""
     from cycler import cycler
 
-    s = sized(size)
     return {
         "font.family": FONTS, "font.size": s.text, "mathtext.fontset": "dejavusans",
         "text.color": INK, "text.usetex": False,
@@ -76,8 +91,9 @@ def rc_parameters(size: str = "screen") -> dict[Any, Any]:
         "axes.labelsize": s.text, "axes.labelpad": 0.4 * s.text, "axes.labelweight": "normal",
         "axes.titlesize": s.text, "axes.titleweight": "bold", "axes.titlecolor": INK,
         "axes.titlelocation": "left", "axes.titlepad": 0.6 * s.text, "axes.xmargin": 0.01,
-        "axes.ymargin": 0.06, "axes.formatter.use_mathtext": True, "axes.formatter.limits": (-4, 5),
-        "axes.formatter.useoffset": False, "axes.unicode_minus": True,
+        "axes.ymargin": 0.06, "axes.formatter.use_mathtext": False,
+        "axes.formatter.limits": (-4, 5), "axes.formatter.useoffset": False,
+        "axes.unicode_minus": True,
         "axes.grid": True, "axes.grid.axis": "both", "axes.grid.which": "major",
         "grid.color": GRID, "grid.linewidth": 0.5 * s.line, "grid.linestyle": "-",
         "grid.alpha": 1.0,
@@ -94,15 +110,18 @@ def rc_parameters(size: str = "screen") -> dict[Any, Any]:
         "legend.labelcolor": INK, "legend.title_fontsize": 0.9 * s.text,
         "figure.facecolor": "white", "figure.dpi": 100, "figure.titlesize": 1.1 * s.text,
         "figure.titleweight": "bold", "figure.constrained_layout.h_pad": 0.05,
-        "figure.constrained_layout.w_pad": 0.05, "savefig.dpi": s.dpi, "savefig.bbox": None,
+        "figure.constrained_layout.w_pad": 0.05, "savefig.dpi": s.dpi,
         "savefig.facecolor": "white", "savefig.transparent": False,
-        "pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "axode",
+        "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "axode",
     }  # fmt: skip
 
 
 @contextmanager
 def figure_style(size: str = "screen") -> Iterator[Size]:
     """The style inside a `with`; matplotlib's own settings are as before when it ends.
+
+    Settings that the user has changed, in `rcParams`, a style sheet or a matplotlibrc, take the
+    place of its own: of sizes, `font.size` scales all text and `lines.linewidth` all lines.
 
     Args:
         size: "screen", "column" (3.5 in, one of two in print) or "page" (7.16 in, both).
@@ -115,10 +134,33 @@ def figure_style(size: str = "screen") -> Iterator[Size]:
     need_matplotlib()
     import matplotlib as mpl
 
+    defaults: dict[Any, Any] = mpl.rcParamsDefault
+    looks = [key for key in mpl.rcParams if not key.startswith(NOT_LOOKS)]  # "backend" is slow
+    own: dict[Any, Any] = {
+        key: mpl.rcParams[key] for key in looks if mpl.rcParams[key] != defaults.get(key)
+    }
+    measures = replace(
+        measures,
+        text=own.get("font.size", measures.text),
+        line=own.get("lines.linewidth", measures.line),
+        dpi=own["savefig.dpi"] if isinstance(own.get("savefig.dpi"), int) else measures.dpi,
+    )
+    for key, followers in FOLLOWERS.items():
+        for follower in followers if key in own else ():
+            own.setdefault(follower, own[key])
+    if "serif" in own.get("font.family", ()):
+        own.setdefault("mathtext.fontset", "dejavuserif")
     with mpl.rc_context():
-        mpl.rcdefaults()  # a picture is the same whatever the user has set
-        mpl.rcParams.update(rc_parameters(size))
+        mpl.rcParams.update({"savefig.bbox": None} | rc_parameters(measures) | own)
         yield measures
+
+
+def palette() -> Sequence[str]:
+    """Colours of lines in turn: of the user's cycle, if there is one."""
+    import matplotlib as mpl
+
+    found: Sequence[str] = mpl.rcParams["axes.prop_cycle"].by_key().get("color", COLOURS)
+    return found
 
 
 @dataclass
@@ -143,8 +185,12 @@ def drawing(size: str, save: str | PathLike[str] | None) -> Iterator[Drawn]:
         drawn = Drawn(measures)
         yield drawn
         whole = drawn.figure.canvas.figure  # also if only a part of it was drawn on
-        whole.draw_without_rendering()  # ticks take the style, not the user's
-        if save is not None:
+        engine = whole.get_layout_engine()
+        if save is None and engine is not None:
+            engine.execute(whole)  # makes the ticks, which take the style
+        elif save is None:
+            whole.draw_without_rendering()
+        else:
             write_atomically(Path(save), picture_bytes(whole, suffix, measures))
 
 
@@ -185,6 +231,10 @@ def readable(label: str) -> str:
     """Return a label that matplotlib shows as written: no mathematics, no leading underscore."""
     if isinstance(label, MathLabel):
         return label
+    import matplotlib as mpl
+
+    if mpl.rcParams["text.usetex"]:
+        label = label.translate(TEX)
     return (" " if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
@@ -203,9 +253,23 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def pin_ticks(axes: Axes) -> None:
-    """Let ticks that are made later look as those made now."""
-    import matplotlib as mpl
+    """Let ticks that are made later look as those made now; their numbers are plain text.
 
+    Matplotlib would parse each number as mathematics, which takes most of the time of a plot.
+    """
+    import matplotlib as mpl
+    from matplotlib.ticker import ScalarFormatter
+
+    class TickNumbers(ScalarFormatter):
+        def get_offset(self) -> str:
+            self.set_useMathText(True)
+            text = super().get_offset()
+            self.set_useMathText(False)
+            return text
+
+    for shown in (axes.xaxis, axes.yaxis):
+        if type(shown.get_major_formatter()) is ScalarFormatter:
+            shown.set_major_formatter(TickNumbers())
     rc: dict[Any, Any] = mpl.rcParams
     for axis in ("x", "y"):
         axes.tick_params(

@@ -1,12 +1,14 @@
-"""Run the self-tests of exported C on emulated processors: `make test-emulated`.
+"""Run exported C and the tests of targets on emulated processors: `make test-emulated`.
 
 Direct and inverse dynamics of every mechanism of the gallery are exported, cross-compiled and run
-under QEMU. A processor whose compiler or emulator is missing is skipped.
+under QEMU. A processor whose compiler or emulator is missing is skipped. With `--python`, the tests
+of machine code run in a Python for aarch64, which `aarch64_python.sh` makes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +25,13 @@ from axode.errors import AxodeError
 HERE = Path(__file__).parent
 FUNCTIONS = ("forward_dynamics", "inverse_dynamics")
 TIMEOUT = 300  # [s] per function
+# Tests that run machine code, that of Apple silicon too.
+MACHINE_CODE = (
+    *(f"tests/targets/test_{name}.py" for name in ("tape", "compiled", "packing", "many_results")),
+    *(f"tests/targets/test_{name}.py" for name in ("columns", "derivatives", "adjoints", "cache")),
+    *(f"tests/targets/test_{name}.py" for name in ("reciprocals", "quick_code", "models")),
+    "tests/platforms/test_other_processors.py",
+)
 STRICT = ("-O2", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror")
 
 
@@ -104,12 +113,27 @@ def exported(name: str) -> list[CCode]:
         return made
 
 
+def run_machine_code(python: str) -> int:
+    """Run the tests of machine code in an emulated Python; the exit code of pytest."""
+    root = HERE.parents[2]
+    quick = ("-p", "no:cacheprovider", "-q", "-m", "not slow and not gpu")
+    return subprocess.run(
+        [os.path.abspath(python), "-m", "pytest", *quick, *MACHINE_CODE],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": f"{root / 'src'}", "AXODE_CACHE": "off"},
+        check=False,
+    ).returncode
+
+
 def main() -> None:
     """Run the mechanisms that are named, or the whole gallery, on each processor."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="of mechanisms; the whole gallery unless given")
     parser.add_argument("--processor", action="append", choices=sorted(PROCESSORS))
+    parser.add_argument("--python", help="a Python for aarch64, in place of exported C")
     given = parser.parse_args()
+    if given.python:
+        sys.exit(run_machine_code(given.python))
     ready = {}
     for name in given.processor or PROCESSORS:
         if PROCESSORS[name].missing:

@@ -10,30 +10,70 @@ from typing import Any, Literal
 from axode.mechanism.values.expressions import Expression, Scalar, as_scalar, numeric, shown
 from axode.mechanism.values.geometry import ORIGIN, Vector, take
 
+# numbers of a motor that are positive where they are given
+MOTOR_BOUNDS = (
+    "limit",
+    "continuous",
+    "no_load_speed",
+    "torque_constant",
+    "resistance",
+    "inductance",
+    "voltage",
+)
+MOTOR_NEEDS = {
+    "resistance": "torque_constant",
+    "inductance": "resistance",
+    "voltage": "torque_constant",
+}
+
 
 @dataclass(frozen=True)
 class Motor:
     """A motor's own numbers, wherever it is mounted.
 
+    Torques and speeds are those of the motor's own shaft, before the gear. Those of a motor that
+    slides its joint are forces [N] and speeds [m/s], where its gear is 1.
+
     Args:
         limit: Largest torque or force it gives [N m or N]; None for no limit.
         gear: Turns of the motor to one of the joint; the joint sees gear times the torque.
         rotor_inertia: About the motor's own axis [kg m^2]; the joint sees gear^2 times it.
+        continuous: Torque that it may give for any length of time, by its heat [N m].
+        no_load_speed: Speed at which it has no torque left [rad/s]; the torque it can give falls
+            from the limit at rest along a straight line, unless a winding says more.
+        efficiency: Part of the power that the gear passes on, in either direction; the equations
+            have an ideal gear, `run.motors` and `ax.motors.law` the losses.
+        torque_constant: Torque per current [N m/A], and voltage per speed [V s/rad].
+        resistance, inductance: Those of the winding [ohm, H].
+        voltage: Largest voltage of its supply [V].
     """
 
     limit: Scalar | None = None
     gear: Scalar = 1.0
     rotor_inertia: Scalar = 0.0
+    continuous: Scalar | None = None
+    no_load_speed: Scalar | None = None
+    efficiency: Scalar = 1.0
+    torque_constant: Scalar | None = None
+    resistance: Scalar | None = None
+    inductance: Scalar | None = None
+    voltage: Scalar | None = None
 
     def __post_init__(self) -> None:
-        take(self, as_scalar, "gear", "rotor_inertia")
-        if self.limit is not None:
-            take(self, as_scalar, "limit")
+        given = [f.name for f in fields(self) if getattr(self, f.name) is not None]
+        take(self, as_scalar, *given)
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Field and message of everything wrong."""
-        if self.limit is not None and not numeric(self.limit) > 0:
-            yield "limit", f"must be > 0, got {shown(self.limit)}"
+        for name in MOTOR_BOUNDS:
+            bound = getattr(self, name)
+            if bound is not None and not numeric(bound) > 0:
+                yield name, f"must be > 0, got {shown(bound)}"
+        if not 0 < numeric(self.efficiency) <= 1:
+            yield "efficiency", f"must be > 0 and at most 1, got {shown(self.efficiency)}"
+        for name, needed in MOTOR_NEEDS.items():
+            if getattr(self, name) is not None and getattr(self, needed) is None:
+                yield name, f"says nothing without {needed}"
         if not (math.isfinite(numeric(self.gear)) and numeric(self.gear) != 0):
             yield "gear", f"must be a number other than 0, got {shown(self.gear)}"
         if not 0 <= numeric(self.rotor_inertia) < math.inf:

@@ -48,6 +48,8 @@ class AbstractJoint:
         base_speeds: Speeds of a moving base, the best independent ones first.
         measures: Kinds of measures that every child of such a joint has.
         picture: What pictures show at the joint.
+        plane: How `axis` lies to a plane in which the child moves: across it, along it, or, if
+            there is no such plane, "".
     """
 
     coordinate_names: ClassVar[tuple[str, ...]] = ()
@@ -60,6 +62,7 @@ class AbstractJoint:
     base_speeds: ClassVar[tuple[str, ...]] = ()
     measures: ClassVar[tuple[str, ...]] = ()
     picture: ClassVar[Literal["pin", "sleeve", "ball", ""]] = "ball"
+    plane: ClassVar[Literal["across", "along", ""]] = ""
 
     def __post_init__(self) -> None:
         take(self, as_vector, *self.directions)
@@ -119,6 +122,7 @@ class Revolute(AbstractJoint):
     speed_units: ClassVar = ("rad/s",)
     closure_names: ClassVar = ("rx", "ry", "x", "y", "z")
     picture: ClassVar = "pin"
+    plane: ClassVar = "across"
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,7 @@ class Prismatic(AbstractJoint):
     speed_units: ClassVar = ("m/s",)
     closure_names: ClassVar = ("rx", "ry", "rz", "x", "y")
     picture: ClassVar = "sleeve"
+    plane: ClassVar = "along"
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,7 @@ class Planar(AbstractJoint):
     base_coordinates: ClassVar = ("x", "y", "yaw")
     base_speeds: ClassVar = ("surge", "sway", "yaw_rate")
     picture: ClassVar = ""
+    plane: ClassVar = "across"
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from axode.errors import InvalidArgument, PlausibilityWarning, shortened
+from axode.errors import InvalidArgument, PlausibilityWarning, shortened, suggest
 from axode.mechanism.elements.bodies import GROUND, Body, Inertia, Shape
+from axode.mechanism.elements.contact_laws import Friction, Stops, as_friction, as_stops
 from axode.mechanism.elements.forces import Motor
 from axode.mechanism.elements.joints import AbstractJoint, Revolute, Spherical
 from axode.mechanism.elements.wheels import AbstractWheel, Contact, Plane
@@ -38,7 +39,8 @@ class Connection:
 
     The joint's frame stands at `at`, turned by `rotation`, in the parent, and at `child_at`, turned
     by `child_rotation`, in the child; the two coincide at zero coordinates. Each speed feels
-    `armature` besides the inertia of the bodies.
+    `armature` besides the inertia of the bodies. With dry friction or stops the coordinate sticks,
+    rubs and strikes by the laws of contact.
     """
 
     name: str
@@ -52,6 +54,14 @@ class Connection:
     coordinate_names: tuple[str, ...] = ()  # instead of the joint's own
     speed_names: tuple[str, ...] = ()
     armature: Scalar = 0.0
+    friction: Friction = None
+    stops: Stops = None
+    restitution: Scalar = 0.0
+
+    @property
+    def rubs_or_stops(self) -> bool:
+        """Return whether it has dry friction or stops."""
+        return self.friction is not None or self.stops is not None
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
@@ -179,6 +189,9 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "child_at": as_vector,
     "child_rotation": as_rotation,
     "armature": as_scalar,
+    "friction": as_friction,
+    "stops": as_stops,
+    "restitution": as_scalar,
 }
 
 
@@ -253,27 +266,32 @@ def make_wheel(
         **names,
     )
     turns = motor is not None and motor is not False
-    turned_by = make_motor(f"{owner}, motor", motor, None, 1.0, 0.0) if turns else None
+    turned_by = make_motor(f"{owner}, motor", motor, {}) if turns else None
     return MadeWheel(
         make_body(name, weight, ORIGIN, inertia, shape), connection, contact, turned_by
     )
 
 
-def make_motor(owner: str, motor: Any, limit: Any, gear: Any, rotor_inertia: Any) -> Motor:
+def make_motor(owner: str, motor: Any, given: Mapping[str, Any]) -> Motor:
     """Return a motor that is given as an object, as `True`, or by its numbers."""
     if motor is None or motor is True:
-        return Motor(
-            None if limit is None else convert(owner, "limit", as_scalar, limit),
-            convert(owner, "gear", as_scalar, gear),
-            convert(owner, "rotor_inertia", as_scalar, rotor_inertia),
-        )
+        known = [entry.name for entry in fields(Motor)]
+        for name in given:
+            if name not in known:
+                raise InvalidArgument(f"{owner} has no '{name}'. {suggest('number', name, known)}")
+        numbers = {
+            name: convert(owner, name, as_scalar, value)
+            for name, value in given.items()
+            if value is not None
+        }
+        return Motor(**numbers)
     if not isinstance(motor, Motor):
         raise InvalidArgument(
             f"{owner}: expected True or a Motor(limit=...), got {shortened(motor)}"
         )
-    if (limit, gear, rotor_inertia) != (None, 1.0, 0.0):
+    if given:
         raise InvalidArgument(
-            f"{owner}: give limit, gear and rotor_inertia to the Motor or to add_motor, not to both"
+            f"{owner}: give {', '.join(given)} to the Motor or to add_motor, not to both"
         )
     return motor
 

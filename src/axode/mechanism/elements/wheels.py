@@ -3,16 +3,20 @@
 A wheel is geometry (radius, spin axis) and a statement of what may not slip. Directions at the
 contact: *longitudinal* is the heading, *lateral* is across it in the ground plane, *touch* is the
 ground's normal.
+
+With `friction`, a wheel may slip and lift: then nothing of it is eliminated, and the ground acts on
+it by the laws of contact.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from axode.errors import shortened
+from axode.mechanism.elements.contact_laws import as_friction, friction_faults, restitution_fault
 from axode.mechanism.values.expressions import Scalar, as_scalar, numeric, shown
 from axode.mechanism.values.geometry import AXES, ORIGIN, Vector, as_vector, take
 from axode.numerics.tolerances import SEVEN_DIGITS
@@ -22,21 +26,36 @@ Slip = Literal["rigid", "free"]
 
 @dataclass(frozen=True)
 class AbstractWheel:
-    """What every wheel has: a radius [m] and the names of its constraint rows.
+    """What every wheel has: a radius [m], the names of its constraint rows, and its friction.
 
     Attributes:
+        friction: Coefficient of Coulomb's friction, or (static, kinetic). None: it never slips nor
+            lifts.
+        restitution: Part of the impulse of an impact that comes back (Poisson), 0 to 1.
+        rolling_resistance: Largest moment against rolling, per normal force [m].
+        scrub: Largest moment against turning on the spot, per normal force [m].
         has_axis: Whether the wheel spins about an axis of its own; a ball does not.
         needs_radius: Whether its radius must be positive.
         picture: What pictures show of it.
     """
 
     radius: Scalar
+    friction: Any = field(default=None, kw_only=True)
+    restitution: Scalar = field(default=0.0, kw_only=True)
+    rolling_resistance: Scalar = field(default=0.0, kw_only=True)
+    scrub: Scalar = field(default=0.0, kw_only=True)
     has_axis: ClassVar[bool] = True
     needs_radius: ClassVar[bool] = True
-    picture: ClassVar[Literal["disk", "ball", "blade", "rollers"]] = "disk"
+    picture: ClassVar[Literal["disk", "ball", "blade", "rollers", "point"]] = "disk"
 
     def __post_init__(self) -> None:
-        take(self, as_scalar, "radius")
+        take(self, as_scalar, "radius", *_LAWS)
+        take(self, as_friction, "friction")
+
+    @property
+    def is_ideal(self) -> bool:
+        """Return whether it keeps touching the ground and never slips."""
+        return self.friction is None
 
     @property
     def rolling_rows(self) -> tuple[str, ...]:
@@ -53,11 +72,22 @@ class AbstractWheel:
             value = getattr(self, name, "rigid")
             if value not in ("rigid", "free"):
                 yield name, f"must be 'rigid' or 'free', got {shortened(value)}"
+        yield from friction_faults(self.friction)
+        yield from restitution_fault(self.restitution)
+        for name in ("rolling_resistance", "scrub"):
+            if not 0 <= numeric(getattr(self, name)) < math.inf:
+                yield name, f"must be >= 0 m and finite, got {shown(getattr(self, name))}"
+        for name in _LAWS if self.is_ideal else ():
+            if getattr(self, name) != 0.0:
+                yield name, "belongs to contacts that may slip and lift; give friction=0.8 too"
+
+
+_LAWS = ("restitution", "rolling_resistance", "scrub")
 
 
 @dataclass(frozen=True)
 class Rolling(AbstractWheel):
-    """A disk that rolls without slipping, unless a direction is set "free"."""
+    """A disk that rolls without slipping, unless a direction is set "free" or friction ends."""
 
     longitudinal: Slip = "rigid"
     lateral: Slip = "rigid"
@@ -140,6 +170,20 @@ class Omni(AbstractWheel):
 
 
 @dataclass(frozen=True)
+class Point(AbstractWheel):
+    """A point of a body, or a sphere about one, that may touch the ground: a bumper, a foot.
+
+    It is never ideal: without friction it slides freely.
+    """
+
+    radius: Scalar = 0.0
+    has_axis: ClassVar = False
+    needs_radius: ClassVar = False
+    picture: ClassVar = "point"
+    is_ideal: ClassVar = False  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
 class Plane:
     """The ground: a plane through `point` with unit `normal`, fixed to the body `on`."""
 
@@ -170,5 +214,5 @@ class Contact:
 
 
 WHEELS: dict[str, type[AbstractWheel]] = {
-    wheel.__name__.lower(): wheel for wheel in (Rolling, Omni, Mecanum, Skate, Ball)
+    wheel.__name__.lower(): wheel for wheel in (Rolling, Omni, Mecanum, Skate, Ball, Point)
 }

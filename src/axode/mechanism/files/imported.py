@@ -57,7 +57,10 @@ def _address(mesh: Mesh, target: Path) -> str:
         return mesh.file
     for home in map(Path, mesh.folders or (os.getcwd(),)):
         if (home / mesh.file).is_file():
-            return Path(os.path.relpath(home / mesh.file, target)).as_posix()
+            try:
+                return Path(os.path.relpath(home / mesh.file, target)).as_posix()
+            except ValueError:  # on another drive of Windows
+                return (home / mesh.file).absolute().as_posix()
     return mesh.file
 
 

@@ -8,17 +8,18 @@ rolls until the user confirms it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from axode.errors import suggest
-from axode.mechanism.elements.bodies import Box, Cylinder, Shape, Sphere
+from axode.mechanism.elements.bodies import GROUND, Box, Cylinder, Mesh, Shape, Sphere
+from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.parts import Connection
-from axode.mechanism.elements.wheels import AbstractWheel, Ball, Plane, Rolling
+from axode.mechanism.elements.wheels import AbstractWheel, Ball, Contact, Plane, Rolling
 from axode.mechanism.home_poses import HomePoses, home_poses, matrix, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
@@ -27,13 +28,16 @@ from axode.numerics.rotations import RigidPose
 from axode.numerics.tolerances import ROUNDING
 
 Numbers: TypeAlias = tuple[float, ...]
-Choice: TypeAlias = Literal["proposed"] | Sequence[str]
+Choice: TypeAlias = Literal["proposed"] | Sequence[str] | Mapping[str, AbstractWheel]
 
 PARALLEL = 1e-2  # [rad] between the axes of a wheel and of its joint; files have 1.57 for pi / 2
 NEAR = 0.1  # gap to the plane, and distance from the axle, in parts of the radius
 UPRIGHT = 0.5  # sine of the camber of a wheel, at most
 
-NO_ROUND_SHAPE = (
+BELOW = 0.5  # how far other links may reach below the wheels, in parts of the radius: casters
+LISTED = 12  # rejected links that a message names, at most
+
+NO_WHEEL = (
     "no link looks like a wheel, which is a cylinder or sphere that turns about its own axis, "
     'touches the ground and hangs on something that moves (base = "floating" or "planar" frees '
     "the root of a URDF file); write contacts out instead"
@@ -83,11 +87,19 @@ class LinkSolid:
             return cls.box(body, vector(shape.at), vector(shape.size), matrix(shape.rotation))
         return None
 
-    def depth(self, pose: RigidPose, normal: np.ndarray) -> float:
-        """How far it reaches below its centre, against a normal of the world."""
+    def bottom(self, pose: RigidPose, normal: np.ndarray) -> float:
+        """Return the height of its lowest point along a normal of the world."""
         sine = abs(float(pose.direction(self.axis) @ normal)) if self.axis else 0.0
         edges = sum(abs(float(pose.direction(edge) @ normal)) for edge in self.half_edges)
-        return self.radius * math.sqrt(max(1 - sine * sine, 0.0)) + edges
+        depth = self.radius * math.sqrt(max(1 - sine * sine, 0.0)) + edges
+        return float(pose.point(self.at) @ normal) - depth
+
+    @property
+    def kind(self) -> str:
+        """What messages call it."""
+        if not self.radius > 0:
+            return "box"
+        return f"{'cylinder' if self.axis else 'sphere'} of radius {_length(self.radius)}"
 
 
 @dataclass
@@ -113,19 +125,20 @@ class Geometry:
 
 @dataclass(frozen=True)
 class ProposedWheel:
-    """A contact that would let a body roll; its name is the body's."""
+    """A contact that would let a body roll, or a sphere that is fixed to its carrier slide."""
 
-    name: str
+    body: str
     wheel: AbstractWheel
     at: Numbers
     axis: Numbers | None
     plane: Plane
+    name: str
 
     def add_to(self, mechanism: Mechanism) -> None:
         """Let the body roll."""
         axis: Any = "y" if self.axis is None else self.axis
         mechanism.add_contact(
-            self.name, self.wheel, body=self.name, at=self.at, axis=axis, ground=self.plane
+            self.name, self.wheel, body=self.body, at=self.at, axis=axis, ground=self.plane
         )
 
     def _fields(self) -> Iterator[tuple[str, Numbers]]:
@@ -134,9 +147,13 @@ class ProposedWheel:
         if self.axis is not None:
             yield "axis", self.axis
 
+    def _free(self) -> list[str]:
+        return [row for row in _TANGENTS if getattr(self.wheel, row, "rigid") == "free"]
+
     def call(self) -> str:
         """Write the call that adds it to a mechanism called robot."""
-        given = [f"ax.{type(self.wheel).__name__}({self.wheel.radius!r})", f"body={self.name!r}"]
+        wheel = [repr(self.wheel.radius), *(f'{row}="free"' for row in self._free())]
+        given = [f"ax.{type(self.wheel).__name__}({', '.join(wheel)})", f"body={self.body!r}"]
         given += [f"{key}={_listed(values, '()')}" for key, values in self._fields()]
         if self.plane != Plane():
             point, normal = (_listed(v, "()") for v in (self.plane.point, self.plane.normal))
@@ -148,8 +165,9 @@ class ProposedWheel:
         lines = [
             f"[contact.{toml_key(self.name)}]",
             f'type = "{type(self.wheel).__name__.lower()}"',
-            f"body = {toml_text(self.name)}",
+            f"body = {toml_text(self.body)}",
             f"radius = {self.wheel.radius!r}",
+            *(f'{row} = "free"' for row in self._free()),
             *(f"{key} = {_listed(values, '[]')}" for key, values in self._fields()),
         ]
         if self.plane != Plane():
@@ -158,42 +176,52 @@ class ProposedWheel:
         return "\n".join(lines)
 
 
-def propose_wheels(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWheel]:
+_TANGENTS = ("longitudinal", "lateral")
+
+
+@dataclass
+class WheelSearch:
+    """What a search for wheels found.
+
+    Attributes:
+        wheels: Bodies that look like wheels at home and do not roll yet, then spheres that slide
+            with their carrier and hold it up.
+        rejected: Bodies that could have been wheels, each with the reason why it is not proposed.
+    """
+
+    wheels: list[ProposedWheel] = field(default_factory=list)
+    rejected: dict[str, str] = field(default_factory=dict)
+
+    def reasons(self) -> list[str]:
+        """Return a line for each rejected body, the first twelve."""
+        lines = [f"{name}: {reason}" for name, reason in self.rejected.items()]
+        more = len(lines) - LISTED
+        return [*lines[:LISTED], *([f"and {more} more"] if more > 0 else [])]
+
+
+def search_wheels(mechanism: Mechanism, geometry: Geometry) -> WheelSearch:
     """Find the bodies that look like wheels at home and do not roll yet.
 
     A wheel is a sphere or cylinder on a revolute joint along its axis, or a sphere on a spherical
     or floating joint that carries no other wheel. It touches a plane of the file or, if there is
-    none, is among the lowest solids; then a floating base stands on z = 0, and any other on a plane
-    at the wheel's own height. Its carrier must be able to move.
+    none, a plane under the lowest such solid, unless another link reaches far below it. A floating
+    base then stands on z = 0, and any other on a plane at the wheel's own height. What carries a
+    wheel must be able to move. A sphere that is fixed to a floating carrier of wheels and touches
+    their ground is proposed as a ball that is free to slide.
     """
     with np.errstate(all="ignore"):  # lengths near the largest number touch nothing
-        return _search(mechanism, geometry)
+        return _Search.of(mechanism, geometry).run()
 
 
-def _search(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWheel]:
-    rolling = {contact.body for contact in mechanism.contacts}
-    holding = {connection.child: connection for connection in mechanism.connections}
-    if not any(solid.radius > 0 and _chain(solid.body, holding) for solid in geometry.solids):
+def wheels_on_free_base(mechanism: Mechanism, geometry: Geometry) -> list[ProposedWheel]:
+    """Return what would look like wheels if the root, fixed to the ground, were free to move."""
+    held = [c for c in mechanism.connections if c.parent == GROUND.name]
+    if len(held) != 1 or held[0].joint.dof:
         return []
-    poses = home_poses(mechanism)
-    bodies = [body.name for body in mechanism.bodies]
-    known = [s for s in geometry.solids if s.body in poses.links and s.body in bodies]
-    placed = [(poses.links[body], p, n) for body, p, n in geometry.planes if body in poses.links]
-    planes = [(pose.point(p), pose.direction(n)) for pose, p, n in placed]  # in the world
-    floor = _floor(known, poses)
-    found: dict[str, ProposedWheel] = {}
-    for solid in known:
-        if solid.body in rolling or solid.body in found or not solid.radius > 0:
-            continue
-        axle = _axle(solid, holding, poses)
-        if axle is None:
-            continue
-        plane = _touched(solid, axle, planes, floor, poses)
-        if plane is not None:
-            found[solid.body] = _proposal(solid, axle, plane, poses)
-    carriers = {c.child for name in found for c in _chain(name, holding)[1:]}
-    wheels = [wheel for name, wheel in found.items() if name not in carriers]
-    return sorted(wheels, key=lambda wheel: bodies.index(wheel.name))
+    free = mechanism.copy()
+    root = replace(held[0], joint=Floating(), coordinate_names=(), speed_names=())
+    free.connections = [root if c is held[0] else c for c in mechanism.connections]
+    return search_wheels(free, geometry).wheels
 
 
 def choose_wheels(
@@ -201,20 +229,41 @@ def choose_wheels(
 ) -> tuple[list[ProposedWheel], list[str]]:
     """Return the wheels that are confirmed, and everything wrong with the choice."""
     geometry.add_shapes(mechanism)
-    proposals = {wheel.name: wheel for wheel in propose_wheels(mechanism, geometry)}
+    search = search_wheels(mechanism, geometry)
     if choice == "proposed":
-        return list(proposals.values()), [] if proposals else [NO_ROUND_SHAPE]
+        return search.wheels, [] if search.wheels else [NO_WHEEL, *search.reasons()]
+    proposals: dict[str, list[ProposedWheel]] = {}
+    for wheel in search.wheels:
+        proposals.setdefault(wheel.body, []).append(wheel)
     rolling = {contact.body: contact.name for contact in mechanism.contacts}
+    chosen: list[ProposedWheel] = []
     faults = []
     for name in dict.fromkeys(choice):
+        reason = search.rejected.get(name)
         if name in rolling:
             faults.append(f"'{name}' rolls already, by the contact '{rolling[name]}'")
-        elif name not in proposals and not proposals:
-            faults.append(f"'{name}' is not proposed: {NO_ROUND_SHAPE}")
-        elif name not in proposals:
+        elif name in proposals:
+            kind = choice[name] if isinstance(choice, Mapping) else None
+            chosen += [replace(w, wheel=kind) if kind else w for w in proposals[name]]
+        elif reason:
+            faults.append(f"'{name}' is not proposed: {reason}; a contact may still be written out")
+        elif not proposals:
+            faults.append(f"'{name}' is not proposed: {NO_WHEEL}")
+        else:
             hint = suggest("proposed wheel", name, list(proposals))
             faults.append(f"'{name}' is not proposed; a contact may still be written out. {hint}")
-    return [proposals[name] for name in dict.fromkeys(choice) if name in proposals], faults
+    return chosen, faults
+
+
+def describe_free_base(source: str, wheels: Sequence[ProposedWheel]) -> str:
+    """Say that a robot has wheels and a fixed base, and how to free it."""
+    names = ", ".join(dict.fromkeys(wheel.body for wheel in wheels))
+    return (
+        f"{source}: the root link is fixed to the ground, and these links look like wheels: {names}"
+        '\n  load(..., base="floating", wheels="proposed"), or --option base=floating,'
+        'wheels=proposed, lets the robot roll (base="planar" keeps it level, with fewer '
+        'coordinates); base="fixed" leaves it as it is without this warning'
+    )
 
 
 def describe_proposals(
@@ -228,14 +277,14 @@ def describe_proposals(
         wheels: What looks like wheels.
         extends: Whether the file is TOML and extends another.
     """
-    names = ", ".join(toml_text(wheel.name) for wheel in wheels)
+    bodies = list(dict.fromkeys(wheel.body for wheel in wheels))
+    names = ", ".join(map(toml_text, bodies))
     table = [f"wheels = [{names}]"]
     if not extends:
         held = [f'base = "{base}"'] if base else []
         table = ["[extends]", f"file = {toml_text(PurePath(source).name)}", *held, *table]
     lines = [
-        f"{source}: these links look like wheels and do not roll: "
-        + ", ".join(wheel.name for wheel in wheels),
+        f"{source}: these links look like wheels and do not roll: " + ", ".join(bodies),
         'load(..., wheels="proposed"), or --option wheels=proposed, lets them roll and wheels=() '
         + f"leaves them as they are; {'under [extends]' if extends else 'in a TOML file'}:",
         *(f"  {line}" for line in table),
@@ -243,6 +292,92 @@ def describe_proposals(
         *(f"  {wheel.call()}" for wheel in wheels),
     ]
     return "\n  ".join(lines)
+
+
+def describe_tipping(mechanism: Mechanism, geometry: Geometry) -> str:
+    """Name floating bases that may tip about their wheels, and how to hold them up; "" if none."""
+    holding = {connection.child: connection for connection in mechanism.connections}
+    touching: dict[str, list[Contact]] = {}
+    for contact in mechanism.contacts:
+        chain = _chain(contact.body, holding)
+        if chain and chain[-1].joint.is_free and contact.plane.on == GROUND.name:
+            touching.setdefault(chain[-1].child, []).append(contact)
+    poses = home_poses(mechanism)
+    texts = []
+    for base, contacts in touching.items():
+        if all(len(_chain(contact.body, holding)) == 1 for contact in contacts):
+            continue  # a ball that carries nothing
+        radii = [numeric(getattr(contact.wheel, "radius", 0.0)) for contact in contacts]
+        up = vector(unit(contacts[0].plane.normal))
+        centres = [poses.links[contact.body].point(vector(contact.at)) for contact in contacts]
+        if _stands(centres, up, NEAR * max(radii)):
+            continue
+        ground = float(up @ centres[0]) - radii[0]
+        reasons: dict[str, str] = {}
+        supports = []
+        for solid in geometry.solids:
+            chain, pose = _chain(solid.body, holding), poses.links.get(solid.body)
+            if pose is None or not chain or chain[0].child != base or solid.body in reasons:
+                continue
+            centre, gap = pose.point(solid.at), solid.bottom(pose, up) - ground
+            if not abs(gap) <= BELOW * max(radii) or solid.body in (c.body for c in contacts):
+                continue
+            is_low = gap <= NEAR * max(radii)
+            side = "above" if gap > 0 else "below"
+            reasons[solid.body] = (
+                f"{solid.kind}: its lowest point is {_length(abs(gap))} {side} the ground of the "
+                f"wheels{', and only spheres are proposed to slide' if is_low else ''}"
+            )
+            if is_low and _stands([*centres, centre], up, NEAR * max(radii)):
+                (radius,) = _numbers([float(up @ centre) - ground])
+                ball = Ball(radius, longitudinal="free", lateral="free")
+                plane, at = contacts[0].plane, solid.at
+                supports.append(ProposedWheel(solid.body, ball, at, None, plane, solid.body))
+        names = [contact.body for contact in contacts]
+        calls = [support.call() for support in supports] or [
+            'robot.add_contact("caster", ax.Ball(RADIUS, longitudinal="free", lateral="free"), '
+            f"body={base!r}, at=(X, Y, Z))"
+        ]
+        tables = [line for support in supports for line in support.table().splitlines()]
+        lines = [
+            f"'{mechanism.name}': {base} touches the ground by {', '.join(names)} alone, and may "
+            f"tip about {'the line through them' if len(names) > 1 else 'it'}",
+            *(["near the ground, and no wheels:"] if reasons else []),
+            *(f"  {name}: {reason}" for name, reason in reasons.items()),
+            "a ball that slides holds it up, with the mechanism called robot:",
+            *(f"  {call}" for call in calls),
+            *(["or in a TOML file that extends this one:"] if tables else []),
+            *(f"  {line}" for line in tables),
+            f'if it balances, wheels={[*names]} in place of "proposed" gives no such warning',
+        ]
+        texts.append("\n  ".join(lines))
+    return "\n".join(texts)
+
+
+def describe_missing_motors(source: str, mechanism: Mechanism) -> str:
+    """Return how to add motors to a robot on wheels from a URDF file; "" if it has some."""
+    holding = {connection.child: connection for connection in mechanism.connections}
+    chains = [_chain(contact.body, holding) for contact in mechanism.contacts]
+    hinges = dict.fromkeys(c[0].name for c in chains if c and c[0].joint.dof == 1)
+    if mechanism.drives or not hinges:
+        return ""
+    return "\n  ".join(
+        [
+            f"{source}: the robot has no motors, since the file has no transmission and no joint "
+            "with an effort limit above zero",
+            '<limit effort="..."/> in the file adds them, or with the mechanism called robot:',
+            *(f"  robot.add_motor({name!r}, {name!r}, limit=TORQUE)" for name in hinges),
+        ]
+    )
+
+
+def _stands(places: Sequence[np.ndarray], up: np.ndarray, least: float) -> bool:
+    """Return whether places, seen from above, are farther than `least` off one line."""
+    flat = np.array(places) - np.mean(places, axis=0)
+    flat -= np.outer(flat @ up, up)
+    farthest = max(flat, key=np.linalg.norm)
+    areas = np.linalg.norm(np.cross(flat, farthest), axis=1)
+    return bool(areas.max() > least * np.linalg.norm(farthest))
 
 
 @dataclass(frozen=True)
@@ -254,30 +389,221 @@ class _Axle:
     floats: bool  # whether it can rise: its chain begins with a floating joint
 
 
-def _axle(solid: LinkSolid, holding: dict[str, Connection], poses: HomePoses) -> _Axle | None:
-    """Where a solid turns about its own axis; None if it does not."""
-    chain = _chain(solid.body, holding)
-    if not chain:
+@dataclass(frozen=True)
+class _Candidate:
+    """A round solid on an axle of its own, and its lowest point along a normal of the world."""
+
+    solid: LinkSolid
+    axle: _Axle
+
+    def lean(self, normal: np.ndarray) -> float:
+        """Return the sine of the camber."""
+        return 0.0 if self.axle.axis is None else abs(float(self.axle.axis @ normal))
+
+    def bottom(self, normal: np.ndarray) -> float:
+        """Return the height of the lowest point of its rim; a sphere's is below its centre."""
+        sine = self.lean(normal) if self.solid.axis else 0.0
+        depth = self.solid.radius * math.sqrt(max(1 - sine * sine, 0.0))
+        return float(self.axle.centre @ normal) - depth
+
+
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+@dataclass
+class _Search:
+    """One search for wheels, and why the others are none."""
+
+    mechanism: Mechanism
+    holding: dict[str, Connection]
+    poses: HomePoses
+    solids: list[LinkSolid]
+    planes: list[tuple[np.ndarray, np.ndarray]]  # a point and the normal of each, in the world
+    rejected: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, geometry: Geometry) -> _Search:
+        """Place the solids; without a round one on a joint there is nothing to look at."""
+        holding = {connection.child: connection for connection in mechanism.connections}
+        if not any(s.radius > 0 and s.body in holding for s in geometry.solids) and not any(
+            isinstance(shape, Mesh) for body in mechanism.bodies for shape in body.shapes
+        ):
+            return cls(mechanism, holding, HomePoses({}, {}), [], [])
+        poses = home_poses(mechanism)
+        bodies = {body.name for body in mechanism.bodies}
+        solids = [s for s in geometry.solids if s.body in poses.links and s.body in bodies]
+        placed = [(poses.links[b], p, n) for b, p, n in geometry.planes if b in poses.links]
+        planes = [(pose.point(p), pose.direction(n)) for pose, p, n in placed]
+        return cls(mechanism, holding, poses, solids, planes)
+
+    def run(self) -> WheelSearch:
+        """Return the wheels in the order of their bodies, then what slides with a carrier."""
+        rolling = {contact.body for contact in self.mechanism.contacts}
+        candidates: list[_Candidate] = []
+        for solid in self.solids:
+            if solid.radius > 0 and solid.body not in rolling:
+                axle = self._axle(solid)
+                if isinstance(axle, _Axle):
+                    candidates.append(_Candidate(solid, axle))
+                elif axle:
+                    self.rejected.setdefault(solid.body, axle)
+        self._note_meshes(rolling)
+        found: dict[str, ProposedWheel] = {}
+        ground = None if self.planes else self._ground(candidates)
+        for candidate in candidates:
+            if candidate.solid.body not in found:
+                plane = self._touched(candidate, ground)
+                if plane is not None:
+                    found[candidate.solid.body] = self._proposal(candidate, plane)
+        carriers = {c.child for name in found for c in _chain(name, self.holding)[1:]}
+        order = {body.name: number for number, body in enumerate(self.mechanism.bodies)}
+        wheels = [wheel for name, wheel in found.items() if name not in carriers]
+        wheels.sort(key=lambda wheel: order[wheel.body])
+        if wheels:
+            wheels += self._supports(wheels, rolling, ground)
+        named = {wheel.body for wheel in wheels}
+        return WheelSearch(wheels, {n: r for n, r in self.rejected.items() if n not in named})
+
+    def _axle(self, solid: LinkSolid) -> _Axle | str:
+        """Return where a solid turns about its own axis, or the reason why it does not."""
+        chain = _chain(solid.body, self.holding)
+        if not chain:
+            if self.holding.get(solid.body) is None:
+                return ""
+            return f"{solid.kind}: no joint moves it"
+        joint, carriers = chain[0], chain[1:]
+        floats = chain[-1].joint.is_free
+        poses = self.poses
+        frame, centre = poses.joints[joint.name], poses.links[solid.body].point(solid.at)
+        if joint.joint.is_free:  # a free ball, and not a support that slides with its carrier
+            alone = solid.axis is None and joint.child == solid.body
+            slides = f"{solid.kind}: turns with the base of the robot"
+            return _Axle(centre, None, floats) if alone else slides
+        if not carriers:
+            return (
+                f"{solid.kind}: what carries it is fixed to the ground; "
+                'base = "floating" or "planar" frees the root of a URDF file'
+            )
+        if joint.joint.holds_point and joint.joint.dof == 3:
+            away = float(np.linalg.norm(centre - frame.p))
+            if solid.axis is not None or not away <= NEAR * solid.radius:
+                where = f"its centre is {_length(away)} beside joint '{joint.name}'"
+                return f"{solid.kind}: {where if solid.axis is None else 'is no ball'}"
+            return _Axle(frame.p, None, floats)
+        if not joint.joint.holds_point or joint.joint.dof != 1:
+            return f"{solid.kind}: joint '{joint.name}' is no hinge"
+        axis = frame.direction(vector(unit(joint.joint.axis)))  # type: ignore[attr-defined]
+        own = axis if solid.axis is None else poses.links[solid.body].direction(solid.axis)
+        along = frame.p + axis * float(axis @ (centre - frame.p))
+        angle = float(np.linalg.norm(np.cross(axis, own)))
+        if not angle <= PARALLEL:
+            degrees = math.degrees(math.asin(min(angle, 1.0)))
+            return f"{solid.kind}: its axis is {degrees:.3g} degrees off joint '{joint.name}'"
+        away = float(np.linalg.norm(centre - along))
+        if not away <= NEAR * solid.radius:
+            return f"{solid.kind}: its centre is {_length(away)} beside joint '{joint.name}'"
+        return _Axle(along, axis, floats)
+
+    def _note_meshes(self, rolling: set[str]) -> None:
+        """Reject bodies on hinges that are drawn by meshes alone: their radius is unknown."""
+        known = {solid.body for solid in self.solids}
+        for body in self.mechanism.bodies:
+            connection = self.holding.get(body.name)
+            if body.name in known | rolling or connection is None or connection.joint.dof != 1:
+                continue
+            if connection.joint.holds_point and any(isinstance(s, Mesh) for s in body.shapes):
+                reason = "has only meshes, which have no radius; give it a <collision> cylinder"
+                self.rejected.setdefault(body.name, reason)
+
+    def _ground(self, candidates: list[_Candidate]) -> float | None:
+        """Return the height of the lowest wheel, unless links reach far below it."""
+        upright = [c for c in candidates if c.lean(_UP) <= UPRIGHT]
+        if not upright:
+            return None
+        lowest = min(upright, key=lambda c: c.bottom(_UP))
+        ground = lowest.bottom(_UP)
+        bottoms = [(s.bottom(self.poses.links[s.body], _UP), s) for s in self.solids]
+        below, solid = min(bottoms, key=lambda pair: pair[0])
+        if not ground - below <= BELOW * lowest.solid.radius:
+            gap = _length(ground - below)
+            for c in upright:
+                reason = f"{c.solid.kind}: '{solid.body}' reaches {gap} below the lowest wheel"
+                self.rejected.setdefault(c.solid.body, reason)
+            return None
+        return ground
+
+    def _touched(self, candidate: _Candidate, ground: float | None) -> Plane | None:
+        """Find the plane that a wheel stands on."""
+        solid = candidate.solid
+        planes = self.planes or ([] if ground is None else [(ground * _UP, _UP)])
+        reason = "its axis is upright"
+        for point, normal in planes:
+            if not candidate.lean(normal) <= UPRIGHT:
+                continue
+            gap = candidate.bottom(normal) - float(normal @ point)
+            if not abs(gap) <= NEAR * solid.radius:
+                side = "above" if gap > 0 else "below"
+                reason = f"its lowest point is {_length(abs(gap))} {side} the ground"
+                continue
+            if self.planes:
+                return _plane(point, normal)
+            return Plane() if candidate.axle.floats else _plane(candidate.bottom(_UP) * _UP, _UP)
+        self.rejected.setdefault(solid.body, f"{solid.kind}: {reason}")
         return None
-    joint, carriers = chain[0], chain[1:]
-    floats = chain[-1].joint.is_free
-    frame, centre = poses.joints[joint.name], poses.links[solid.body].point(solid.at)
-    if joint.joint.is_free:  # a free ball, and not a support that slides with its carrier
-        alone = solid.axis is None and joint.child == solid.body
-        return _Axle(centre, None, floats) if alone else None
-    if not carriers:
-        return None
-    if joint.joint.holds_point and joint.joint.dof == 3:
-        near = np.linalg.norm(centre - frame.p) <= NEAR * solid.radius
-        return _Axle(frame.p, None, floats) if near and solid.axis is None else None
-    if not joint.joint.holds_point or joint.joint.dof != 1:
-        return None
-    axis = frame.direction(vector(unit(joint.joint.axis)))  # type: ignore[attr-defined]
-    own = axis if solid.axis is None else poses.links[solid.body].direction(solid.axis)
-    along = frame.p + axis * float(axis @ (centre - frame.p))
-    aligned = np.linalg.norm(np.cross(axis, own)) <= PARALLEL
-    near = np.linalg.norm(centre - along) <= NEAR * solid.radius
-    return _Axle(along, axis, floats) if aligned and near else None
+
+    def _proposal(self, candidate: _Candidate, plane: Plane) -> ProposedWheel:
+        solid, axle = candidate.solid, candidate.axle
+        link = self.poses.links[solid.body]
+        at = _numbers(link.R.T @ (axle.centre - link.p), scale=solid.radius)
+        axis = None if axle.axis is None else _numbers(link.R.T @ axle.axis)
+        # a sphere touches below its centre, however its axis is inclined
+        inclined = axle.axis is not None and abs(axle.axis @ vector(plane.normal)) > PARALLEL
+        is_ball = axis is None or (solid.axis is None and inclined)
+        wheel = Ball(solid.radius) if is_ball else Rolling(solid.radius)
+        return ProposedWheel(
+            solid.body, wheel, at, None if is_ball else axis, plane, name=solid.body
+        )
+
+    def _supports(
+        self, wheels: list[ProposedWheel], rolling: set[str], ground: float | None
+    ) -> list[ProposedWheel]:
+        """Propose the spheres that hold up a floating carrier of wheels and slide with it.
+
+        Their radius is the height of their centre: they reach the ground of the wheels.
+        """
+        chains = {wheel.body: _chain(wheel.body, self.holding) for wheel in wheels}
+        carriers = {c.child for chain in chains.values() for c in chain[1:]}
+        plane, largest = wheels[0].plane, max(numeric(wheel.wheel.radius) for wheel in wheels)
+        point, normal = vector(plane.point), vector(plane.normal)
+        if ground is not None:
+            point, normal = ground * _UP, _UP
+        found: list[ProposedWheel] = []
+        placed: list[np.ndarray] = []
+        names = {contact.name for contact in self.mechanism.contacts} | set(chains)
+        for solid in self.solids:
+            chain = _chain(solid.body, self.holding)
+            on_carrier = chain and chain[0].child in carriers and chain[-1].joint.is_free
+            if not on_carrier or solid.axis or not solid.radius > 0 or solid.body in rolling:
+                continue
+            centre = self.poses.links[solid.body].point(solid.at)
+            height = float(normal @ (centre - point))
+            gap = height - solid.radius
+            if not abs(gap) <= NEAR * largest:
+                side = "above" if gap > 0 else "below"
+                reason = f"{solid.kind}: its lowest point is {_length(abs(gap))} {side} the ground"
+                self.rejected[solid.body] = f"{reason}, and it slides with its carrier"
+                continue
+            if any(np.linalg.norm(centre - other) < solid.radius for other in placed):
+                continue  # for collision and for pictures
+            placed.append(centre)
+            name, number = solid.body, 2
+            while name in names:
+                name, number = f"{solid.body}_{number}", number + 1
+            names.add(name)
+            (radius,) = _numbers([height])
+            ball = Ball(radius, longitudinal="free", lateral="free")
+            found.append(ProposedWheel(solid.body, ball, solid.at, None, plane, name))
+        return found
 
 
 def _chain(body: str, holding: dict[str, Connection]) -> list[Connection]:
@@ -293,37 +619,6 @@ def _chain(body: str, holding: dict[str, Connection]) -> list[Connection]:
     return found
 
 
-def _floor(solids: list[LinkSolid], poses: HomePoses) -> float:
-    """Return the height of the lowest point of all solids."""
-    up = np.array([0.0, 0.0, 1.0])
-    links = poses.links
-    bottoms = [links[s.body].point(s.at)[2] - s.depth(links[s.body], up) for s in solids]
-    return float(min(bottoms, default=0.0))
-
-
-def _touched(
-    solid: LinkSolid,
-    axle: _Axle,
-    planes: list[tuple[np.ndarray, np.ndarray]],
-    floor: float,
-    poses: HomePoses,
-) -> Plane | None:
-    """Find the plane that a wheel stands on."""
-    up = np.array([0.0, 0.0, 1.0])
-    for point, normal in planes or [(floor * up, up)]:
-        sine = 0.0 if axle.axis is None else abs(float(axle.axis @ normal))
-        if not sine <= UPRIGHT:
-            continue
-        depth = solid.radius * (math.sqrt(1 - sine * sine) if solid.axis else 1.0)
-        height = float(normal @ (axle.centre - point))
-        if not abs(height - depth) <= NEAR * solid.radius:
-            continue
-        if planes:
-            return _plane(point, normal)
-        return Plane() if axle.floats else _plane((axle.centre[2] - depth) * up, up)
-    return None
-
-
 def _plane(point: np.ndarray, normal: np.ndarray) -> Plane:
     """Return a plane in round numbers; one at z = 0 is the ground itself."""
     n = np.array(_numbers(normal))
@@ -334,15 +629,9 @@ def _plane(point: np.ndarray, normal: np.ndarray) -> Plane:
     return Plane(_numbers(n), _numbers(point))
 
 
-def _proposal(solid: LinkSolid, axle: _Axle, plane: Plane, poses: HomePoses) -> ProposedWheel:
-    link = poses.links[solid.body]
-    at = _numbers(link.R.T @ (axle.centre - link.p), scale=solid.radius)
-    axis = None if axle.axis is None else _numbers(link.R.T @ axle.axis)
-    # a sphere touches below its centre, however its axis is inclined
-    inclined = axle.axis is not None and abs(axle.axis @ vector(plane.normal)) > PARALLEL
-    is_ball = axis is None or (solid.axis is None and inclined)
-    wheel = Ball(solid.radius) if is_ball else Rolling(solid.radius)
-    return ProposedWheel(solid.body, wheel, at, None if is_ball else axis, plane)
+def _length(metres: float) -> str:
+    """Write a length in millimetres."""
+    return f"{1e3 * metres:.3g} mm"
 
 
 def _numbers(values: Any, scale: float = 1.0) -> Numbers:

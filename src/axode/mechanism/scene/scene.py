@@ -94,6 +94,10 @@ class Cord:
     ends: tuple[Triple, Triple]
 
 
+LEVEL = 0.99  # least vertical part of the normal of a plane that is seen from above
+ABOVE = 1.55  # [rad]: a little less than upright, where azimuths end
+
+
 @dataclass(frozen=True)
 class Scene:
     """All that is drawn; poses are asked of a model.
@@ -108,6 +112,7 @@ class Scene:
         size: A length of the order of the mechanism's size [m].
         centres: Mass centres of the bodies, each in its own frame [m].
         up: Unit vector of the world that points up in pictures.
+        plane: Unit normal of the plane in which all bodies move, if there is one; empty otherwise.
     """
 
     name: str
@@ -121,6 +126,23 @@ class Scene:
     up: Triple = (0.0, 0.0, 1.0)
     surfaces: tuple[Surface, ...] = ()
     stand_ins: tuple[Solid, ...] = ()
+    plane: tuple[float, ...] = ()
+
+    @property
+    def view(self) -> tuple[float, float]:
+        """Azimuth and elevation of an eye that sees the mechanism well [rad].
+
+        It looks straight at the plane in which all bodies move: from above if that is level.
+        """
+        if not self.plane:
+            return math.radians(-55), math.radians(22)
+        x, y, z = (self.stance[:3, :3] @ np.array(self.plane)).tolist()
+        if abs(z) > LEVEL:
+            return -math.pi / 2, ABOVE
+        azimuth = math.atan2(y, x)
+        if (round(-math.sin(azimuth), 9), math.cos(azimuth)) < (0.0, 0.0):  # x to the right
+            azimuth += math.pi
+        return azimuth, math.asin(min(abs(z), 1.0))
 
     @property
     def spacing(self) -> float:

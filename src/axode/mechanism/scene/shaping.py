@@ -26,10 +26,10 @@ from axode.mechanism.scene.scene import (
     Touch,
     Triple,
 )
-from axode.mechanism.topology import parameters_of
+from axode.mechanism.topology import parameters_of, tree_order
 from axode.mechanism.values.expressions import Scalar, evaluate
-from axode.mechanism.values.geometry import rotation_matrix
-from axode.numerics.tolerances import SEVEN_DIGITS
+from axode.mechanism.values.geometry import rotation_matrix, unit
+from axode.numerics.tolerances import SEVEN_DIGITS, THREE_DIGITS
 
 # solids ----------------------------------------------------------------------------------------
 
@@ -161,6 +161,8 @@ class _Shaping:
         self.values = defaults | dict(parameters) | {"t": 0.0}
         self.contacts: dict[str, list[Contact]] = {}
         for contact in mechanism.contacts:
+            if contact.wheel.picture == "point":
+                continue  # of a body that has its own look
             self.contacts.setdefault(contact.body, []).append(contact)
         self.floors = {contact.plane.on: contact.plane for contact in mechanism.contacts}
         self.meshes = {
@@ -168,6 +170,7 @@ class _Shaping:
         }
         self.anchors = self._anchors()
         self.size = self._size()
+        self.colours = self._colours()
 
     def scene(self) -> Scene:
         """The whole scene."""
@@ -186,7 +189,28 @@ class _Shaping:
             centres=tuple(triple(self.vector(body.com)) for body in self.mechanism.bodies),
             surfaces=tuple(self._surfaces()),
             stand_ins=tuple(stand_ins),
+            plane=self._plane(),
         )
+
+    def _plane(self) -> tuple[float, ...]:
+        """Normal of the plane in which all bodies move; none for what rolls, or moves in space."""
+        turned, axes, slides = {GROUND: IDENTITY}, list[Array](), list[Array]()
+        if self.mechanism.contacts:
+            return ()
+        for c in tree_order(self.mechanism):
+            at = turned[c.parent] @ self.matrix(c.rotation)
+            turned[c.child] = at @ self.matrix(c.child_rotation).T
+            if c.joint.dof and not c.joint.plane:
+                return ()
+            for name in c.joint.directions:
+                own = at @ self.vector(unit(getattr(c.joint, name)))
+                (slides if c.joint.plane == "along" else axes).append(own)
+        if not axes:
+            return ()
+        normal = axes[0] if axes[0].sum() > 0 else -axes[0]
+        is_plane = all(np.linalg.norm(np.cross(normal, axis)) < SEVEN_DIGITS for axis in axes)
+        is_plane &= all(abs(normal @ slide) < SEVEN_DIGITS for slide in slides)
+        return triple(normal) if is_plane else ()
 
     def _up(self) -> tuple[float, float, float]:
         """Direction against gravity; z for what rolls on the ground."""
@@ -238,6 +262,42 @@ class _Shaping:
             return max(2 * self.number(shape.radius), self.number(shape.length))
         return 2 * self.number(shape.radius) if isinstance(shape, Sphere) else 0.0
 
+    def _colours(self) -> dict[str, Colour]:
+        """Colours of the bodies; those with the same place in equal legs share one.
+
+        They have one mass, are as many joints away from the ground, and are held by the same kinds
+        of joints; their lengths may differ.
+        """
+        away, held = self._joints_from_ground(), dict[str, set[str]]()
+        for joint in (*self.mechanism.connections, *self.mechanism.loops):
+            if joint.joint.dof:  # what is fixed to a body does not hold it
+                for body in (joint.parent, joint.child):
+                    held.setdefault(body, set()).add(type(joint.joint).__name__)
+        kinds = list[tuple[Any, float]]()
+        colours = dict[str, Colour]()
+        for one in self.mechanism.bodies:
+            shapes = tuple(type(shape).__name__ for shape in one.shapes)
+            place = (away.get(one.name), held.get(one.name), shapes)
+            mass = self.number(one.mass)
+            same = [p == place and math.isclose(m, mass, rel_tol=THREE_DIGITS) for p, m in kinds]
+            if not any(same):
+                kinds.append((place, mass))
+                same.append(True)
+            colours[one.name] = BODIES[same.index(True) % len(BODIES)]
+        return colours
+
+    def _joints_from_ground(self) -> dict[str, int]:
+        """How many joints, those of loops among them, are between each body and the ground."""
+        joints = (*self.mechanism.connections, *self.mechanism.loops)
+        away, reached = {GROUND: 0}, [GROUND]
+        for body in reached:  # grows while it is walked
+            for joint in joints:
+                for here, there in ((joint.parent, joint.child), (joint.child, joint.parent)):
+                    if here == body and there not in away:
+                        away[there] = away[body] + 1
+                        reached.append(there)
+        return away
+
     # what is drawn -----------------------------------------------------------------------------
 
     def _divided(self) -> tuple[list[Solid], list[Solid]]:
@@ -248,8 +308,8 @@ class _Shaping:
         """
         drawn: list[Solid] = []
         stand_ins: list[Solid] = []
-        for k, body in enumerate(self.mechanism.bodies):
-            colour = BODIES[k % len(BODIES)]
+        for body in self.mechanism.bodies:
+            colour = self.colours[body.name]
             given = [self._shape(body.name, s, colour) for s in _simple(body)]
             if body.name in self.meshes:
                 drawn += given
@@ -266,10 +326,10 @@ class _Shaping:
         return drawn, stand_ins
 
     def _surfaces(self) -> Iterator[Surface]:
-        for k, body in enumerate(self.mechanism.bodies):
+        for body in self.mechanism.bodies:
             for shape in body.shapes:
                 if isinstance(shape, Mesh):
-                    usual = BODIES[k % len(BODIES)]
+                    usual = self.colours[body.name]
                     axes = self.matrix(shape.rotation)
                     yield Surface(
                         body.name,
@@ -362,7 +422,8 @@ class _Shaping:
         for point in points:
             if np.linalg.norm(point - hub) > SEVEN_DIGITS * self.size:
                 yield rod(body.name, hub, point, thin, colour)
-        inertia = self._tensor(body)
+        xx, yy, zz, xy, xz, yz = (self.number(entry) for entry in body.inertia.entries)
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if mass > 0 and inertia.any():
             box = equivalent_box(body.name, mass, com, inertia, colour)
             if body.name in self.floors:  # not in the way of what rolls on it
@@ -383,10 +444,6 @@ class _Shaping:
         return solid(
             box.body, "box", (wide, wide, thick), top - 0.5 * thick * normal, axes, box.colour
         )
-
-    def _tensor(self, body: Body) -> Array:
-        xx, yy, zz, xy, xz, yz = (self.number(entry) for entry in body.inertia.entries)
-        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
     def _joint(self, connection: Connection) -> Iterator[Solid]:
         """A small pin, sleeve or ball where two bodies are joined."""

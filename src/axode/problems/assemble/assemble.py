@@ -59,7 +59,7 @@ def assemble(
         InvalidArgument: for parameters at which constraints hold that the model left out.
     """
     check_arguments(assemble, locals())
-    require_model("assemble", model)
+    require_model("assemble", model, contacts=True)
     check_parameters(model, parameters)
     given = read_state(model, start, "start")
     given.require_one("start")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.reciprocals import share_reciprocals
+from axode.codegen.tape.rewriting import share_reciprocals
 from axode.codegen.tape.tape import Tape
 from axode.errors import LoopNotClosed
 from axode.model.conditions import Conditions

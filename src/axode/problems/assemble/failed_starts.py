@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from axode.results.row_texts import NO_TEXT, RowTexts
+from axode.results.sweep_arrays import NO_TEXT, RowTexts
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -10,15 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, MotorLimitWarning
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.tolerances import NEGLIGIBLE
 from axode.problems.arguments import require_model
 from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
+from axode.stages import call_stage
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
+    from axode.motors.duty import MotorReport
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
@@ -38,6 +41,7 @@ class Feasibility:
             allows, (T,); negative where the robot tips, -inf where its wheels cannot hold it.
         slips_at, slips: First time a wheel slips [s] and which one; None if none does.
         tips_at, lifts: First time the robot tips [s] and which wheel lifts; None if it does not.
+        overloaded: What the motion asks beyond the limits of motors, a sentence for each.
         notes: How forces that statics does not determine were shared, and what is not held.
         trajectory: The motion with `<wheel>.load`, `<wheel>.share` and both margins as columns.
     """
@@ -57,11 +61,12 @@ class Feasibility:
     lifts: str | None
     notes: tuple[str, ...]
     trajectory: Trajectory = field(repr=False)
+    overloaded: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Return whether nothing slips and nothing tips."""
-        return self.slips_at is None and self.tips_at is None
+        """Return whether nothing slips, nothing tips and no motor is overloaded."""
+        return self.slips_at is None and self.tips_at is None and not self.overloaded
 
     def __bool__(self) -> bool:
         return self.ok
@@ -82,6 +87,7 @@ class Feasibility:
         slipping = self._verdict(self.slips_at, self.slips, self.slipping_margin)
         tipping = self._verdict(self.tips_at, self.lifts, self.tipping_margin)
         lines += [f"  slipping: {slipping}", f"  tipping:  {tipping}"]
+        lines += [f"  motors:   {sentence}" for sentence in self.overloaded]
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     def _verdict(self, at: float | None, wheel: str | None, margin: Array) -> str:
@@ -128,7 +134,10 @@ def feasible(
         raise InvalidArgument("trajectory: it has many runs; take one with trajectory.run(0)")
     conditions = Conditions.of(model, parameters=parameters)
     run, found = _forces(model, trajectory, stiff, conditions)
-    share = _shares(found, np.array([mu[name] for name in model.contacts]))
+    share = friction_shares(found, np.array([mu[name] for name in model.contacts]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MotorLimitWarning)  # the result has them
+        limits: MotorReport | None = call_stage("warn_of_motor_limits", run)
     time = np.array(run.time)
     slipping, tipping = 1 - share.max(axis=-1), found.evenness
     slips_at, slips = _first(time, slipping, share.argmax(axis=-1), model.contacts)
@@ -149,6 +158,7 @@ def feasible(
         lifts=None if found.unsupported else lifts,
         notes=_notes(found, stiffness is not None),
         trajectory=_with_columns(run, model.contacts, found, share, slipping, tipping),
+        overloaded=tuple(excess.sentence for excess in limits.excesses) if limits else (),
     )
 
 
@@ -159,7 +169,9 @@ def _forces(
     from axode.problems.inverse.inverse import inverse_dynamics, read_motion
 
     if any(name not in trajectory or np.isnan(trajectory[name]).any() for name in model.inputs):
-        trajectory = inverse_dynamics(model, trajectory, parameters=conditions.named(model))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MotorLimitWarning)  # the result has them
+            trajectory = inverse_dynamics(model, trajectory, parameters=conditions.named(model))
     samples, u, missing = read_motion(model, trajectory, conditions)
     conditions = replace(conditions, t=samples.times)
     o = conditions.options
@@ -171,7 +183,8 @@ def _forces(
     return trajectory, forces
 
 
-def _shares(found: GroundForces, mu: Array) -> Array:
+def friction_shares(found: GroundForces, mu: Array) -> Array:
+    """Return the part of its friction that each wheel uses; infinite for one that lifts."""
     tangent = np.hypot(found.longitudinal, found.lateral)
     idle = tangent <= NEGLIGIBLE * max(float(np.abs(found.normal).max(initial=0.0)), 1e-300)
     limit = mu * np.maximum(found.normal, 0.0)

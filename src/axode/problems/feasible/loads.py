@@ -28,6 +28,7 @@ from axode.problems.arguments import number
 from axode.problems.inputs.tracing import compile_expression
 
 Array = npt.NDArray[np.float64]
+_FREE = "_free_vehicle"  # kept with the model
 ROUNDED = 10.0  # times what dropped rows have of their own: likewise
 
 
@@ -76,7 +77,8 @@ def ground_forces(
         stiffness: Stiffness of the wheels, relative to each other, by contact.
         conditions: Time and parameters.
     """
-    free = FreeVehicle(model)
+    kept = vars(model)
+    free = kept[_FREE] = kept.get(_FREE) or FreeVehicle(model)
     need, A = free.balance(q, v, v_dot, u, extra, conditions)
     touches = [free.rows.index(f"{name}.touch") for name in model.contacts]
     weights = np.ones(len(free.rows))

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.fusion import FusionLimits
 from axode.codegen.tape.program import Program
+from axode.codegen.tape.rewriting import FusionLimits
 from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 from axode.model.model import Model
 from axode.numerics.tolerances import ROUNDING
 from axode.problems.gradients.end_costs import pull_back
 from axode.problems.gradients.ended_runs import EndedRuns
+from axode.problems.gradients.first_samples import FirstSamples
 from axode.problems.gradients.reverse_program import LENGTH, reverse_program, value_program
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
 from axode.problems.other_models import is_rounded
@@ -125,7 +126,10 @@ class Backward:
             self._go_back(log)
         first = self.run.log.batches[0].batch
         if not self.values_only:
-            self.totals.start = self._waiting.pop(first)
+            run, begin = self.run, self.settings.t0
+            first_samples = FirstSamples(run.model, run.runs.plan, run.starts, begin)
+            after = self._waiting.pop(first)
+            self.totals.start = first_samples.pull_back(after, self.totals.shared, self.of)
         failed = ~self.run.ended
         self.totals.value[failed] = np.nan
         return self.totals
@@ -311,7 +315,8 @@ class Backward:
         as L - (dL/dh)/(dg/dh) g does at fixed h.
         """
         d, count = batch.dynamics, len(runs)
-        step = replace(step, d=replace(d, logged_stages=0, interleaved=False))
+        single = replace(d, logged_stages=0, interleaved=False)
+        step = replace(step, d=replace(single, jump=None, update=None, periods=()))  # at no break
         known = self._states(batch, runs)
         t = batch.buffers["t"][runs]
         state = [batch.buffers[name][runs] for name in ("q", "nu")]

@@ -13,7 +13,7 @@ from axode.codegen.tape.tape import Tape
 from axode.problems.inputs.tracing import compile_tape
 
 Array = npt.NDArray[np.float64]
-ARGUMENTS = ("q", "nu", "t", "p")
+ARGUMENTS = ("q", "nu", "t", "p", "gains")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def pull_back(
         outputs: Which results there are; all of them unless given.
 
     Returns:
-        Results, (states, results); gradients by q, nu, t and p, of those that it depends on.
+        Results, (states, results); gradients by `ARGUMENTS`, those that it depends on.
     """
     if outputs is not None:
         tape = part_of_tape(tape, outputs)

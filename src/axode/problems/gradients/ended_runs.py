@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -116,7 +117,7 @@ class LoggedRuns:
         given: The input as the user gave it.
         settings: How to integrate.
         events: Zero crossings to locate.
-        gathered: Functions of the state that are gathered along the runs.
+        quadrature: By model, the rate of a number whose error adaptive steps limit.
     """
 
     model: Model
@@ -125,7 +126,7 @@ class LoggedRuns:
     given: Any
     settings: Settings
     events: tuple[Event, ...]
-    gathered: tuple[Tape, ...] = ()
+    quadrature: Callable[[Model], Tape | None] | None = None
 
     def parts(self) -> list[Numbers]:
         """Numbers of runs whose log fits into memory that is used again and again.
@@ -157,7 +158,9 @@ class LoggedRuns:
         starts, plan = self.starts, self.plan
         if numbers is not None and len(numbers) < len(starts.q):
             starts, plan = starts.part(numbers), plan.part(numbers)
-        task = Task(self.model, plan, self.settings, self.events, log=log, gathered=self.gathered)
+        task = Task(
+            self.model, plan, self.settings, self.events, log=log, quadrature=self.quadrature
+        )
         runs = Runs(task, self.given, starts.q, starts.nu, starts.p)
         if len(starts.failed):
             runs.end_unassembled(starts.failed)

@@ -179,9 +179,7 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
     """Run forwards and backwards, some runs at a time; the value alone if `of` is None."""
     measured = () if cost.measured is None else cost.measured.shape[:-2]
     runs = begin_runs(cost.scenario, cost.settings, measured)
-    running = cost.ends(cost.model).tapes.running
-    if running is not None:
-        runs = replace(runs, gathered=(running,))
+    runs = replace(runs, quadrature=lambda model: cost.ends(model).tapes.running)
     totals, ended, off, count = [], [], [], len(runs.starts.q)
     for numbers in runs.parts():
         session.begin(len(numbers), numbers[0] / count, len(numbers) / count)

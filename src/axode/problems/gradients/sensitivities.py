@@ -12,6 +12,7 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.model import Model
 from axode.problems.arguments import StateArgument
 from axode.problems.gradients.ended_runs import EndedRuns, check_input, check_method
+from axode.problems.gradients.first_samples import FirstSamples
 from axode.problems.gradients.forward import Forward, push_forward
 from axode.problems.gradients.start_derivatives import StartDerivatives
 from axode.problems.gradients.variables import Variable, Variables, read_variables
@@ -211,13 +212,15 @@ def compute_sensitivities(
         [v.name for v in variables.values() if v.kind == "start"],
         [v.name for v in variables.values() if v.kind == "parameter"],
     ).along
+    first_samples = FirstSamples(model, runs.plan, run.starts, runs.settings.t0)
     changes: dict[Variable, tuple[Array, Array, dict[str, Array]]] = {}
     for variable in variables.values():
         key = f"start.{variable.name}" if variable.kind == "start" else variable.name
         still = {"q": np.zeros((runs.count, len(model.coordinates)))}
         still["nu"] = np.zeros((runs.count, len(model.independent)))
         shared = _shared(model, variable, runs.count, runs.plan)
-        made = Forward(run, along.get(key, still), shared, session)
+        begun = first_samples.push_on(along.get(key, still), shared)
+        made = Forward(run, begun, shared, session)
         saved = made.saved[:, :samples]
         times = np.zeros(saved.shape[:2])
         if runs.count == 1 and samples > runs.lengths[0]:  # the end of a run that was stopped

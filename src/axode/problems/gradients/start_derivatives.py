@@ -9,11 +9,13 @@ choice, the search of `assemble` does: equations and steps of the search are dif
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.model.memory import without_memory
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
@@ -49,14 +51,24 @@ class StartDerivatives:
         values: Sequence[str],
         parameters: Sequence[str],
     ) -> None:
-        self.model, self.starts, self.t0 = model, starts, t0
+        whole, self.model, self.t0 = model, without_memory(model), t0
+        self._others = len(facts_of(model).memory)  # speeds that a law remembers, the last ones
+        model, own = self.model, len(self.model.independent)
+        self.starts = starts = replace(starts, nu=starts.nu[:, :own])
         self._count = len(starts.q)
+        self._memory: Along = {
+            f"start.{name}": _unit(whole, name, self._count)
+            for name in values
+            if name in facts_of(whole).memory
+        }
         self._direct: Along = {}
         self._values: list[str] = []
         self._parameters: list[str] = []
         if named is None:
             return
-        full = model.signals.names(*STATE_KINDS).by_full_name(named)
+        full = whole.signals.names(*STATE_KINDS).by_full_name(named)
+        full = {name: array for name, array in full.items() if name not in facts_of(whole).memory}
+        values = [name for name in values if name in full]
         self._named = {
             n: np.broadcast_to(a, starts.batch).reshape(self._count) for n, a in full.items()
         }
@@ -70,11 +82,18 @@ class StartDerivatives:
 
     def pull_back(self, weights: Mapping[str, Array]) -> dict[str, Array]:
         """Gradient of weighted coordinates and speeds of every run, by variable, (runs,) each."""
+        found = {key: _weighted(change, weights) for key, change in self._memory.items()}
+        own = weights["nu"].shape[1] - self._others
+        weights = {**weights, "nu": weights["nu"][:, :own]}
+        return found | self._pull_back(weights)
+
+    def _pull_back(self, weights: Mapping[str, Array]) -> dict[str, Array]:
+        """Do so for what is not memory of a law."""
         found = {key: _weighted(change, weights) for key, change in self._direct.items()}
         if not self._keys:
             return found
         if len(self._different[0]) * self._size <= self._count:
-            return {key: _weighted(change, weights) for key, change in self.along.items()}
+            return {key: _weighted(change, weights) for key, change in self._along.items()}
         exact, n = self._exact, self.starts.q.shape[1]
         made = self._picked(exact.pull_back(weights))
         rest = np.setdiff1d(np.flatnonzero(~exact.exact), self.starts.failed.runs)
@@ -86,6 +105,15 @@ class StartDerivatives:
     @cached_property
     def along(self) -> Along:
         """Changes of q and nu of every run along each variable, (runs, size) each."""
+        rest = np.zeros((self._count, self._others))
+        return self._memory | {
+            key: {"q": change["q"], "nu": np.concatenate([change["nu"], rest], axis=1)}
+            for key, change in self._along.items()
+        }
+
+    @cached_property
+    def _along(self) -> Along:
+        """Changes of the mechanism's state alone."""
         if not self._keys:
             return self._direct
         first, which = self._different

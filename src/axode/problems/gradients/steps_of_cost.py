@@ -77,8 +77,7 @@ class StepOfCost:
         """What the log holds of a step, in order: buffers and their sizes."""
         d = self.d
         rates = {f"k_{i}": d.n_q + d.n_nu for i in range(d.logged_stages)}
-        jumps = {} if d.jump is None else {"jumped": 1}
-        return {"q": d.n_q, "nu": d.n_nu, **rates, "t": 1, "h": 1, **jumps}
+        return {"q": d.n_q, "nu": d.n_nu, **rates, "t": 1, "h": 1, **d.logged_breaks}
 
     def needed(self, wanted: Collection[str]) -> list[Evaluate]:
         """Evaluations on which some buffers depend, without those whose results are logged."""
@@ -156,12 +155,16 @@ class StepOfCost:
             made += self._stage(i, ks)
         weights = [self.method.weights[i] for i in self.stages]
         opens = d.projection is not None
-        ends = ("q_open" if opens else "q_n", "nu_n" if d.jump is None else "nu_held")
+        kept = "nu_n" if d.update is None else "nu_kept"  # before samples are taken
+        ends = ("q_open" if opens else "q_n", kept if d.jump is None else "nu_held")
         made.append(self._moved("step", weights, ks, ends))
         if d.projection is not None:
             made.append(d.evaluate(d.projection, {"q": "q_open", "t": "t_n"}, "q_n"))
         if d.jump is not None:
-            made += d.jump_of_speeds("nu_held", "h", "jumped", "nu_n")
+            made += d.jump_of_speeds("nu_held", "h", "jumped", kept)
+        if d.update is not None:
+            made.append(Evaluate(d.time_beyond, ("t_n", "t_due")))
+            made.append(d.evaluate(d.update, {**d.sampled_state, "nu": kept}, "nu_n"))
         return [*made, *self._cost(weights)]
 
     def _times(self) -> Evaluate:

@@ -18,8 +18,8 @@ from axode.model.force_deficit import force_size, warn_of_deficit
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
-from axode.model.signal_values import signal_values
 from axode.model.signals import Signal
+from axode.model.state import signal_values
 from axode.names import Names
 from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT
 from axode.problems.arguments import StateArgument, read_state, require_model, start_time
@@ -35,6 +35,7 @@ from axode.problems.runs.settings import MAX_SAMPLES
 from axode.problems.singular.approaches import warn_of_motors
 from axode.problems.singular.pivots import evaluate_pivots, measure_lean_between
 from axode.problems.singular.switching import choose_models
+from axode.stages import call_stage
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def inverse_dynamics(
         )
     outside = _add_wrenches(model, outside, wrenches or {})
     solved = solve_forces(model, samples, outside, conditions, weights, lengths)
+    call_stage("warn_of_motor_limits", solved)
     return solved if wanted is None else solved.resample(wanted, method="interpolate")
 
 
@@ -158,7 +160,7 @@ def read_motion(
     require_regular(model, q, conditions, described)
     known = all(name in trajectory for name in model.inputs) and bool(np.isfinite(u[there]).all())
     if not known:
-        nu_dot = _differentiate(trajectory.time, nu)
+        nu_dot = differentiate(trajectory.time, nu)
     elif missing[there].any():
         full = drive_every_speed(model)
         nu_dot = full.forward_dynamics(q, nu, _all_inputs(model, full, u, missing), **o)
@@ -170,7 +172,7 @@ def read_motion(
         nu_dot[k] = (
             other.forward_dynamics(q[k], nu[k], u[k], **conditions.at(k).options)
             if known
-            else _differentiate(trajectory.time, theirs)[k]
+            else differentiate(trajectory.time, theirs)[k]
         )
     samples = MotionSamples(np.array(trajectory.time), q, nu, nu_dot, described)
     return samples, np.nan_to_num(u), missing
@@ -243,7 +245,7 @@ def _require_closed(model: Model, q: Array, conditions: Conditions) -> None:
         )
 
 
-def _differentiate(time: Array, nu: Array) -> Array:
+def differentiate(time: Array, nu: Array) -> Array:
     """Differentiate samples along the last axis but one by splines of order 5."""
     from scipy.interpolate import make_interp_spline
 

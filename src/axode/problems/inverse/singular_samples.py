@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.signal_values import update_balance
+from axode.model.state import update_balance
 from axode.numerics.rank import least_norm
 from axode.problems.other_models import DescribedStates, values_elsewhere
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.disk.atomic import write_atomically
-from axode.errors import FileError, InvalidArgument, NotApplicable, counted
+from axode.errors import FileError, InvalidArgument, NotApplicable, counted, install_command
 from axode.model.state import State
 from axode.names import Names
 from axode.numerics.tolerances import AT_REST, NEGLIGIBLE
@@ -201,7 +201,7 @@ class Linearization:
             import control
         except ImportError:
             raise NotApplicable(
-                "python-control is not installed: pip install 'axode[control]'"
+                f"python-control is not installed: {install_command('control')}"
             ) from None
         names = {
             part: [name.replace(".", "_") for name in getattr(self, part)]

@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.derivatives.local_dynamics import local_dynamics
+from axode.derivatives.small_motions import local_dynamics
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.mechanism import Connection
 from axode.mechanism.topology import tree_order

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.model import Model
-from axode.model.signal_values import StateReader, state_values
+from axode.model.state import StateReader, state_values
 from axode.names import NamedValues
 from axode.numerics.tolerances import ON_TIME
 from axode.problems.inputs.inputs import InputReader
@@ -200,7 +200,9 @@ class Batch(CompiledRuns):
         """Call the user's function for inputs of runs that have taken a step since."""
         assert self.plan.callback is not None
         b, p, function = self.buffers, self.p, self.plan.callback.function
-        for run in np.flatnonzero(self._open).tolist():
+        for run, goes_on in enumerate(self._open.tolist()):
+            if not goes_on:
+                continue
             t = b["t"].item(run)
             if t == self._called[run]:
                 continue

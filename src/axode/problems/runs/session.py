@@ -23,6 +23,7 @@ from axode.problems.runs.settings import Settings
 from axode.problems.runs.step_log import StepLog
 from axode.problems.steps.break_times import BreakTable, break_table
 from axode.problems.steps.compiled import dynamics_of
+from axode.problems.steps.methods import EXPLICIT, STEPS
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.tableaus import EXPLICIT_METHODS
 from axode.results.event import Event
@@ -49,6 +50,7 @@ class Task:
         speeds: What the user's functions call nu, where the model has other independent speeds.
         log: Keeps the steps of all runs; nothing does unless given.
         gathered: Functions of the state that are gathered along the runs.
+        quadrature: By model, the rate of a number whose error adaptive steps limit.
     """
 
     model: Model
@@ -58,6 +60,7 @@ class Task:
     speeds: tuple[str, ...] | None = None
     log: StepLog | None = None
     gathered: tuple[Tape, ...] = ()
+    quadrature: Callable[[Model], Tape | None] | None = None
 
     @property
     def _logged_stages(self) -> int:
@@ -72,6 +75,7 @@ class Task:
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of."""
         place = self.settings.place
+        quadrature = None if self.quadrature is None else self.quadrature(self.model)
         return dynamics_of(
             self.model,
             self.plan,
@@ -85,7 +89,9 @@ class Task:
             interleaved=self.log is not None and self.log.backwards,
             grid=self.settings.adaptive and self.log is not None and self.log.grid is not None,
             breaks=True,
-            gathered=self.gathered,
+            gathered=(*self.gathered, quadrature),
+            quadrature=quadrature if self.settings.stepper == EXPLICIT else None,
+            contacts=self.settings.method == STEPS,
         )
 
 
@@ -128,7 +134,7 @@ class CompiledRuns:
         self.summary: Summary | None = None
         self.tables: dict[str, Array] = {}
         self.breaks: BreakTable | None = None
-        if dynamics.switches:
+        if dynamics.reads_breaks:
             span = task.settings.t0, task.settings.t_end
             self.breaks = break_table(
                 task.model,
@@ -149,7 +155,8 @@ class CompiledRuns:
     ) -> MutableMapping[str, Array]:
         program = self.rollout.program
         state: dict[str, Any] = {"t": self.settings.t0, **start}
-        self.begun = float(np.mean(state["t"]))
+        t = state["t"]
+        self.begun = float(t) if np.ndim(t) == 0 else float(np.mean(t))
         buffers = self.rollout.new_state(self.count, state, resident=self.resident)
         known: dict[str, Any] = self.settings.numbers() | {"p": self.p, "u": self.plan.constant}
         known["gains"] = self.plan.gains
@@ -316,7 +323,8 @@ class Session:
                         budget = max(budget, LEAST_BUDGET)
                         steps.regroup()
                 else:
-                    left, now = after(), float(runs.buffers["t"].mean())
+                    left, t = after(), runs.buffers["t"]
+                    now = t.item() if t.size == 1 else float(t.mean())
                 self._interrupt.check()
                 self._done = done + runs.count * (self._share(now) - begun)
                 self._bar.update(self._before + self._part * self._done / self._count)
@@ -352,11 +360,11 @@ def _step_by_step(
     steps: Callable[[int, int], None], budget: int, before: Callable[[], None], status: Array
 ) -> None:
     """Take steps until a run stops or a slice is over, and call a function before each."""
-    end = time.perf_counter() + SLICE
+    end, flags = time.perf_counter() + SLICE, status[:, 0]
     for _ in range(budget):
         before()
         steps(1, 1)
-        if status.any() or time.perf_counter() > end:
+        if any(flags.tolist()) or time.perf_counter() > end:
             return
 
 

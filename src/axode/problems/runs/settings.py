@@ -13,9 +13,17 @@ from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument, UnknownName
 from axode.numerics.tolerances import ON_TIME, ORDER_EIGHT
 from axode.problems.arguments import number
-from axode.problems.steps.audit import energy_rounding, energy_tolerance
+from axode.problems.steps.audit import STEPS_TOLERANCE, energy_rounding, energy_tolerance
 from axode.problems.steps.compiled import Place
-from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, EXPLICIT_FINE, METHODS
+from axode.problems.steps.methods import (
+    AUTOMATIC,
+    EQUAL_STEPS,
+    EXPLICIT,
+    EXPLICIT_FINE,
+    METHODS,
+    PROGRAMS,
+    STEPS,
+)
 
 Array = npt.NDArray[np.float64]
 SINGULAR_CHOICES = ("stop", "pass")
@@ -45,15 +53,16 @@ class Settings:
     singular: str = "stop"  # what to do where constraints lose rank
     jumps: str = "impulse"  # what to do where prescribed rates jump
     at: tuple[float, ...] = ()  # times at which states are saved, where they are not equally spaced
+    longest: float = math.inf  # adaptive step [s]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.method, str) or self.method not in (AUTOMATIC, *METHODS):
+        if not isinstance(self.method, str) or self.method not in (AUTOMATIC, *PROGRAMS):
             raise UnknownName("simulate", "method", self.method, (AUTOMATIC, *METHODS))
         if not isinstance(self.singular, str) or self.singular not in SINGULAR_CHOICES:
             raise UnknownName("simulate(singular=...)", "choice", self.singular, SINGULAR_CHOICES)
         if not isinstance(self.jumps, str) or self.jumps not in JUMP_CHOICES:
             raise UnknownName("jumps=...", "choice", self.jumps, JUMP_CHOICES)
-        if self.step is not None and self.method != "rk4":
+        if self.step is not None and self.adaptive:
             raise InvalidArgument(
                 f"step: {self.method} chooses its own steps; use method='rk4', or rtol and atol"
             )
@@ -72,7 +81,7 @@ class Settings:
             if value is not None and not value > 0:
                 raise InvalidArgument(f"{name}: must be > 0, got {value}")
         self._check_possible()
-        self.place.check(self.stepper, self.n_steps if self.method == "rk4" else 0)
+        self.place.check(self.stepper, 0 if self.adaptive else self.n_steps)
 
     @property
     def solve_tolerances(self) -> tuple[float, float]:
@@ -97,7 +106,7 @@ class Settings:
     @property
     def adaptive(self) -> bool:
         """True if the method chooses its own steps."""
-        return self.method != "rk4"
+        return self.method not in EQUAL_STEPS
 
     def steps_taken(self) -> dict[str, str | float]:
         """Describe what the length of the steps follows from."""
@@ -122,7 +131,7 @@ class Settings:
                 f"save_every: {self.save_every:g} s makes {samples:.2g} samples, and at most "
                 f"{MAX_SAMPLES:g} are kept; make it longer"
             )
-        if self.method == "rk4" and self.n_steps > MAX_STEPS:
+        if not self.adaptive and self.n_steps > MAX_STEPS:
             raise InvalidArgument(
                 f"step: {self.step_size:g} s makes {self.n_steps:.2g} steps, and at most "
                 f"{MAX_STEPS:g} are done; make it longer, or the duration shorter"
@@ -137,11 +146,11 @@ class Settings:
             "rtol": self.rtol,
             "atol": self.atol,
             "rows": len(self.times),
-            "longest": abs(self.duration),
+            "longest": min(abs(self.duration), self.longest),
             "energy_tolerance": self.energy_tolerance,
             "energy_rounding": energy_rounding(self.place.precision),
         }
-        if self.method == "rk4":
+        if not self.adaptive:
             numbers |= {
                 "h": self.direction * self.step_size,
                 "n_steps": self.n_steps,
@@ -157,6 +166,8 @@ class Settings:
     @property
     def energy_tolerance(self) -> float:
         """Error of the balance of energy that passes, relative to the largest energy of a run."""
+        if self.method == STEPS:
+            return STEPS_TOLERANCE
         return energy_tolerance(self.rtol if self.adaptive else None)
 
     @property
@@ -188,7 +199,7 @@ class Settings:
         """Times at which states are saved, start and end included [s]."""
         if self.at:
             return np.array([self.t0, *self.at])
-        if self.method == "rk4":
+        if not self.adaptive:
             every = self.save_steps * self.step_size
         else:
             every = (

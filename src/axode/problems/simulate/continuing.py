@@ -11,11 +11,11 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.problems.runs.session import Session, Task
 from axode.problems.simulate.runs import Runs
-from axode.problems.simulate.saved_states import SavedStates
+from axode.problems.simulate.saved_states import Correction, SavedStates
 from axode.problems.simulate.starts import Starts
 from axode.problems.steps.compiled import Place
 from axode.problems.steps.methods import AUTOMATIC
-from axode.results.column_checks import time_rounding
+from axode.results.columns import time_rounding
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
@@ -81,7 +81,7 @@ class KnownMotion:
         """Find states between the samples: of which runs, and what they are."""
         time, forward = saved.conditions.t[0], self.task.settings.direction
         row = int(np.searchsorted(forward * time, forward * times[0], "right")) - 1
-        elsewhere = {int(row) for (_, rows), _ in saved.corrections for row in rows}
+        elsewhere = {int(row) for part in saved.corrections for row in part.places[1]}
         ends = forward * time[np.maximum(lengths - 1, 0)]
         there = np.flatnonzero((lengths > 0) & (ends >= forward * times[0]))
         for first in (max(set(range(row + 1)) - elsewhere, default=0), 0):
@@ -124,10 +124,8 @@ class KnownMotion:
         made = saved_states(runs, settings.times, runs.out, runs.made_by)
         found = made.part(slice(None), slice(1, None))
         found.arrays["w"][...] += begun[:, np.newaxis, -2:]  # what was supplied and lost before
-        for (run, _), values in found.corrections:
-            for k, signal in enumerate(found.model.signals):
-                if signal.function == "w":
-                    values[:, k] += begun[run, signal.index - 2]
+        for part in found.corrections:
+            part.signals.w[part.rows] += begun[part.places[0], -2:]
         return found
 
 
@@ -156,11 +154,12 @@ class _Merged:
             replace(saved.conditions, t=np.broadcast_to(times, shape)),
             saved.inputs if self._inputs is None else self._inputs,
         )
-        for (run, row), values in saved.corrections:
+        for part in saved.corrections:
+            run, row = part.places
             for k, sample in zip(places, rows, strict=True):
                 here = np.flatnonzero(row == sample)
                 if here.size:
-                    self._correct(run[here], np.full(here.size, k), values[here])
+                    self._correct(part.part(here, (run[here], np.full(here.size, k))))
 
     def add(self, found: tuple[Numbers, SavedStates], places: Numbers) -> None:
         """Add states of some runs at some of the times."""
@@ -168,9 +167,10 @@ class _Merged:
         self.saved.states[np.ix_(runs, places)] = states.states
         if self._inputs is not None and isinstance(states.inputs, np.ndarray):
             self._inputs[np.ix_(runs, places)] = states.inputs
-        for (run, row), values in states.corrections:
-            self._correct(runs[run], places[row], values)
+        for part in states.corrections:
+            run, row = part.places
+            self._correct(part.part(slice(None), (runs[run], places[row])))
 
-    def _correct(self, run: Numbers, row: Numbers, values: Array) -> None:
-        corrections = (*self.saved.corrections, ((run, row), values))
+    def _correct(self, correction: Correction) -> None:
+        corrections = (*self.saved.corrections, correction)
         self.saved = replace(self.saved, corrections=corrections)

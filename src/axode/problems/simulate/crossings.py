@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.signal_values import signal_values
 from axode.model.signals import STATE_KINDS
+from axode.model.state import signal_values
 from axode.numerics.tolerances import TWO_ROUNDINGS
 from axode.problems.runs.batch import STATE, Batch
 from axode.problems.runs.session import Numbers
@@ -78,7 +78,7 @@ class Probe:
         if "least_pivot" in mine:
             mine["least_pivot"][...] = -1.0
         self.t, self.length = (mine[name][: len(runs), 0].copy() for name in ("t", "h_s"))
-        if batch.settings.method == "rk4":
+        if not batch.settings.adaptive:
             mine["n_steps"][...], mine["step"][...] = 1.0, 0.0
         else:
             mine["longest"][...] = np.inf
@@ -98,7 +98,7 @@ class Probe:
         for name, array in self._start.items():
             now[name][...] = array
         now["t_end"][:, 0] = t
-        if self.batch.settings.method != "rk4":
+        if self.batch.settings.adaptive:
             now["h"][:, 0] = np.abs(t - self.t)
         self._step(1, self.batch.settings.threads)
 

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from axode.problems.runs.batch import Array, Batch
 from axode.problems.runs.session import Numbers
-from axode.problems.steps.step_acceptance import CHATTERING, UNDERFLOW
+from axode.problems.steps.step_acceptance import CHATTERING, UNDERFLOW, UNSOLVED
 
 STAGES = (0.0, 0.5, 1.0)  # parts of the step at which inputs are evaluated
 TOO_SHORT = "steps of %.1e s are still too long for the tolerances"
 CHATTERS = "rates jump back and forth, so that thousands of steps lead nowhere"
+NO_IMPULSES = "no impulses were found that meet the laws of friction and contact"
 Texts = npt.NDArray[np.object_]
 
 
@@ -25,6 +26,7 @@ def find_causes(batch: Batch, runs: Numbers) -> Texts:
     short = b["status"][runs, 0] == UNDERFLOW
     causes[short] = np.char.mod(TOO_SHORT, np.abs(length[short]))
     causes[b["status"][runs, 0] == CHATTERING] = CHATTERS
+    causes[b["status"][runs, 0] == UNSOLVED] = NO_IMPULSES
     q, nu = b["q"][runs], b["nu"][runs]
     rate = np.zeros((len(runs), q.shape[1] + nu.shape[1] + 2))
     rates = (

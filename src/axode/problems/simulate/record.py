@@ -20,14 +20,20 @@ from axode.problems.inputs.inputs import plan_input
 from axode.problems.inputs.tracing import TracedFunction, call_traced
 from axode.problems.other_models import (
     GOOD_PIVOT,
+    SignalsElsewhere,
     interpret_few_states,
     is_rounded,
     translate_speeds,
-    values_elsewhere,
 )
 from axode.problems.runs.batch import Outcomes
 from axode.problems.simulate.runs import LAST, Runs
-from axode.problems.simulate.saved_states import STATE, Places, RecordedColumns, SavedStates
+from axode.problems.simulate.saved_states import (
+    STATE,
+    Correction,
+    Places,
+    RecordedColumns,
+    SavedStates,
+)
 from axode.problems.singular.continuation import remove_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.steps.audit import warn_of_inaccuracy
@@ -44,9 +50,9 @@ from axode.problems.steps.step_acceptance import (
     SINGULAR,
     UNASSEMBLED,
     UNDERFLOW,
+    UNSOLVED,
 )
-from axode.results.column_checks import INACCURATE_TEXT, describe_inaccuracy
-from axode.results.columns import LazyValue
+from axode.results.columns import INACCURATE_TEXT, LazyValue, describe_inaccuracy
 
 if TYPE_CHECKING:
     from axode.problems.simulate.continuing import KnownMotion
@@ -65,9 +71,10 @@ STATUS_WORDS = {
     SINGULAR: "failed: singular configuration",
     UNASSEMBLED: "failed: not assembled",
     CHATTERING: "failed: chattering",
+    UNSOLVED: "failed: contact forces not found",
     INACCURATE: INACCURATE_TEXT,
 }
-FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED, CHATTERING)
+FAILED = (NOT_FINITE, UNDERFLOW, SINGULAR, UNASSEMBLED, CHATTERING, UNSOLVED)
 
 
 def record(
@@ -130,15 +137,15 @@ def saved_states(runs: Runs, times: Array, out: Array, made_by: Numbers) -> Save
     elsewhere = _elsewhere(runs, out, made_by, conditions)
     saved = SavedStates(model, out, conditions, _inputs(runs, times, out.shape[:2]))
     corrections = [
-        (places, _other_values(runs, number, places, saved)) for number, places in elsewhere.items()
+        _other_signals(runs, number, places, saved) for number, places in elsewhere.items()
     ]
     if runs.passed:
-        corrections.append(_passed_values(runs, saved))
+        corrections.append(_passed_signals(runs, saved))
     _close(model, saved.arrays["q"], conditions)
-    for places, values in corrections:
-        for k, signal in enumerate(model.signals):
+    for correction in corrections:
+        for signal in model.signals:
             if signal.function in STATE:
-                saved.arrays[signal.function][(*places, signal.index)] = values[:, k]
+                correction.write(signal, saved.arrays[signal.function], signal.index)
     return replace(saved, corrections=tuple(corrections))
 
 
@@ -166,24 +173,27 @@ def _elsewhere(
     return found
 
 
-def _other_values(runs: Runs, number: int, places: Places, saved: SavedStates) -> Array:
-    """Evaluate all signals of some states by the model that made them."""
+def _other_signals(runs: Runs, number: int, places: Places, saved: SavedStates) -> Correction:
+    """Take the signals of some states from the model that made them."""
     count = len(places[0])
     model = interpret_few_states(runs.models[number], count)
     there = saved.conditions.at(places)
     q, nu, w = (saved.arrays[name][places] for name in STATE)
     _close(model, q, there)
     tape = runs.plans[number].tape
-    if tape is not None:
-        u = np.zeros((count, len(model.inputs)))
-        u[...] = call_traced(TracedFunction(tape), q, nu, there)
-    else:  # the same whatever the speeds
-        u = saved.u[places]
-    return values_elsewhere(model, runs.model, q, nu, w, u, there)
+
+    def inputs() -> Array:
+        if tape is None:  # the same whatever the speeds
+            return saved.u[places]
+        made = call_traced(TracedFunction(tape), q, nu, there)
+        return np.broadcast_to(made, (count, len(model.inputs)))
+
+    signals = SignalsElsewhere(model, runs.model, q, nu, w, inputs, there)
+    return Correction(places, np.arange(count), signals)
 
 
-def _passed_values(runs: Runs, saved: SavedStates) -> tuple[Places, Array]:
-    """Evaluate samples where constraints lose rank: from all speeds, without constraint forces."""
+def _passed_signals(runs: Runs, saved: SavedStates) -> Correction:
+    """Take samples where constraints lose rank from all speeds, without constraint forces."""
     rows = saved.states.shape[1]
     passed = {
         (run, row if row != LAST else rows - 1): x
@@ -200,7 +210,8 @@ def _passed_values(runs: Runs, saved: SavedStates) -> tuple[Places, Array]:
     else:
         made = call_traced(TracedFunction(plan.tape), q, v, there)
         u = np.broadcast_to(made, (len(q), len(free.inputs)))
-    return (run, row), values_elsewhere(free, runs.model, q, v, w, u, there)
+    signals = SignalsElsewhere(free, runs.model, q, v, w, u, there)
+    return Correction((run, row), np.arange(len(q)), signals)
 
 
 def _conditions(runs: Runs, times: Array) -> Conditions:
@@ -315,7 +326,7 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
     info["energy_tolerance"] = s.energy_tolerance if is_audited(runs.model) else None
     if s.place.target != "cpu":
         info |= {"target": s.place.target, "precision": s.place.precision}
-    if s.method == "rk4":
+    if not s.adaptive:
         info |= {"step": s.step_size}
     else:
         info |= {"rtol": s.rtol, "atol": s.atol, "rejected": int(runs.rejected.sum())}
@@ -330,6 +341,10 @@ def _info(runs: Runs, seconds: float) -> dict[str, Any]:
             "first": stiff.min(),
             "last": stiff.max(),
         }
+    if runs.contact_work is not None:
+        lost = -runs.contact_work
+        rows = facts_of(runs.model).contact_table.rows
+        info["contact_losses"] = dict(zip(rows, lost[0] if len(lost) == 1 else lost.T, strict=True))
     if runs.impulses:
         info["impulses"] = sorted(runs.impulses)
     if runs.switches:

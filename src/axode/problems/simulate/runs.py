@@ -43,6 +43,7 @@ Array = npt.NDArray[np.float64]
 LAST = -1  # number of the sample at which a run ended, among those of a passage
 KEPT_BUFFERS = (
     "w",
+    "c",
     "t",
     "index",
     "step",
@@ -77,6 +78,7 @@ class Runs:
         impulses: Times at which prescribed rates jumped in any run.
         switches: How often runs changed to other speeds.
         stiff: Runs whose explicit steps became too many.
+        contact_work: Work of every contact row on each run [J], of steps through contacts.
     """
 
     def __init__(self, task: Task, given: Any, q: Array, nu: Array, p: Array | None) -> None:
@@ -89,6 +91,7 @@ class Runs:
         self.calls: list[tuple[int, float, Array]] = []
         self.impulses: set[float] = set()
         self.switches, self.stiff = 0, StiffRuns(self.count)
+        self.contact_work: Array | None = None
         self.steps, self.rejected = (np.zeros(self.count, dtype=np.int64) for _ in range(2))
         self._start = np.concatenate([q, nu, np.zeros((self.count, 2))], axis=1)
         size = self._start.shape[1]
@@ -251,7 +254,7 @@ class Runs:
         parts = np.split(landing.state, [self.n_q, landing.state.size - 2])
         b["q"][run], b["nu"][run], b["w"][run] = parts
         b["t"][run], b["status"][run] = landing.time, RUNNING
-        if s.method == "rk4":
+        if not s.adaptive:
             b["step"][run] = round(abs(landing.time - s.t0) / s.step_size)
         else:
             b["steps"][run] += 1
@@ -342,6 +345,8 @@ class Runs:
 
     def _deliver(self, batch: Batch) -> None:
         """Keep what a batch has done."""
+        if "contact_work" in batch.buffers:
+            self.contact_work = batch.buffers["contact_work"]
         self.calls += batch.calls
         number = self.models.index(batch.model)
         self.outcomes.keep(batch.members, batch.outcomes, number)
@@ -356,7 +361,7 @@ class Runs:
             run, row = batch.written()
             self.out[batch.members[run], row] = batch.out[run, row]
             self.made_by[batch.members[run], row] = number
-        if self.settings.method == "rk4":
+        if not self.settings.adaptive:
             self.steps[batch.members] = batch.buffers["step"][:, 0]
         else:
             self.steps[batch.members] = batch.buffers["steps"][:, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +13,14 @@ import numpy.typing as npt
 from axode.codegen.tape.tape import Tape
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.model.signal_values import (
-    evaluate_signals,
-    signal_values,
-    unknown_forces,
-    update_balance,
-)
 from axode.model.signals import KINDS
+from axode.model.state import evaluate_signals, signal_values, unknown_forces, update_balance
 from axode.problems.inputs.tracing import TracedFunction, call_traced
+from axode.problems.other_models import SignalsElsewhere
 from axode.results.columns import Rows, TrajectoryColumns, pick
 
 if TYPE_CHECKING:
+    from axode.model.signals import Signal
     from axode.problems.simulate.continuing import KnownMotion
 
 Array = npt.NDArray[np.float64]
@@ -31,7 +28,30 @@ Numbers = npt.NDArray[np.intp]
 Places = tuple[Numbers, Numbers]  # run and row of some states
 STATE = ("q", "nu", "w")
 MOST_KEPT = 16  # sets of other times at which states are kept
-NEED_INPUTS = ("contact_forces", "multipliers", "motor_powers")
+NEED_INPUTS = ("contact_forces", "multipliers", "motor_powers", "state_rate")
+
+
+@dataclass(frozen=True)
+class Correction:
+    """States that another model describes.
+
+    Attributes:
+        places: Which of the saved states they are.
+        rows: Which of the states of `signals` they are.
+        signals: Their signals.
+    """
+
+    places: Places
+    rows: Numbers
+    signals: SignalsElsewhere
+
+    def write(self, signal: Signal, values: Array, k: int) -> None:
+        """Write a signal into values of all saved states, (runs, T, size), at index k."""
+        values[(*self.places, k)] = self.signals.column(signal)[self.rows]
+
+    def part(self, which: Any, places: Places) -> Correction:
+        """Select some of the states, which are at other places."""
+        return Correction(places, self.rows[which], self.signals)
 
 
 @dataclass(frozen=True)
@@ -41,16 +61,16 @@ class SavedStates:
     Attributes:
         model: What moves.
         states: q, nu and w, (runs, T, size); NaN beyond the end of a run.
-        conditions: Time, (runs, T), and parameters, (size,) or (runs, 1, size).
+        conditions: Time, (runs, T), and parameters, (size,), (runs, 1, size) or (runs, T, size).
         inputs: Inputs, (runs, T, size), or the tape of a function of the state.
-        corrections: States that another model describes: places, and values of all signals there.
+        corrections: States that another model describes.
     """
 
     model: Model
     states: Array
     conditions: Conditions
     inputs: Array | Tape
-    corrections: tuple[tuple[Places, Array], ...] = ()
+    corrections: tuple[Correction, ...] = ()
 
     @cached_property
     def beyond(self) -> npt.NDArray[np.bool_] | None:
@@ -91,10 +111,10 @@ class SavedStates:
             made = made.copy()
         if function == "contact_forces" and self.corrections:
             made[..., unknown_forces(self.model)] = np.nan
-        for places, values in self.corrections:
-            for k, signal in enumerate(self.model.signals):
+        for correction in self.corrections:
+            for signal in self.model.signals:
                 if signal.function == function:
-                    made[(*places, signal.index)] = values[:, k]
+                    correction.write(signal, made, signal.index)
         if self.beyond is not None:
             made[self.beyond] = np.nan
         return made
@@ -108,8 +128,9 @@ class SavedStates:
         """
         q, nu, w = (self.arrays[name] for name in STATE)
         values = signal_values(self.model, q, nu, self.u, w, conditions=self.conditions)
-        for places, others in self.corrections:
-            values[places] = others
+        for correction in self.corrections:
+            for k, signal in enumerate(self.model.signals):
+                correction.write(signal, values, k)
         if self.corrections or start_energy is not None:
             update_balance(self.model, values, start=start_energy)
         if self.beyond is not None:
@@ -121,16 +142,19 @@ class SavedStates:
         inputs, there = self.inputs, self.conditions
         count, samples = self.states.shape[:2]
         corrections = []
-        for (run, row), values in self.corrections:
+        for correction in self.corrections:
+            run, row = correction.places
             own_run, own_row = (np.full(n, -1) for n in (count, samples))
             own_run[runs] = np.arange(len(own_run[runs]))
             own_row[rows] = np.arange(len(own_row[rows]))
             kept = (own_run[run] >= 0) & (own_row[row] >= 0)
             if kept.any():
-                corrections.append(((own_run[run[kept]], own_row[row[kept]]), values[kept]))
+                corrections.append(correction.part(kept, (own_run[run[kept]], own_row[row[kept]])))
 
         def own(array: Array | None) -> Array | None:
-            return array if array is None or array.ndim == 1 else array[runs]
+            if array is None or array.ndim == 1:
+                return array
+            return array[runs] if array.shape[1] == 1 else pick(array, runs, rows)
 
         return replace(
             self,
@@ -178,6 +202,10 @@ class RecordedColumns(TrajectoryColumns):
         if made is None:
             made = self._evaluated[function] = self._saved.evaluate(function)
         return made
+
+    def evaluate(self, function: str) -> Array | None:
+        made = self._evaluate(function)
+        return made.reshape(*self.shape, made.shape[-1])
 
     def _balance(self) -> Array:
         energy, w = self._evaluate("energy"), self._evaluate("w")

@@ -12,25 +12,38 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments, check_options
-from axode.errors import InvalidArgument, NotApplicable
+from axode.errors import InvalidArgument, NotApplicable, UnknownName
+from axode.model.memory import ModelWithMemory
 from axode.model.model import Model
-from axode.model.model_parts import memory_of, model_on_cpu
+from axode.model.model_parts import facts_of, memory_of, model_on_cpu
 from axode.problems.arguments import StateArgument, number, read_state, require_model, start_time
 from axode.problems.assemble.start_warnings import collect_warnings, warn_of_start
 from axode.problems.inputs.events import check_events
 from axode.problems.inputs.fingerprints import recall
 from axode.problems.inputs.inputs import InputPlan, plan_input
-from axode.problems.inputs.laws import Law
+from axode.problems.inputs.laws import Law, model_under
 from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.runs.settings import Settings
-from axode.problems.simulate.starts import Starts, find_starts, require_runs, shared_batch
+from axode.problems.simulate.starts import (
+    DEEPEST,
+    Starts,
+    find_starts,
+    refuse_sunk,
+    require_runs,
+    shared_batch,
+    take_first_samples,
+)
 from axode.problems.steps.compiled import Place
-from axode.problems.steps.methods import AUTOMATIC
+from axode.problems.steps.methods import AUTOMATIC, STEPS
 
 if TYPE_CHECKING:
     from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
+IDEAL = "ideal"
+EVENTS = "events"
+DEEP = 1e-6  # [m or rad] below the ground that runs from event to event may be
+CONTACT_CHOICES = (AUTOMATIC, IDEAL, EVENTS, STEPS)
 _EMPTY: dict[str, Any] = {"events": (), "singular": "stop", "jumps": "impulse"}
 _DEPENDS = {  # what is computed once, and the options that it depends on
     "state": {"start"},
@@ -54,13 +67,20 @@ class RunOptions(TypedDict, total=False):
             interpolated; `Sampled(...)`; `Callback(...)`. Motor limits are kept.
         parameters: Values by name instead of the defaults; arrays make a batch of runs.
         events: `Event` objects: crossings to locate, perhaps to stop at.
+        backwards: Whether the duration is negative and the run goes backwards in time; a negative
+            one is refused without it.
         t0: Time at the start [s]: that of a trajectory, a sample or a `State`, and zero for other
             starts, unless given.
+        contacts: How contacts with friction, joints that rub, and stops are met: "events" goes
+            with adaptive steps from one change to the next, which `run.contact_events` lists;
+            "steps" takes steps of one length `step` through all that sticks, slips, lifts and
+            lands; "ideal" leaves slip, lift-off, stops and dry friction out. "auto" chooses events
+            for one run and steps for batches, GPUs, sampled inputs and where `step` is given.
         method: "auto" begins with an explicit method, "dop853" where `rtol` is 1e-8 or less and
             "dopri5" elsewhere and on GPUs, and continues with "radau9" (implicit, adaptive) where
             stiffness keeps explicit steps short, which `info` reports; or one of these throughout,
             "rodas5p" (implicit, for loose tolerances), or "rk4" (explicit, fixed steps).
-        step: Length of the steps of rk4 [s].
+        step: Length of the steps of rk4, or through contacts [s].
         rtol, atol: Tolerance of the motion, relative to each coordinate and speed and absolute
             (not rk4). A step may make a tenth of this error, so that many steps stay near it; over
             long or sensitive motions errors still grow.
@@ -79,7 +99,9 @@ class RunOptions(TypedDict, total=False):
     input: Any
     parameters: Mapping[str, npt.ArrayLike] | None
     events: Event | Sequence[Event]
+    backwards: bool
     t0: float | None
+    contacts: str
     method: str | None
     step: float | None
     rtol: float
@@ -101,7 +123,7 @@ class Scenario:
 
     Args:
         model: What moves.
-        duration: How long [s]; negative runs backwards in time.
+        duration: How long [s]; negative with `backwards=True`.
         options: Those of `RunOptions`.
 
     Raises:
@@ -111,15 +133,18 @@ class Scenario:
     _warnings: Sequence[str] = ()
 
     def __init__(self, model: Model, duration: float, **options: Unpack[RunOptions]) -> None:
-        require_model("Scenario", model)
+        require_model("Scenario", model, contacts=True)
         check_arguments(Scenario.__init__, {"model": model, "duration": duration})
         check_options("Scenario", RunOptions, options)
         self._given = model
         self.place = Place.of(model, options.get("target"), options.get("precision"))
-        self.model = model_on_cpu(model)  # starts and records are computed there
         self.duration = number("duration", duration)
+        check_direction("duration", self.duration, options.get("backwards", False))
         copied: Any = {k: dict(v) if type(v) is dict else v for k, v in options.items()}
         self.options: RunOptions = copied
+        # starts and records are computed on the CPU
+        self.model = model_under(self.input, model_on_cpu(model))
+        self._check_memory()
         self._settings: dict[Any, Settings] = {}
 
     @classmethod
@@ -147,14 +172,21 @@ class Scenario:
             InvalidArgument: for a model without a duration.
             NotApplicable: for options that the verb does not take.
         """
+        known = verb in ("simulate", "sweep")  # contacts
         if isinstance(what, Scenario):
+            require_model(verb, what.model, contacts=known)
             made = what.changed(duration, **options)
         else:
-            require_model(verb, what)
+            require_model(verb, what, contacts=known)
             if duration is None:
                 check_options(verb, RunOptions, options, own)
                 raise InvalidArgument(f"{verb}: a model needs a duration [s], {verb}(model, 5.0)")
             made = cls._known(verb, what, duration, options, own)
+        if verb == "sweep":  # whose values need not fit together as a batch
+            if made.options.get("contacts", AUTOMATIC) not in (AUTOMATIC, STEPS):
+                raise NotApplicable(f"contacts: sweep takes '{STEPS}'; simulate knows the others")
+            if facts_of(made.model).contact_table and made.options.get("contacts") != STEPS:
+                made = made.changed(contacts=STEPS)
         for name in refused:
             if made.options.get(name, _EMPTY[name]) not in (None, _EMPTY[name]):
                 raise NotApplicable(f"{verb} takes no {name}; simulate does")
@@ -192,7 +224,7 @@ class Scenario:
                 vars(made)[name] = vars(self)[name]
         old, new = self.input, made.input
         laws = isinstance(old, Law) and isinstance(new, Law) and old.function is new.function
-        if laws and "plan" in vars(self) and old.gains and [*old.gains] == [*new.gains]:
+        if laws and "plan" in vars(self) and old.gains and old.key == new.key:
             vars(made)["plan"] = replace(self.plan, gains=new.array())
         return made
 
@@ -205,10 +237,84 @@ class Scenario:
         kept = ("_given", "model", "duration", "options", "place")
         return {name: vars(self)[name] for name in kept} | {"_settings": {}}
 
+    def _check_memory(self) -> None:
+        """Refuse what laws that remember cannot do."""
+        if not isinstance(self.model, ModelWithMemory):
+            return
+        if self.options.get("singular", "stop") != "stop":
+            raise NotApplicable(
+                "singular: a law that remembers cannot be taken across a singular configuration; "
+                "leave singular out, or give a law of the state alone"
+            )
+        if isinstance(self.input, Law) and self.input.periods and self.duration < 0:
+            raise NotApplicable(
+                "duration: a law that takes samples forgets what was before them, and runs "
+                "forwards in time only"
+            )
+
+    @property
+    def mechanism_model(self) -> Model:
+        """The model as it was given, without the memory of a law."""
+        return self._given
+
     @property
     def input(self) -> Any:
         """The input as it was given."""
         return self.options.get("input")
+
+    @cached_property
+    def contacts(self) -> str:
+        """How contacts with friction, joints that rub, and stops are met.
+
+        Raises:
+            UnknownName: for another choice.
+            NotApplicable: if the mechanism has none of them.
+        """
+        asked, table = self.options.get("contacts", AUTOMATIC), facts_of(self.model).contact_table
+        if not isinstance(asked, str) or asked not in CONTACT_CHOICES:
+            raise UnknownName("contacts=...", "choice", asked, CONTACT_CHOICES)
+        if not table:
+            if asked not in (AUTOMATIC, IDEAL):
+                raise NotApplicable(
+                    f"contacts: nothing of '{self.model.name}' slips, lifts, rubs or stops; give "
+                    "its wheels friction=0.8, or leave contacts out"
+                )
+            return IDEAL
+        if asked == AUTOMATIC:
+            return EVENTS if self._suits_events else STEPS
+        return asked
+
+    @property
+    def _suits_events(self) -> bool:
+        """Return whether contacts can be followed from event to event."""
+        plan, shapes = self.plan, list(self.state.shapes)
+        shapes += [plan.batch] if self.p is None else [plan.batch, self.p.shape[:-1]]
+        simple = plan.callback is None and plan.sampled is None and plan.updates is None
+        shorter = self.options.get("step") is None and self.duration > 0
+        alone = not any(shapes) and self.place.target == "cpu"
+        return simple and shorter and alone and self.options.get("singular", "stop") == "stop"
+
+    def _check_steps(self) -> None:
+        """Check that options are those of steps through contacts."""
+        for name in ("rtol", "atol"):
+            if name in self.options:
+                raise InvalidArgument(
+                    f"{name}: steps through contacts have one length; give step, such as step=1e-3"
+                )
+        if self.options.get("method") not in (None, AUTOMATIC):
+            raise InvalidArgument(
+                f"method: {self.options['method']} knows no contacts that slip and lift; leave it "
+                "out"
+            )
+        if self.place.target != "cpu":
+            raise NotApplicable(
+                "target: steps through contacts have not been tried on a GPU; use target='cpu'"
+            )
+        if self.duration < 0:
+            raise NotApplicable(
+                "duration: friction and impacts have no way back; runs with contacts go forwards "
+                "in time only"
+            )
 
     @cached_property
     def state(self) -> StateArgument:
@@ -254,12 +360,15 @@ class Scenario:
         if key in self._settings:
             return self._settings[key]
         ignored = [name for name in ("rtol", "atol") if name in given]
+        if self.contacts == STEPS:
+            self._check_steps()
+            method, ignored = STEPS, []
         if ignored and (given.get("method") or method) == "rk4":
             raise InvalidArgument(
                 f"{ignored[0]}: rk4 takes steps of a fixed length; give step, or another method"
             )
         made = Settings(
-            given.get("method") or method,
+            method if method == STEPS else given.get("method") or method,
             t0,
             self.duration,
             given.get("step"),
@@ -293,6 +402,10 @@ class Scenario:
         target = self.place.target
         with collect_warnings() as found:
             begun = find_starts(self.model, self.state, self.t0, self.p, batch, target=target)
+            if self.contacts != IDEAL:
+                deepest = DEEP if self.contacts == EVENTS else DEEPEST
+                begun = refuse_sunk(self.model, begun, self.t0, deepest)
+            begun = take_first_samples(self.plan.spread(begun.batch), begun, self.t0)
         begun.require_some()
         self._warnings = found
         self.warn_again()
@@ -302,3 +415,17 @@ class Scenario:
         """Warn of starts that differ from the request, as when they were found."""
         for text in self._warnings:
             warn_of_start(text)
+
+
+def check_direction(argument: str, seconds: float, backwards: bool) -> None:
+    """Refuse negative seconds that may be a slip, and positive ones that are called negative."""
+    if seconds < 0 and not backwards:
+        raise InvalidArgument(
+            f"{argument}: {seconds:g} s is negative.\n"
+            "  Remedy: a positive number of seconds; backwards=True runs back in time"
+        )
+    if seconds > 0 and backwards:
+        raise InvalidArgument(
+            f"backwards: the {argument} {seconds:g} s goes forwards.\n"
+            f"  Remedy: a {argument} of {-seconds:g} s, or leave backwards out"
+        )

@@ -14,6 +14,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, SimulationFailed, SingularConfiguration, shortened
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of, require_ideal
 from axode.model.named_arguments import as_numbers
 from axode.numerics.tolerances import ON_TIME
 from axode.problems.assemble.dropped_rows import describe_missed_rows
@@ -27,8 +28,14 @@ from axode.problems.simulate.scenario import RunOptions, Scenario
 from axode.problems.simulate.starts import check_start_speeds
 from axode.problems.simulate.switch_to_implicit import warn_of_stiffness
 from axode.problems.singular.pivots import FLAT_WHEEL
-from axode.problems.steps.methods import AUTOMATIC, EXPLICIT
-from axode.problems.steps.step_acceptance import CHATTERING, NOT_FINITE, SINGULAR, UNDERFLOW
+from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, STEPS
+from axode.problems.steps.step_acceptance import (
+    CHATTERING,
+    NOT_FINITE,
+    SINGULAR,
+    UNDERFLOW,
+    UNSOLVED,
+)
 from axode.stages import call_stage
 
 if TYPE_CHECKING:
@@ -41,6 +48,8 @@ REMEDIES = {
     "sign(v).",
     CHATTERING: "A law with sign(v) that holds a motion at rest does this: use tanh(v / v0) with a "
     "small v0, or a dead zone in which it is zero, or hold inputs for a while, by a Callback.",
+    UNSOLVED: "Rigid bodies may have no motion there, or several (Painleve), where friction "
+    "presses a contact onto the ground: use less friction, or a suspension.",
 }
 FAILED = tuple(REMEDIES)
 
@@ -60,7 +69,7 @@ def simulate(
 
     Args:
         model: What moves, or a `Scenario`.
-        duration: How long [s]; negative runs backwards in time.
+        duration: How long [s]; negative with `backwards=True`.
         save_every: Time between recorded samples [s]; 1/500 of the duration unless given.
         t_eval: Times of the recorded samples [s], instead of `save_every`; start and end are
             recorded as well. Not with rk4, whose samples are ends of steps.
@@ -72,9 +81,9 @@ def simulate(
         on_interrupt: What Ctrl-C does: "raise" an `Interrupted` error, a `KeyboardInterrupt` that
             carries the trajectory so far, or "return" that trajectory. While starts are not known,
             the error is raised in either case and carries None.
-        options: Those of `RunOptions`: `start`, `input`, `parameters`, `events`, `t0`, `method`,
-            `step`, `rtol`, `atol`, `singular`, `jumps`, `threads`, `target` and
-            `precision`.
+        options: Those of `RunOptions`: `start`, `input`, `parameters`, `events`, `backwards`, `t0`,
+            `contacts`, `method`, `step`, `rtol`, `atol`, `singular`, `jumps`, `threads`, `target`
+            and `precision`.
 
     Raises:
         Interrupted: after Ctrl-C.
@@ -92,11 +101,16 @@ def simulate(
     settings = scenario.settings(save_every=save_every)
     if t_eval is not None:
         settings = _record_at(settings, t_eval, save_every, sensitivities)
+    if facts_of(scenario.model).contact_table and scenario.contacts != STEPS:
+        if sensitivities:
+            require_ideal("simulate(sensitivities=...)", scenario.model)
+        return call_stage("simulate_with_contacts", scenario, settings, progress, on_interrupt)
     if settings.method == AUTOMATIC and sensitivities:
         settings = replace(settings, method=EXPLICIT)
     model, plan, watches = scenario.model, scenario.plan, scenario.events
     followed: FollowedChanges | None = None
     if sensitivities:
+        require_ideal("simulate(sensitivities=...)", model)
         state = scenario.state
         followed = call_stage(
             "FollowedChanges", model, scenario.input, state, plan, settings, sensitivities
@@ -114,7 +128,8 @@ def simulate(
             if len(begun.failed):
                 runs.end_unassembled(begun.failed)
             runs.advance(session)
-        motion = KnownMotion.of(task, scenario.input, begun)
+        steps = settings.method == STEPS  # between whose samples there is more than a smooth curve
+        motion = None if steps else KnownMotion.of(task, scenario.input, begun)
         trajectory = record(runs, batch, session.seconds, motion)
         if followed is not None and not session.interrupted:
             with session.keep_results():
@@ -132,6 +147,7 @@ def simulate(
     if missed:  # a start may be special: straight wheels, links in line
         raise SimulationFailed(missed, trajectory, settings.t_end)
     runs.warn_of_approaches()
+    call_stage("warn_of_motor_limits", trajectory)
     return trajectory
 
 
@@ -147,7 +163,7 @@ def _record_at(
             f"t_eval: times in order, from {ends[0]:g} s to {ends[1]:g} s, are needed, got "
             f"{shortened(t_eval)}"
         )
-    if save_every is not None or sensitivities or settings.method == "rk4":
+    if save_every is not None or sensitivities or not settings.adaptive:
         raise InvalidArgument(
             "t_eval: not with save_every, with sensitivities or with method='rk4'; "
             "run.resample(times) gives other times of any run"
@@ -161,10 +177,10 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
     name, ended = runs.model.name, runs.outcomes
     status, t, cause = int(ended.status[0]), float(ended.time[0]), str(ended.cause[0])
     step = ""
-    if runs.settings.method == "rk4":
+    if not runs.settings.adaptive:
         step = f"\n  The step of {runs.settings.step_size:g} s may also be too long for it."
     if status == SINGULAR:
-        step += _rank_loss_advice(runs, cause)
+        step += _rank_loss_advice(runs, cause, t)
         raise SingularConfiguration(
             f"'{name}' reaches a singular configuration at t = {t:.6g} s, where the motion is no "
             f"longer determined: {cause}.{step}",
@@ -172,6 +188,8 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
             t,
         )
     if status in FAILED:
+        if t == runs.settings.t0 and "the rate of" in cause:
+            step += _start_beside(runs.model)
         apart = math.ulp(t)
         if status == UNDERFLOW and apart > ON_TIME * abs(runs.settings.duration):
             step += (
@@ -182,10 +200,22 @@ def raise_if_failed(runs: Runs, trajectory: Trajectory | None) -> None:
         )
 
 
-def _rank_loss_advice(runs: Runs, cause: str) -> str:
+def _rank_loss_advice(runs: Runs, cause: str, t: float) -> str:
     """Advise what else to try where constraints lose rank."""
     if FLAT_WHEEL in cause:
         return ""
+    if t == runs.settings.t0:
+        return _start_beside(runs.model)
     if runs.settings.singular == "pass":
         return "\n  The motion before it leads across on no smooth path that keeps the constraints."
     return '\n  singular="pass" lets momentum carry the motion across, where it is smooth.'
+
+
+def _start_beside(model: Model) -> str:
+    """Advise to start where the wheels, or the links, are not in line."""
+    joints = [name.removesuffix(".rate") for name in model.independent]
+    moved = next((name for name in joints if name in model.coordinates), model.coordinates[0])
+    return (
+        "\n  The start itself is singular: begin a little away from it, "
+        f"start={{'{moved}': 0.05}}, or set_home to derive the equations at another configuration."
+    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from axode.errors import AxodeError, InvalidArgument, LoopNotClosed, SingularConfiguration
 from axode.model.conditions import Conditions
+from axode.model.memory import ModelWithMemory, without_memory
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, row_numbers_of
 from axode.numerics.tolerances import OPEN, ROUNDING
@@ -18,9 +20,12 @@ from axode.problems.assemble.assemble import assemble_runs
 from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
 from axode.problems.assemble.failed_starts import FailedStarts
+from axode.problems.inputs.inputs import InputPlan
+from axode.problems.inputs.tracing import TracedFunction
 from axode.problems.other_models import rows_at
 from axode.problems.singular.pivots import find_smallest_pivots
 
+DEEPEST = 1e-4  # [m or rad] below the ground or beyond a stop, which long steps may leave behind
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
@@ -36,6 +41,7 @@ class Starts:
         batch: Shape of the batch.
         failed: Runs without a start, and why.
         first_error: Error of the first of them.
+        fresh: Places of speeds that are memory of a law and that the start leaves open.
     """
 
     q: Array
@@ -44,6 +50,7 @@ class Starts:
     batch: tuple[int, ...]
     failed: FailedStarts = field(default_factory=FailedStarts)
     first_error: AxodeError | None = None
+    fresh: tuple[int, ...] = ()
 
     def part(self, runs: Indices) -> Starts:
         """Return those of some runs, in ascending order, of the same batch."""
@@ -81,6 +88,8 @@ def find_starts(
     Raises:
         InvalidArgument, LoopNotClosed: for arrays that are no closed configurations.
     """
+    if isinstance(model, ModelWithMemory):
+        return _find_with_memory(model, start, t0, p, others, many=many, target=target)
     batch = shared_batch(others, start.shapes + ([] if p is None else [p.shape[:-1]]))
     count = int(np.prod(batch, dtype=int))
     if p is not None and p.ndim > 1:
@@ -99,6 +108,94 @@ def find_starts(
         made = Starts(found.q, found.nu, p, batch, found.failed, found.first_error)
     check_dropped_rows(model, made.q, conditions)
     return made
+
+
+def _find_with_memory(
+    model: ModelWithMemory,
+    start: StateArgument,
+    t0: float,
+    p: Array | None,
+    others: tuple[int, ...],
+    **options: Any,
+) -> Starts:
+    """Find the starts of the mechanism, and begin with what the law remembers."""
+    names = {state.name for state in model.memory}
+    memory = {n: x for n, x in start.named.items() if n in names} | dict(start.memory)
+    named = {n: x for n, x in start.named.items() if n not in names}
+    start = replace(start, named=named, memory={})
+    shared = shared_batch(others, [np.shape(value) for value in memory.values()])
+    begun = find_starts(model.base, start, t0, p, shared, **options)
+    count, nu = int(np.prod(begun.batch, dtype=int)), begun.nu
+    columns = [
+        np.broadcast_to(memory.get(state.name, state.start), begun.batch).reshape(count)
+        for state in model.memory
+    ]
+    nu = np.concatenate(
+        [np.broadcast_to(nu, (count, nu.shape[1])), np.stack(columns, axis=1)], axis=1
+    )
+    first = len(facts_of(model.base).independent)
+    fresh = tuple(first + k for k, s in enumerate(model.memory) if s.name not in memory)
+    q = np.broadcast_to(begun.q, (count, begun.q.shape[1]))
+    return replace(begun, q=np.ascontiguousarray(q), nu=nu, fresh=fresh)
+
+
+def refuse_sunk(model: Model, starts: Starts, t0: float, deepest: float = DEEPEST) -> Starts:
+    """Mark runs that start below the ground or beyond a stop as those that have no start.
+
+    Args:
+        model: What moves.
+        starts: Where.
+        t0: Time at the start [s].
+        deepest: Depth that is allowed [m or rad].
+    """
+    base = without_memory(model)
+    table, names = facts_of(base).contact_table, base.coordinates
+    if not table.normals:
+        return starts
+    nu = np.ascontiguousarray(starts.nu[:, : len(base.independent)])
+    state = {"q": np.ascontiguousarray(starts.q), "nu": nu}
+    there = Conditions(np.full(len(nu), float(t0)), starts.p)
+    rows = base.evaluate("contact_rows", state, there.options)
+    depth = -table.split(rows, nu.shape[1]).gap
+    worst = np.argmax(depth, axis=1)
+    size = depth[np.arange(len(depth)), worst]
+    runs = np.flatnonzero(size > deepest)  # not where a start is NaN
+    if not runs.size:
+        return starts
+    contacts, sides = zip(*(table.rows[r].rsplit(".", 1) for r in table.normals), strict=True)
+    causes = tuple(f"'{contact}' is below its ground or beyond its stop" for contact in contacts)
+    sunk = FailedStarts(runs, worst[runs], size[runs], causes, ("",) * len(causes))
+    first = int(worst[runs[0]])
+    lifts = ".z" if sides[first] == "touch" else contacts[first]
+    moved = f'{{"{next((n for n in names if n.endswith(lifts)), names[0])}": ...}}'
+    error = InvalidArgument(
+        f"start: '{contacts[first]}' is {size[runs[0]]:.3g} below its ground or beyond its stop; "
+        f"raise it, or begin within the stops.\n  Remedy: set_home({moved}) before derive, or "
+        f"start={moved}"
+    )
+    q = np.array(starts.q)
+    q[runs] = np.nan
+    failed, reported = starts.failed.joined(sunk), starts.first_error or error
+    return replace(starts, q=q, failed=failed, first_error=reported)
+
+
+def take_first_samples(plan: InputPlan, starts: Starts, t0: float) -> Starts:
+    """Let a law take its samples at the start, where the start leaves open what they change."""
+    if plan.updates is None or not starts.fresh:
+        return starts
+    tape = plan.updates.tape
+    known: dict[str, Any] = {"t": np.full((len(starts.q), 1), float(t0))}
+    known |= {
+        "q": starts.q,
+        "nu": starts.nu,
+        "p": starts.p,
+        "gains": plan.gains,
+        "due": np.ones(len(plan.updates.periods)),
+    }
+    arrays = (np.ascontiguousarray(known[port.name]) for port in tape.inputs)
+    nu, fresh = np.array(starts.nu), list(starts.fresh)
+    nu[:, fresh] = TracedFunction(tape)(*arrays)[:, fresh]
+    return replace(starts, nu=nu)
 
 
 def shared_batch(others: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from numpy.polynomial import Chebyshev
 from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, library_of, row_numbers_of
-from axode.model.signal_values import state_values
+from axode.model.state import state_values
 from axode.numerics.tolerances import MISSED, NEGLIGIBLE, SAME_MOTION
 from axode.problems.arguments import residual_units
 from axode.problems.inputs.events import event_tape
@@ -201,7 +201,7 @@ class _Approach:
     def _gap(self, path: Callable[[float], Array], ahead: float) -> float | None:
         """Find the time until the pivot is as large as now, if it becomes small in between."""
         spans = ahead * BEYOND
-        if self.batch.settings.method == "rk4":
+        if not self.batch.settings.adaptive:
             step = self.batch.settings.step_size
             spans = np.unique(np.ceil(spans / step)) * step
         lowest = self._pivot(path(self.t + self.direction * ahead)[: self.n_q])

@@ -31,7 +31,7 @@ from axode.problems.steps.step_acceptance import RUNNING, SINGULAR
 from axode.runtime.resident_buffers import read_rows
 
 if TYPE_CHECKING:
-    from axode.symbolic.constraints.row_numbers import Choice
+    from axode.symbolic.constraints.row_choice import Choice
 
 Array = npt.NDArray[np.float64]
 MIN_GAIN = 3.0  # times what the present choice keeps: what another one must keep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments, check_options
 from axode.codegen.targets.cpu import OPERATIONS_PER_THREAD
-from axode.codegen.targets.step_call import NOT_HANDLED, RUNNING, step_call
+from axode.codegen.targets.direct_call import NOT_HANDLED, RUNNING, step_call
 from axode.errors import (
     InvalidArgument,
     NotApplicable,
@@ -23,17 +24,17 @@ from axode.errors import (
 from axode.model.model import Model
 from axode.model.model_parts import entry_of
 from axode.model.named_arguments import as_numbers, batch_shape
-from axode.model.signal_values import unknown_forces
 from axode.model.signals import ENERGIES
+from axode.model.state import unknown_forces
 from axode.numerics.tolerances import NEARLY_SINGULAR
-from axode.problems.arguments import read_state
+from axode.problems.arguments import read_state, require_model
 from axode.problems.inputs.inputs import InputReader, input_bounds, limit_inputs
 from axode.problems.runs.batch import Batch
 from axode.problems.runs.session import MAX_BUDGET, Task
 from axode.problems.runs.settings import DEFAULT_STEP, Settings
 from axode.problems.simulate.failures import find_causes
-from axode.problems.simulate.scenario import RunOptions, Scenario
-from axode.problems.simulate.starts import Starts, find_starts
+from axode.problems.simulate.scenario import RunOptions, Scenario, check_direction
+from axode.problems.simulate.starts import Starts, find_starts, take_first_samples
 from axode.problems.singular.pivots import find_flattest_wheel, find_smallest_pivots
 from axode.problems.singular.switching import describe_own_loss
 from axode.problems.steps import step_acceptance as ended
@@ -56,14 +57,16 @@ class Stepper:
 
     Args:
         model: What moves.
-        step: Length of a step [s]; adaptive methods take as many as they need within it.
+        step: Length of a step [s], negative with `backwards=True`; adaptive methods take as many
+            as they need within it.
         method: "rk4", or an adaptive one of `simulate`.
         batch: Number of runs, or the shape of a batch; that of start, parameters and input unless
             given.
         options: Others of `simulate`: `start`, `parameters`, `input` (a law, formulas of time or
-            samples; `step` takes inputs unless given), `t0`, `rtol`, `atol`, `threads`, `target`.
-            With target="cuda" a batch of one axis stays on the GPU: `x`, `q`, `nu`, `u` and what
-            is read of them are arrays of CuPy, and `step` takes arrays of CuPy, PyTorch and JAX.
+            samples; `step` takes inputs unless given), `t0`, `backwards`, `rtol`, `atol`,
+            `threads`, `target`. With target="cuda" a batch of one axis stays on the GPU: `x`, `q`,
+            `nu`, `u` and what is read of them are arrays of CuPy, and `step` takes arrays of CuPy,
+            PyTorch and JAX.
 
     Attributes:
         model: What moves.
@@ -84,26 +87,33 @@ class Stepper:
         **options: Any,
     ) -> None:
         check_arguments(Stepper.__init__, {"step": step, "method": method})
+        if not math.isfinite(step) or step == 0.0:
+            raise InvalidArgument(f"step: expected a number of seconds other than zero, got {step}")
         if method not in METHODS:
             raise UnknownName("stepper", "method", method, METHODS)
         refused = [name for name in REFUSED if name in options]
         if refused:
             raise NotApplicable(f"stepper takes no {refused[0]}; simulate does")
         check_options("stepper", RunOptions, options)
-        options |= {"method": method} | ({"step": step} if method == "rk4" else {})
+        require_model("stepper", model)
+        check_direction("step", step, options.get("backwards", False))
+        options |= {"method": method} | ({"step": abs(step)} if method == "rk4" else {})
         scenario = Scenario(model, STEPS * step, **options)
         if scenario.place.single:
             raise NotApplicable("stepper: float32 cannot count many steps; use precision='float64'")
         if scenario.plan.callback is not None:
             raise InvalidArgument("stepper: call the function in the loop, step(function(...))")
         shape = () if batch is None else batch_shape(batch)
-        begun = scenario.starts_beside(shape)
+        try:
+            begun = scenario.starts_beside(shape)
+        except MemoryError:
+            raise InvalidArgument(f"batch: {shape} needs more memory than there is") from None
         if begun.first_error is not None:
             raise begun.first_error
         self.model, self.batch, self.step_size = scenario.model, begun.batch, float(step)
         self._settings: Settings = scenario.settings()
         task = Task(self.model, scenario.plan.spread(self.batch), self._settings)
-        if task.dynamics().switches:
+        if task.dynamics().reads_breaks:
             raise NotApplicable(
                 f"stepper: '{model.name}' or its input switches at times that must be known ahead; "
                 "simulate finds them, and step(u) takes inputs that switch"
@@ -253,7 +263,9 @@ class Stepper:
             p, rows = self._runs.p, np.arange(len(self._state["q"]))[self._index(runs)]
             p = p if p is None or p.ndim == 1 else p[rows]
             given = read_state(self.model, start, "start")
-            begun = find_starts(self.model, given, self._settings.t0, p, (len(rows),))
+            t0, plan = self._settings.t0, self._runs.plan.part(rows)
+            begun = find_starts(self.model, given, t0, p, (len(rows),))
+            begun = take_first_samples(plan, begun, t0)
             if begun.first_error is not None:
                 raise begun.first_error
         self.restore(self._first, runs)

@@ -322,7 +322,9 @@ def save_times(
         Evaluate(tape, (*names, "due", "part")),
     ]
     dense = inside("part", "x_i")
-    if d.jump is not None or before:  # the interpolant ends before it, or with rounding
+    if (
+        d.jump is not None or d.update is not None or before
+    ):  # the interpolant ends before it, or with rounding
         dense.append(_state_at_end(d, "x_i"))
     body = (*dense, WriteRow("out", "index", "x_i", "due"), count_saved_row(), *check)
     if not before:
@@ -341,6 +343,8 @@ def _state_at_end(d: Dynamics, state: str) -> Evaluate:
         time: Vector, t: Vector, x: Vector, q: Vector, nu: Vector, w: Vector
     ) -> dict[str, Vector]:
         ends = time[0].equals(t[0])
+        if d.update is not None:  # samples at that time, by rounding earlier perhaps
+            ends = abs(time[0] - t[0]) <= d.inwards * abs(t[0])
         return {"x": [ends.then(b, a) for a, b in zip(x, [*q, *nu, *w], strict=True)]}
 
     sizes = {"time": 1, "t": 1, "x": d.n_k, "q": d.n_q, "nu": d.n_nu, "w": 2}

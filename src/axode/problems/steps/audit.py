@@ -26,6 +26,7 @@ from axode.problems.steps.step_acceptance import FINISHED, INACCURATE, RUNNING
 
 LOOSE = 1e3  # times the relative tolerance of its steps, where that is more
 LOOSEST = 1e-2
+STEPS_TOLERANCE = 1e-3  # of steps through contacts, whose errors are of first order
 ROUNDINGS = 1e3  # of the sum of energies, that many steps may make
 FIRST = 2.0  # tries before the first sample after the start
 FIRST_STEP = "fresh"  # flag of runs whose first step is estimated

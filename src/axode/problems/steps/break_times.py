@@ -7,21 +7,24 @@ prescribed position cannot jump.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.formulas import formula_tape
 from axode.codegen.tape.rounding_bounds import rounding_bounds
-from axode.codegen.tape.switching import switching_times
+from axode.codegen.tape.switching import Switches, switching_times
 from axode.codegen.targets.compiler_process import check_interrupts
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape, model_on_cpu
 from axode.model.motion_switches import MOMENTUM
-from axode.numerics.tolerances import ROUNDING
+from axode.numerics.tolerances import ROUNDING, SUM_ROUNDING
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.switch_search import NEVER
 from axode.results.sweep_arrays import as_host
@@ -94,7 +97,11 @@ def break_table(
     runs, times = np.zeros(0, dtype=np.intp), np.zeros(0)
     for some in d.switches:
         given = {name: kept[name] for name in some.kept}
-        run, time = switching_times(some, begin, end, given, check_interrupts)
+        if d.periods and some == sample_switches(d.periods):
+            time = _sample_times(d.periods, begin, end)
+            run = np.zeros(len(time), dtype=np.intp)
+        else:
+            run, time = switching_times(some, begin, end, given, check_interrupts)
         if own and not set(own) & set(some.kept):  # all runs share these
             run, time = np.repeat(np.arange(count), len(time)), np.tile(time, count)
         runs, times = np.concatenate([runs, run]), np.concatenate([times, time])
@@ -132,6 +139,30 @@ def break_table(
     rows[runs[order], place, 0] = stops[order]
     rows[runs[order], place, 1] = np.abs(jumps[order]).max(axis=1) > 0
     return BreakTable(rows if own else rows[0], direction)
+
+
+@lru_cache
+def sample_switches(periods: tuple[float, ...]) -> Switches:
+    """Collect the samples that a law takes, at whole multiples of its periods."""
+    tape = formula_tape("samples", {"t": 1}, lambda t: {"at": [t[0] / x for x in periods]})
+    return Switches(tape, (True,) * len(periods))
+
+
+def _sample_times(periods: Sequence[float], begin: float, end: float) -> Array:
+    """Find the multiples of periods after `begin`, up to `end`, and what rounds to that."""
+    count = sum((end - begin) / period for period in periods)
+    if count > MAX_BREAKS:
+        raise InvalidArgument(
+            f"a law takes {count:.3g} samples in {end - begin:g} s, and at most {MAX_BREAKS} times "
+            "are kept; simulate a shorter time"
+        )
+    times = [
+        period * np.arange(math.floor(begin / period), math.ceil(end / period) + 1)
+        for period in periods
+    ]
+    found = np.unique(np.concatenate(times))
+    near = SUM_ROUNDING * max(abs(begin), abs(end))
+    return np.minimum(found[(found > begin + near) & (found <= end + near)], end)
 
 
 def _jumps(model: Model, d: Dynamics, times: Array, kept: dict[str, Array]) -> Array:

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from axode.codegen.tape.constants import extract_numbers
-from axode.codegen.tape.fusion import FusionLimits, fuse
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.program import Program
+from axode.codegen.tape.rewriting import FusionLimits, extract_numbers, fuse
 from axode.codegen.tape.switching import Switches, find_switches, places_tape
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
@@ -20,16 +19,18 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.function_source import JACOBIAN, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
-from axode.model.model_parts import facts_of, function_tape, library_of
+from axode.model.model_parts import facts_of, function_tape, library_of, require_ideal
 from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
 from axode.numerics.tolerances import SUM_ROUNDING
 from axode.problems.inputs.events import event_tape
 from axode.problems.inputs.inputs import InputPlan, plan_input
+from axode.problems.inputs.laws import model_under
 from axode.problems.inputs.tracing import MAX_NUMBERS
 from axode.problems.steps.adaptive import Gathering
 from axode.problems.steps.audit import audited
-from axode.problems.steps.break_times import break_table
-from axode.problems.steps.methods import IMPLICIT, METHODS
+from axode.problems.steps.break_times import break_table, sample_switches
+from axode.problems.steps.methods import EQUAL_STEPS, IMPLICIT, METHODS, PROGRAMS
+from axode.problems.steps.moreau import ContactTapes
 from axode.problems.steps.rates import INSIDE, Dynamics
 from axode.problems.steps.tableaus import EXPLICIT_METHODS
 
@@ -40,6 +41,14 @@ TARGETS = ("cpu", "cuda")
 MAX_STEPS_IN_SINGLE = 2**24  # beyond, whole numbers of single precision have gaps
 MAX_SIZE_ON_GPU = 26  # of a state whose matrix fits into the memory of one thread
 ENERGY = "energy"  # function of a model
+# functions of a model that are forces, with their signs in M d(nu)/dt
+CONTACT_FORCES = {
+    "bias": -1.0,
+    "potential_force": 1.0,
+    "dissipative_force": 1.0,
+    "input_force": 1.0,
+}
+CONTACT_FUNCTIONS = {"contact_rows", "mass_matrix", "rates", *CONTACT_FORCES}
 EXPORTED = ("rk4", "dopri5")  # methods of kernels that can be exported, explicit ones
 INSIDE_IN_SINGLE = 0.1  # of half a step: seven digits of time do not resolve less
 INWARDS_IN_SINGLE = 5e-7  # of the time: the same of breaks
@@ -99,7 +108,7 @@ class Place:
         """Check that single precision suffices for the method and the number of steps."""
         if not self.single:
             return
-        if method != "rk4":
+        if method not in EQUAL_STEPS:
             raise InvalidArgument(
                 f"precision: {method} needs float64 for its tolerances; use method='rk4' with a "
                 "step, such as step=1e-3, or precision='float64'"
@@ -173,7 +182,9 @@ def dynamics_of(
     interleaved: bool = False,
     grid: bool = False,
     breaks: bool = False,
-    gathered: Sequence[Tape] = (),
+    gathered: Sequence[Tape | None] = (),
+    quadrature: Tape | None = None,
+    contacts: bool = False,
 ) -> Dynamics:
     """Collect the tapes of a model's steps.
 
@@ -192,7 +203,11 @@ def dynamics_of(
         grid: Whether steps end at the times of a grid.
         breaks: Whether they end where any of these functions switches, at times of a table.
         gathered: Functions that are gathered along the runs; they may switch, too.
+        quadrature: Rate of a number whose error adaptive steps limit.
+        contacts: Whether steps go through contacts that slip and lift.
     """
+    if not contacts:
+        require_ideal("this way of integrating", model)
     facts = facts_of(model)
     can_open = bool(facts.residual_rows or facts.quaternions)
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
@@ -238,13 +253,29 @@ def dynamics_of(
         switches=switches,
         inwards=INWARDS_IN_SINGLE if single else SUM_ROUNDING,
         jump=jump,
+        update=None if plan.updates is None else plan.updates.tape,
+        periods=() if plan.updates is None else plan.updates.periods,
+        quadrature=lifted(quadrature),
+        contacts=_contact_tapes(model) if contacts else None,
+    )
+
+
+def _contact_tapes(model: Model) -> ContactTapes:
+    """Collect what steps through contacts need."""
+    forces = tuple((sign, tape_of(model, name)) for name, sign in CONTACT_FORCES.items())
+    potential = tape_of(model, "potential_force")
+    rows, mass, rates = (tape_of(model, name) for name in ("contact_rows", "mass_matrix", "rates"))
+    momentum = tape_of(model, MOMENTUM) if facts_of(model).driven else None
+    return ContactTapes(
+        facts_of(model).contact_table, rows, mass, forces, rates, potential, momentum
     )
 
 
 def _switches(model: Model, plan: InputPlan, *others: Tape | None) -> tuple[Switches, ...]:
     """Collect what switches by time alone in the motion, in the input and in other functions."""
     found = (find_switches(tape, KEPT) for tape in (plan.tape, *others) if tape is not None)
-    return *(some for some in found if some is not None), *motion_switches(model)
+    samples = () if plan.updates is None else (sample_switches(plan.updates.periods),)
+    return *(some for some in found if some is not None), *motion_switches(model), *samples
 
 
 def log_width(model: Model, stages: int) -> int:
@@ -268,7 +299,7 @@ def rollout_of(model: Model, method: str, d: Dynamics, place: Place, *, alike: b
             f"a GPU at most {MAX_SIZE_ON_GPU} x {MAX_SIZE_ON_GPU}; use target='cpu' or "
             "method='dopri5'"
         )
-    tapes = (None if tape is None else tape.digest for tape in (d.input, d.events))
+    tapes = (None if tape is None else tape.digest for tape in (d.input, d.events, d.quadrature))
     key = (
         method,
         d.samples,
@@ -289,8 +320,8 @@ def program_of(
     model: Model, method: str, d: Dynamics, gathering: Gathering | None = None
 ) -> Program:
     """Make the steps of a model, which save states or gather numbers."""
-    slopes = None if method in EXPLICIT_METHODS else tape_of(model, JACOBIAN)
-    program = METHODS[method](replace(d, rate_jacobian=slopes), gathering)
+    slopes = None if method in (*EXPLICIT_METHODS, *EQUAL_STEPS) else tape_of(model, JACOBIAN)
+    program = PROGRAMS[method](replace(d, rate_jacobian=slopes), gathering)
     return audited(program, d, tape_of(model, ENERGY)) if is_audited(model) else program
 
 
@@ -364,11 +395,12 @@ def rollout_program(model: Model, method: str, given: Any, *, single: bool = Fal
     """
     if method not in EXPORTED:
         raise UnknownName("axode", "method", method, EXPORTED)
+    model = model_under(given, model)
     plan = plan_input(model, given)
     if plan.callback is not None:
         raise InvalidArgument("input: a Callback runs in Python and cannot be exported")
     d = dynamics_of(model, plan, (), single=single, breaks=True)
     check_exported_motion(model)
-    if d.switches:
+    if d.reads_breaks:
         d = replace(d, places=places_tape(d.switches))
     return METHODS[method](d)

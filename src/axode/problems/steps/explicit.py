@@ -45,10 +45,33 @@ def fixed_step_program(
     Every save_steps-th state and the last one go to the table `out`; with a `gathering`, numbers
     are gathered at every step instead and no state is kept.
     """
-    body = [*_length(d), *d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
-    inside, ks = interpolant(method, d), _rates(method)
+    body = [*d.rate_at("q", "nu", "t", "k1"), *_stages(method, d), _step(method, d)]
+    return equal_steps(method.name, d, body, interpolant(method, d), _rates(method), gathering)
+
+
+def equal_steps(
+    name: str,
+    d: Dynamics,
+    body: Sequence[Operation],
+    inside: Interpolant,
+    rates: Sequence[str],
+    gathering: Gathering | None,
+    after: Sequence[Operation] = (),
+) -> Program:
+    """Make a program of steps of one length around what they do.
+
+    Args:
+        name: Name of the method.
+        d: Tapes of the model.
+        body: Makes the state at the end of a step, `step_n` and whether the step is `accepted`.
+        inside: Interpolates the state inside a step.
+        rates: Buffers of rates that a log may keep.
+        gathering: What is gathered.
+        after: Operations after a step was accepted or not.
+    """
+    body = [*_length(d), *body]
     saved = _saved_steps(d) if gathering is None else gathering.each_step(inside)
-    body += [*d.closed(), *accept_step(d, "step", inside=inside, rates=ks), *saved]
+    body += [*d.closed(), *accept_step(d, "step", inside=inside, rates=rates), *after, *saved]
     ended = formula_tape(
         "active",
         {"status": 1, "step": 1, "n": 1},
@@ -63,7 +86,7 @@ def fixed_step_program(
         state |= gathering.state
         del tables["out"], given["save_steps"], state["index"]
     return Program(
-        method.name,
+        name,
         state=state,
         tables=tables,
         given=given | d.givens(),
@@ -87,11 +110,17 @@ def adaptive_explicit_program(
     body: list[Operation] = clip_step(d)
     if d.restarts:  # the rate may have jumped since the last step ended
         body += d.rate_at("q", "nu", "t", "k1")
+    elif d.quadrature is not None:
+        body += d.input_at("q", "nu", "t")
+    body += d.quadrature_at("q", "nu", "t", "c1")
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
     if many:
         body += [*weighted_stages(method, d), *weighted_finish(method, d, made), *d.closed()]
     else:
-        finish = Evaluate(_finish(method, d), ("q", "nu", "w", *CONTROL, *ks, "q_s", "nu_s", *made))
+        summed = [f"c{i + 1}" for i in range(len(ks))] if d.quadrature is not None else []
+        extra = ["c", *summed] if summed else []
+        read = ("q", "nu", "w", *CONTROL, *ks, "q_s", "nu_s", *extra, *made)
+        finish = Evaluate(_finish(method, d), (*read, "c_n") if summed else read)
         body += [*_stages(method, d), finish, *d.closed()]
     last = ks[-1]
     if d.projection is not None and not d.restarts:
@@ -170,7 +199,7 @@ def _stage(method: ButcherTableau, d: Dynamics, number: int, at: str) -> list[Op
     tape = formula_tape(f"stage{number}", inputs, moved)
     there = (f"q_{at}", f"nu_{at}", f"t_{at}")
     move = Evaluate(tape, ("q", "nu", "t", "h_s", *rates, *there))
-    return [move, *d.rate_at(*there, f"k{number}")]
+    return [move, *d.rate_at(*there, f"k{number}"), *d.quadrature_at(*there, f"c{number}")]
 
 
 def _step(method: ButcherTableau, d: Dynamics) -> Evaluate:
@@ -194,22 +223,30 @@ def _step(method: ButcherTableau, d: Dynamics) -> Evaluate:
 
 def _finish(method: ButcherTableau, d: Dynamics) -> Tape:
     """Find the new state, its error, the next step size, and whether the step is accepted."""
-    names = _rates(method)
+    names, n = _rates(method), d.n_q + d.n_nu
+    summands = [] if d.quadrature is None else [f"c{i + 1}" for i in range(len(names))]
 
     def finish(q: Vector, nu: Vector, w: Vector, **v: Vector) -> dict[str, Vector]:
         ks = [v[name] for name in names]
         h, x, x_new = v["h_s"][0], [*q, *nu], [*v["q_s"], *v["nu_s"]]
         errors = [increment(h, method.error, [k[j] for k in ks]) for j in range(len(x))]
+        summed: dict[str, Vector] = {}
+        if d.quadrature is not None:
+            cs = [v[name][0] for name in summands]
+            added, error = (increment(h, row, cs) for row in (method.weights, method.error))
+            finite = abs(added) + abs(error) < 1e300  # NaN is reported with the result
+            summed["c"] = [v["c"][0] + finite.then(added, 0.0)]
+            x, x_new = [*x, *v["c"]], [*x_new, *summed["c"]]
+            errors.append(finite.then(error, 0.0))
         size = error_size(x, x_new, errors, v["rtol"][0], v["atol"][0])
-        w_new = [
-            y + increment(h, method.weights, [k[len(x) + i] for k in ks]) for i, y in enumerate(w)
-        ]
+        w_new = [y + increment(h, method.weights, [k[n + i] for k in ks]) for i, y in enumerate(w)]
         power = 1.0 / method.error_order
-        return {**control(size, v, power), "q": v["q_s"], "nu": v["nu_s"], "w": w_new}
+        return {**control(size, v, power), "q": v["q_s"], "nu": v["nu_s"], "w": w_new, **summed}
 
     sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2} | dict.fromkeys(CONTROL, 1)
-    sizes |= dict.fromkeys(names, d.n_k)
-    return formula_tape("finish", sizes | {"q_s": d.n_q, "nu_s": d.n_nu}, finish)
+    sizes |= dict.fromkeys(names, d.n_k) | {"q_s": d.n_q, "nu_s": d.n_nu}
+    sizes |= dict.fromkeys(["c", *summands] if summands else [], 1)
+    return formula_tape("finish", sizes, finish)
 
 
 def interpolant(method: ButcherTableau, d: Dynamics) -> Interpolant:

@@ -7,6 +7,7 @@ from functools import partial
 
 from axode.codegen.tape.program import Program
 from axode.problems.steps.explicit import adaptive_explicit_program, fixed_step_program
+from axode.problems.steps.moreau import moreau_program
 from axode.problems.steps.radau import radau9_program
 from axode.problems.steps.rosenbrock import rodas5p_program
 from axode.problems.steps.tableaus import DOP853, DOPRI5, RK4
@@ -20,3 +21,6 @@ METHODS: dict[str, Callable[..., Program]] = {
     "rodas5p": rodas5p_program,
     "radau9": radau9_program,
 }
+STEPS = "steps"  # through contacts that slip and lift
+PROGRAMS = METHODS | {STEPS: moreau_program}
+EQUAL_STEPS = ("rk4", STEPS)  # methods whose steps have one length

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.operations import Array
@@ -12,6 +14,9 @@ from axode.codegen.tape.switching import Switches
 from axode.codegen.tape.tape import Tape
 from axode.numerics.tolerances import ON_TIME, SUM_ROUNDING
 from axode.problems.steps.switch_search import find_break
+
+if TYPE_CHECKING:
+    from axode.problems.steps.moreau import ContactTapes
 
 INSIDE = 1e-6  # of half a step: how far its ends are moved inwards to read held samples
 
@@ -46,6 +51,11 @@ class Dynamics:
         places: Where functions are between their switches, if these times are found step by step.
         jump: Generalized momentum as speeds, and energy, as functions of q, nu, t (p), if
             prescribed rates may jump.
+        update: t, q, nu, due (p, gains) to nu after samples that are due, if a law takes some.
+        periods: Times between samples [s], one for each number of `due`.
+        quadrature: t, q, nu, u (p, gains) to the rate of a number `c` whose error adaptive explicit
+            steps limit like that of the state, if there is one.
+        contacts: What steps through contacts need besides.
     """
 
     n_q: int
@@ -73,6 +83,10 @@ class Dynamics:
     inwards: float = SUM_ROUNDING
     places: Tape | None = None
     jump: tuple[Tape, Tape] | None = None
+    update: Tape | None = None
+    periods: tuple[float, ...] = ()
+    quadrature: Tape | None = None
+    contacts: ContactTapes | None = None
 
     @property
     def n_k(self) -> int:
@@ -85,9 +99,10 @@ class Dynamics:
         return self.samples == "hold" or bool(self.switches)
 
     @property
-    def breaks_key(self) -> tuple[bool, bool]:
+    def breaks_key(self) -> tuple[bool, bool, str | None, tuple[float, ...]]:
         """Names what breaks add to a program."""
-        return bool(self.switches), self.jump is not None
+        update = None if self.update is None else self.update.digest
+        return bool(self.switches), self.jump is not None, update, self.periods
 
     @property
     def interleaved_tables(self) -> frozenset[str]:
@@ -97,7 +112,14 @@ class Dynamics:
     @property
     def log_width(self) -> int:
         """Numbers per logged step."""
-        return (1 + self.logged_stages) * (self.n_q + self.n_nu) + 2 + (self.jump is not None)
+        states = (1 + self.logged_stages) * (self.n_q + self.n_nu)
+        return states + 2 + sum(self.logged_breaks.values())
+
+    @property
+    def logged_breaks(self) -> dict[str, int]:
+        """Buffers of a logged step that hold what happens where it ends, and their sizes."""
+        jumped = {} if self.jump is None else {"jumped": 1}
+        return jumped | ({"samples_due": len(self.periods)} if self.periods else {})
 
     @property
     def n_events(self) -> int:
@@ -135,6 +157,13 @@ class Dynamics:
         if self.input is None:
             return []
         return [self.evaluate(self.input, {"q": q, "nu": nu, "t": inside}, "u")]
+
+    def quadrature_at(self, q: str, nu: str, t: str, c: str) -> list[Operation]:
+        """Find the rate of the quadrature at a state whose input has been found."""
+        if self.quadrature is None:
+            return []
+        inside = "t_inside" if self.switches else t
+        return [self.evaluate(self.quadrature, {"q": q, "nu": nu, "t": inside}, c)]
 
     def time_inside(self, t: str, begin: str = "t") -> list[Operation]:
         """Move a time at an end of the step from `begin` inwards, if something may switch there.
@@ -193,9 +222,25 @@ class Dynamics:
         """
         if not self.switches:
             return []
-        if self.places is None:
+        if self.reads_breaks:
             return [ReadRow("breaks", "segment", "break")]
+        if self.places is None:
+            return [
+                Evaluate(formula_tape("next_sample", {"t": 1}, self._next_sample), ("t", "break"))
+            ]
         return [length, *find_break(self.places, self.inwards, jumps=self.jump is not None)]
+
+    @property
+    def reads_breaks(self) -> bool:
+        """Return whether times of breaks are read from a table; those of samples alone are not."""
+        only_samples = bool(self.periods) and len(self.switches) == 1
+        return bool(self.switches) and self.places is None and not only_samples
+
+    def _next_sample(self, t: Vector) -> dict[str, Vector]:
+        """Find the next sample that a law takes, where nothing else switches."""
+        after = self._beyond(t)
+        times = [x * ((after / x).floor() + 1.0) for x in self.periods]
+        return {"break": [reduce(Formula.least, times), t[0].like(0.0)]}
 
     def _switch(self) -> list[Operation]:
         """Count a break at which the step ends, and let speeds jump there."""
@@ -210,9 +255,45 @@ class Dynamics:
         tape = formula_tape("switch", {"segment": 1, "t": 1, "stop": 2}, count)
         buffers = ("segment", "t_n", "break", "segment_n", "jumps", "jumped")
         made: list[Operation] = [Evaluate(tape, buffers)]
-        return (
-            made if self.jump is None else [*made, While("jumps", tuple(self._jump(self.jump[1])))]
+        if self.jump is not None:
+            made.append(While("jumps", tuple(self._jump(self.jump[1]))))
+        return made if self.update is None else [*made, *self._take_samples(self.update)]
+
+    @property
+    def sampled_state(self) -> dict[str, str]:
+        """Buffers of the state of which a law takes samples."""
+        return {"q": "q_n", "nu": "nu_n", "t": "t_due", "due": "samples_due"}
+
+    @property
+    def time_beyond(self) -> Tape:
+        """Time after a break."""
+        return formula_tape("beyond", {"t": 1}, lambda t: {"t": [self._beyond(t)]})
+
+    def _beyond(self, t: Vector) -> Formula:
+        """Time after a break that rounds to this one."""
+        return t[0] + self.inwards * abs(t[0]).most(self.inwards)
+
+    def _take_samples(self, update: Tape) -> list[Operation]:
+        """Take the samples of a law that a step comes to: it ends at the first of them.
+
+        They are counted at both ends, so that rounding of times neither loses nor repeats one.
+        """
+
+        def find(t: Vector, end: Vector) -> dict[str, Vector]:
+            before, after = self._beyond(t), self._beyond(end)
+            due = [(before / x).floor() < (after / x).floor() for x in self.periods]
+            return {"due": due, "sampling": [reduce(Formula.__or__, due)], "t": [after]}
+
+        done = formula_tape("sampled", {"due": 1}, lambda due: {"sampling": [0.0 * due[0]]})
+        body = (
+            self.evaluate(update, self.sampled_state, "nu_n"),
+            Evaluate(done, ("sampling", "sampling")),
         )
+        found = formula_tape("due_samples", {"t": 1, "end": 1}, find)
+        return [
+            Evaluate(found, ("t", "t_n", "samples_due", "sampling", "t_due")),
+            While("sampling", body),
+        ]
 
     def _jump(self, energy: Tape) -> list[Operation]:
         """Let the speeds jump so that the momentum stays, by the work of what is prescribed."""
@@ -316,6 +397,8 @@ class Dynamics:
             state["logged"] = 1
         if self.switches:
             state["segment"] = 1
+        if self.quadrature is not None:
+            state["c"] = 1
         return state
 
     def givens(self) -> dict[str, int]:
@@ -335,9 +418,7 @@ class Dynamics:
 
     def tables(self) -> dict[str, int]:
         """Tables, by the width of their rows."""
-        tables = {"out": self.n_k} | (
-            {"breaks": 2} if self.switches and self.places is None else {}
-        )
+        tables = {"out": self.n_k} | ({"breaks": 2} if self.reads_breaks else {})
         if self.log:
             tables["log"] = self.log_width
         return tables | {"samples": self.n_u} if self.samples is not None else tables

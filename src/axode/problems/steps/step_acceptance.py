@@ -18,6 +18,7 @@ from axode.problems.steps.rates import Dynamics
 RUNNING, FINISHED, EVENT, NOT_FINITE, UNDERFLOW, SINGULAR, LEFT, STIFF, UNASSEMBLED = range(9)
 INACCURATE = 9  # at its end, with an error in the balance of energy
 CHATTERING = 10  # steps are rejected again and again without progress
+UNSOLVED = 11  # no impulses were found that meet the laws of contact
 WITHIN = ("g_1", "g_2", "g_3")  # values of event functions at the nodes inside a step
 CROSSED_INSIDE = 2.0  # value of `crossed` where only the inside of a step shows a crossing
 FLIPPED = -1.0  # value of `near` where a pivot changes its sign inside a step
@@ -44,14 +45,14 @@ def log_step(d: Dynamics, rates: Sequence[str]) -> list[Operation]:
         return []
     n, kept = d.n_q + d.n_nu, rates[: d.logged_stages]
     sizes = {"q": d.n_q, "nu": d.n_nu, "t": 1, "h": 1, "logged": 1, "commit": 1}
-    jumps = {} if d.jump is None else {"jumped": 1}
+    jumps = d.logged_breaks
 
     def row(
         q: Vector, nu: Vector, t: Vector, h: Vector, logged: Vector, commit: Vector, **ks: Vector
     ) -> dict[str, Vector]:
-        jumped = ks.pop("jumped", [])
+        breaks = [x for name in jumps for x in ks.pop(name)]
         return {
-            "row": [*q, *nu, *(x for k in ks.values() for x in k[:n]), *t, *h, *jumped],
+            "row": [*q, *nu, *(x for k in ks.values() for x in k[:n]), *t, *h, *breaks],
             "place": logged,
             "logged": [logged[0] + commit[0]],
         }
@@ -207,6 +208,8 @@ def _commit(d: Dynamics, counts: Sequence[str]) -> Evaluate:
     moved = old | dict.fromkeys((*counts, *(["segment"] if d.switches else [])), 1)
     if d.events is not None:
         moved["g"] = d.n_events
+    if d.quadrature is not None:
+        moved["c"] = 1
     if d.pivots is not None:
         moved["pivots"] = d.n_pivots
 

@@ -14,16 +14,18 @@ import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
 from axode.model.function_source import JACOBIAN
+from axode.model.memory import ModelWithMemory, with_memory, without_memory
 from axode.model.model import Model
 from axode.model.model_file import decode_model, encode_model
 from axode.model.model_parts import facts_of, row_numbers_of
 from axode.problems.assemble.closure import MAX_INTERPRETED
 from axode.problems.assemble.start_warnings import collect_warnings
-from axode.problems.inputs.inputs import InputPlan, plan_input
+from axode.problems.inputs.inputs import InputPlan, Updates, plan_input
 from axode.problems.runs.session import Session
 from axode.problems.runs.settings import Settings
-from axode.problems.simulate.starts import find_starts
-from axode.problems.steps.compiled import tape_of
+from axode.problems.simulate.starts import find_starts, refuse_sunk, take_first_samples
+from axode.problems.steps.compiled import CONTACT_FUNCTIONS, tape_of
+from axode.problems.steps.methods import STEPS
 from axode.problems.steps.step_acceptance import (
     FINISHED,
     INACCURATE,
@@ -36,8 +38,8 @@ from axode.problems.sweep.accumulate import Output, Outputs
 from axode.problems.sweep.gpu_rows import numbers_there
 from axode.problems.sweep.sweep_rows import SweepRows
 from axode.problems.sweep.sweep_runs import SweepBatch, SweepRuns, SweepTask, names_forces
-from axode.results.column_checks import describe_inaccuracy
-from axode.results.row_texts import RowTexts
+from axode.results.columns import describe_inaccuracy
+from axode.results.sweep_arrays import RowTexts
 from axode.runtime.resident_buffers import ResidentBuffers, read_rows
 
 Array = npt.NDArray[np.float64]
@@ -85,6 +87,7 @@ class SweepJob:
         outputs: Numbers of every run by name.
         functions: Functions of the state among these, traced.
         input: Input that depends on time or the state, traced.
+        updates: What a law samples of the state, traced.
         defaults: Parameters that keep their defaults in all rows.
         sources: What the user gave; it stays with the process that called `sweep`.
         leaves_runs: Whether runs are left to the process that has the equations.
@@ -95,6 +98,7 @@ class SweepJob:
     outputs: Mapping[str, Output]
     functions: Tape | None
     input: Tape | None
+    updates: Updates | None = None
     defaults: tuple[str, ...] = ()
     sources: Sources | None = None
     leaves_runs: bool = False
@@ -104,21 +108,26 @@ class SweepJob:
             "sources": None,
             "leaves_runs": row_numbers_of(self.model) is not None,
         }
-        return state | {"model": self._encode()}
+        memory = self.model.memory if isinstance(self.model, ModelWithMemory) else ()
+        return state | {"model": self._encode(), "memory": memory}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        known = state | {"model": decode_model(state["model"])}
+        model = with_memory(decode_model(state["model"]), state["memory"])
+        known = {name: value for name, value in state.items() if name != "memory"}
+        known |= {"model": model}
         for name, value in known.items():
             object.__setattr__(self, name, value)
 
     def _encode(self) -> bytes:
-        signals = self.model.signals
+        signals, model = self.model.signals, without_memory(self.model)
         named = (output.what for output in self.outputs.values() if isinstance(output.what, str))
         wanted = FUNCTIONS | {signals.resolve(name).function for name in named}
-        if not self.model.has_equations:  # else stiff runs are left to this process
+        if not model.has_equations:  # else stiff runs are left to this process
             wanted.add(JACOBIAN)
-        tapes = {name: tape_of(self.model, name) for name in self.model.functions if name in wanted}
-        return encode_model(facts_of(self.model), self.model.scene, tapes)
+        tapes = {name: tape_of(model, name) for name in model.functions if name in wanted}
+        if self.settings.method == STEPS:
+            tapes |= {name: tape_of(model, name) for name in CONTACT_FUNCTIONS}
+        return encode_model(facts_of(model), model.scene, tapes)
 
 
 @dataclass(frozen=True)
@@ -194,7 +203,7 @@ class PreparedJob:
         self.job = job
         self._own = SweepTask(
             job.model,
-            InputPlan(tape=job.input),
+            InputPlan(tape=job.input, updates=job.updates),
             job.settings,
             outputs=tuple(job.outputs.values()),
             functions=job.functions,
@@ -215,6 +224,7 @@ class PreparedJob:
             begun = find_starts(
                 job.model, given.start, t0, given.p, batch, many=many, target=target
             )
+            begun = take_first_samples(plan, refuse_sunk(job.model, begun, t0), t0)
         if last - first == rows.count:
             begun.require_some()
         status: Array = np.broadcast_to(float(RUNNING), (last - first, 1))

@@ -16,8 +16,7 @@ from axode.problems.steps.step_acceptance import FINISHED, LEFT, RUNNING
 from axode.problems.sweep.chunk import ChunkResult
 from axode.problems.sweep.gpu_rows import GpuRows, gpus_of
 from axode.problems.sweep.study import Study
-from axode.results.row_texts import NO_TEXT, RowTexts
-from axode.results.sweep_arrays import DeviceTexts
+from axode.results.sweep_arrays import NO_TEXT, DeviceTexts, RowTexts
 from axode.results.sweep_result import Sweep
 from axode.results.sweep_store import SweepStore
 

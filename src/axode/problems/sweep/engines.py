@@ -11,7 +11,14 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from axode.errors import InvalidArgument, NotApplicable, PlausibilityWarning, SweepFailed, shortened
+from axode.errors import (
+    InvalidArgument,
+    NotApplicable,
+    PlausibilityWarning,
+    SweepFailed,
+    install_command,
+    shortened,
+)
 from axode.problems.runs.session import Session
 from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob
 from axode.problems.sweep.gpu_engine import compute_on_gpus
@@ -255,7 +262,7 @@ def connect_to_dask(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise NotApplicable(
-            "a cluster needs Dask: pip install 'axode[cluster]', on its workers too"
+            f"a cluster needs Dask: {install_command('cluster')}, on its workers too"
         ) from None
     try:
         return Client(address, timeout=CONNECT_TIMEOUT)

@@ -14,8 +14,8 @@ from typing import Any
 from axode.codegen.tape.formulas import Formula, Vector
 from axode.errors import InvalidArgument, NotApplicable
 from axode.model.model import Model
-from axode.model.signal_values import unknown_forces
 from axode.model.signals import Signal
+from axode.model.state import unknown_forces
 from axode.names import Names
 from axode.numerics.tolerances import NEGLIGIBLE, UNBALANCED
 from axode.problems.feasible.ground_tape import GroundTape, ground_tape

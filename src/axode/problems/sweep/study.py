@@ -51,6 +51,7 @@ class Study:
             "target": settings.place.target,
             "precision": settings.place.precision,
             "units": column_units(job.model, job.outputs, self.rows.samples.groups),
+            "kinds": {name: output.how for name, output in job.outputs.items()},
         }
 
     def manifest(self) -> SweepManifest:

@@ -27,7 +27,7 @@ from axode.problems.sweep.engines import Tally, check_executor, compute_elsewher
 from axode.problems.sweep.samples import Group
 from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows, plan_rows
-from axode.results.column_checks import INACCURATE_TEXT, largest_inaccuracy
+from axode.results.columns import INACCURATE_TEXT, largest_inaccuracy
 from axode.runtime.arrays import check_library
 from axode.runtime.device import cupy
 
@@ -120,6 +120,7 @@ def sweep(
         wanted.named,
         wanted.trace(model),
         traced,
+        rows.plan.updates,
         rows.untouched(model),
         Sources(scenario.input, wanted),
     )

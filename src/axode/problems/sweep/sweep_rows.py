@@ -21,7 +21,7 @@ from axode.problems.parameter_arguments import checked_parameters, find_impossib
 from axode.problems.simulate.starts import require_runs, shared_batch
 from axode.problems.sweep.sample_arguments import plan_samples
 from axode.problems.sweep.samples import AbstractSamples, Group
-from axode.results.row_texts import RowTexts
+from axode.results.sweep_arrays import RowTexts
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]

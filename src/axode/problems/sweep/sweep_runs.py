@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.codegen.tape.constants import ExtractedNumbers, extract_numbers
 from axode.codegen.tape.program import Program
+from axode.codegen.tape.rewriting import ExtractedNumbers, extract_numbers
 from axode.codegen.tape.tape import Tape
 from axode.model.model import Model
 from axode.numerics.tolerances import SHORTEST_STEP

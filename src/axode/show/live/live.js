@@ -179,7 +179,7 @@ function save() { // the curves as a table
 function show() {
   look();
   draw();
-  if (series.length) drawCurves($("chart"), times, series, kept);
+  if (series.length) drawCurves($("chart"), times, series, kept, undefined, Math.min(data.scene.size, 1));
   series.forEach((s, k) => { $("legend").children[k].children[1].textContent = kept ? latest(s.values.subarray(0, kept)) : ""; });
   $("clock").textContent = `${robot.time.toFixed(2)} s`;
   $("pace").textContent = running && Math.abs(real / pace - 1) > 0.1 ? `${real.toFixed(real < 9.95 ? 2 : 0)} × real time` : "";
@@ -205,7 +205,7 @@ function tick(stamp) {
 // controls ------------------------------------------------------------------------------------------
 function latest(curve) { // the last of a curve; what is nothing beside the others is zero
   const now = curve[curve.length - 1], most = curve.reduce((large, v) => Math.max(large, Math.abs(v)), 0);
-  return Math.abs(now) < 1e-6 * most ? "0.000" : now.toPrecision(4);
+  return Math.abs(now) <= Math.max(1e-6 * most, 1e-12 * Math.min(data.scene.size, 1)) ? "0.000" : now.toPrecision(4);
 }
 const short = (value) => Number(value.toPrecision(3));
 function run(on) { running = on && robot.status === "running" && !robot.impossible(); debt = 0; last = performance.now(); real = Math.min(pace, 1000); show(); }
@@ -230,8 +230,8 @@ function motorRows() {
   data.motors.forEach((m, k) => {
     const named = robot.model.coordinates[m.coordinate], kind = steers(k) ? "angle" : mode;
     const most = { angle: data.angle, position: m.reach, speed: m.rate, torque: m.torque }[kind];
-    const text = { angle: `${named} [rad]`, position: `${named} [${m.unit === "N" ? "m" : "rad"}]`, speed: `${m.rate_name} [${m.rate_unit}]`, torque: `${m.name} [${m.unit}]` }[kind];
-    const hint = { angle: `wanted angle, by ${m.name}`, position: "wanted place", speed: `wanted speed, by ${m.name}`, torque: m.name }[kind];
+    const unit = { angle: "rad", position: m.unit === "N" ? "m" : "rad", speed: m.rate_unit, torque: m.unit }[kind];
+    const hint = { angle: `wanted angle ${named}`, position: `wanted place ${named}`, speed: `wanted speed ${m.rate_name}`, torque: m.name }[kind], text = `${m.label} [${unit}]`;
     row($("motors"), `motor${k}`, text, hint, wanted[k] - most, wanted[k] + most, wanted[k], (value) => { wanted[k] = value; if (robot.time === 0) run(true); });
   });
 }
@@ -272,6 +272,15 @@ function push() { robot.nu.forEach((v, k) => { robot.nu[k] = v + data.push * (Ma
 
 const KEYS = { ArrowUp: "ahead+", w: "ahead+", i: "ahead+", ArrowDown: "ahead-", s: "ahead-", k: "ahead-",
   ArrowLeft: "turn+", a: "turn+", j: "turn+", ArrowRight: "turn-", d: "turn-", l: "turn-", q: "sideways+", u: "sideways+", e: "sideways-", o: "sideways-" };
+const ROBOT = { i: 1, k: -1, j: -1, l: 1 }; // of what does not roll: one motor up and down, which motor
+let picked = 0;
+function nudge(key) {
+  const slider = $(`motor${picked}`), step = (slider.max - slider.min) / 20;
+  if (key === "i" || key === "k") { slider.value = +slider.value + ROBOT[key] * step; slider.oninput(); }
+  else picked = (picked + ROBOT[key] + motors) % motors;
+  data.motors.forEach((_, k) => $(`motor${k}`).parentElement.classList.toggle("picked", k === picked));
+}
+function stop() { motorRows(); show(); }
 const drives = (name) => name && (data.axes.some((a) => name.startsWith(a.name)) || Object.keys(data.keys).some((a) => name.startsWith(a)));
 function press(name, down) { if (down) held.add(name); else held.delete(name); if (down && !running) run(true); }
 addEventListener("keydown", (event) => {
@@ -279,8 +288,11 @@ addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const name = KEYS[event.key] || KEYS[event.key.toLowerCase()];
   const slider = event.target.matches("input[type=range]");
-  if (event.key === " " && event.target.tagName !== "BUTTON") { event.preventDefault(); run(!running); }
-  else if (event.key === "r") reset();
+  const button = event.target.tagName === "BUTTON", low = event.key.toLowerCase();
+  if (event.key === " " && !button) { event.preventDefault(); if (motors && !lawOn) stop(); else run(!running); }
+  else if (event.key === "Enter" && !button && !event.target.matches("summary, a")) { event.preventDefault(); run(!running); }
+  else if (event.key === "r" || event.key === "Backspace") { event.preventDefault(); reset(); }
+  else if (low in ROBOT && motors && !data.axes.length && !lawOn) nudge(low);
   else if (event.key === "p") push();
   else if (event.key === "+" && scene) { scene.zoom(0.9); show(); }
   else if (event.key === "-" && scene) { scene.zoom(1.1); show(); }

@@ -9,27 +9,33 @@ import json
 import math
 import re
 import sys
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from axode.argument_types import check_arguments, renamed_keywords
 from axode.disk.atomic import write_atomically
-from axode.errors import InvalidArgument, NotApplicable, UnknownName
+from axode.errors import AxodeError, InvalidArgument, NotApplicable, UnknownName
 from axode.exports.web_module import script, web_module
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import floor_normal
 from axode.model.model import Model
-from axode.model.model_parts import facts_of, model_on_cpu
+from axode.model.model_parts import facts_of, model_on_cpu, require_ideal
+from axode.names import title_words
 from axode.problems.arguments import number
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inputs.inputs import plan_input
+from axode.problems.inputs.laws import model_under
 from axode.problems.runs.settings import DEFAULT_STEP
 from axode.problems.simulate.scenario import Scenario
+from axode.problems.simulate.simulate import simulate
 from axode.problems.steps.compiled import rollout_program
 from axode.show.driving_axes import STEERING_ANGLE, driving_axes, motor_coordinates
 from axode.show.motion import scene_with
@@ -40,17 +46,21 @@ from axode.symbolic.algebra.casadi_interrupts import stoppable
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
+Array = npt.NDArray[np.float64]
 ENDINGS = (".html", ".htm")
 FUNCTIONS = ("state_rate", "input_force")  # that the motors of a page need
 LONGEST = 3000  # operations of forces that are signals of a page: more make the file too large
 TURN, TURN_IN_LOOP = 1.5, 0.5  # [rad] to either side of the start, of a slider of an angle
 SLIDE, SLIDE_IN_LOOP = 0.2, 0.05  # sizes of the mechanism, of a slider of a length
 LIVELY = 4.0  # times a brisk torque: the most of a motor without a limit
+TRIAL = 2.0  # [s] of a law, to see which signals move
+NEARBY = 1e-2  # [s] of motion to a configuration that is not special
+NOISE = 1e-9  # of changes: less is rounding
 CURVES = 3  # signals that are shown first
 KEYS = {
-    "ahead": "&#8593; &#8595; or W S: ahead and back",
-    "turn": "&#8592; &#8594; or A D: turn",
-    "sideways": "Q E: sideways",
+    "ahead": "I K, &#8593; &#8595; or W S: ahead and back",
+    "turn": "J L, &#8592; &#8594; or A D: turn",
+    "sideways": "U O or Q E: sideways",
 }
 PAD = (  # a button for each place of a field of three by three
     *(("sideways+", "&#8624;", "left sideways"), ("ahead+", "&#8593;", "ahead")),
@@ -83,9 +93,9 @@ def page(
         input: Law as `simulate` takes it, compiled into the page; a box switches it off. Without
             one, keys and sliders drive the motors.
         start: State to begin with, as `assemble` takes it; home at rest unless given.
-        title: Title of the page; the mechanism's name unless given.
-        signals: Names of the curves that are shown first; some measures and coordinates unless
-            given.
+        title: Title of the page; the mechanism's name in words unless given.
+        signals: Names of the curves that are shown first; unless given, some measures, speeds and
+            coordinates that move.
         step: Length of the Runge-Kutta steps, 1 ms unless given [s].
         parameters: Values of parameters that are not the defaults.
         play: Whether it runs as soon as it is open.
@@ -115,14 +125,22 @@ def page(
         what = what.derive()
     # free parameters have sliders
     model = model_on_cpu(what) if isinstance(what, Model) else what.compile()
+    require_ideal("page", model)
+    wide = model_under(input, model)  # with what the law remembers
     shown = [signals] if isinstance(signals, str) else signals
-    names = [model.signals.resolve(name).name for name in shown]
-    programs = {"advance": rollout_program(model, "rk4", None)}
-    constant = _constant_inputs(model, input)
+    names = [wide.signals.resolve(name).name for name in shown]
+    programs = {"advance": rollout_program(wide, "rk4", None)}
+    constant = _constant_inputs(wide, input)
     if constant is None:
-        programs["advance_law"] = rollout_program(model, "rk4", input)
+        programs["advance_law"] = rollout_program(wide, "rk4", input)
+    begun = None
+    if constant is None or wide is not model:
+        law = {"input": input, "start": start, "parameters": dict(parameters or {}) or None}
+        begun = Scenario(model, TRIAL, step=step, method="rk4", **law)
+    if begun is not None and wide is not model:
+        start = begun.starts.q[0], begun.starts.nu[0, : len(model.independent)]
     data = {
-        **_data(model, start, dict(parameters or {}), names),
+        **_data(model, start, dict(parameters or {}), names, begun),
         **_keys(model, input, dict(keys or {})),
         "law": input is not None,
         "law_program": constant is None,
@@ -130,7 +148,9 @@ def page(
         "step": step,
         "play": play,
     }
-    write_atomically(place, _page_text(model, title, data, programs).encode())
+    if begun is not None and wide is not model:
+        data["start"]["nu"] = begun.starts.nu[0].tolist()
+    write_atomically(place, _page_text(wide, title, data, programs).encode())
     return place
 
 
@@ -141,11 +161,12 @@ def _page_text(
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     except ValueError:
         raise NotApplicable(f"page: '{model.name}' has numbers that are not finite") from None
-    name, count = title or model.name.replace("_", " "), len(model.bodies)
+    name, count = title or title_words(model.name), len(model.bodies)
+    mobility = len(model.independent) - len(facts_of(model).memory)
     bodies = "1 body" if count == 1 else f"{count} bodies"
     return asset("live", "live.html").format(
         title=html.escape(name),
-        lead=html.escape(f"{bodies}, mobility {len(model.independent)}, {model.actuation}."),
+        lead=html.escape(f"{bodies}, mobility {mobility}, {model.actuation}."),
         style=asset("live", "live.css"),
         panels="\n".join(_panels(model, data)),
         data=_packed(text.encode()),
@@ -195,7 +216,7 @@ def _scripts() -> str:
 
 
 def _data(
-    model: Model, start: Any, parameters: dict[str, float], signals: list[str]
+    model: Model, start: Any, parameters: dict[str, float], signals: list[str], law: Scenario | None
 ) -> dict[str, Any]:
     model.parameter_vector(parameters)  # an error that lists them
     free = {} if facts_of(model).fixed else dict(facts_of(model).parameters) | parameters
@@ -223,6 +244,7 @@ def _data(
         "motors": [
             {
                 "name": name,
+                "label": facts_of(model).motor_names[k],
                 "unit": motors.units[k],
                 "rate_name": rates[k],
                 "rate_unit": motors.rate_units[k],
@@ -237,7 +259,7 @@ def _data(
             for k, name in enumerate(motors.names)
         ],
         "parameters": [_slider(name, value) for name, value in free.items()],
-        "signals": signals or _first_signals(model),
+        "signals": signals or _first_signals(model, state.q, options, law),
     }
 
 
@@ -260,13 +282,49 @@ def _touches(scene: Any, poses: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _first_signals(model: Model) -> list[str]:
-    """Choose the main signals: measures, then coordinates that are not of a quaternion."""
+def _first_signals(
+    model: Model, q: Array, options: dict[str, Any], law: Scenario | None
+) -> list[str]:
+    """Choose the main signals among those that move: measures, speeds, then coordinates that are
+    not of a quaternion.
+
+    Under a law those move that do so in its first seconds, without one those that can.
+    """
     hidden = {model.coordinates[k] for four in facts_of(model).quaternions for k in four}
     measures = [s.name for s in model.signals.of_kind("measure") if ".contact." not in s.name]
     speeds = [s.name for s in model.signals.of_kind("independent")]
     others = [s.name for s in model.signals.of_kind("coordinate") if s.name not in hidden]
-    return [*measures, *speeds, *others][:CURVES]
+    names = [*measures, *speeds, *others]
+    moving = _moved_by(law) if law is not None else _movable(model, q, options)
+    return ([name for name in names if name in moving] or names)[:CURVES]
+
+
+def _moved_by(law: Scenario) -> set[str]:
+    """Return the signals that change in a trial run, none if it fails."""
+    with warnings.catch_warnings(), suppress(AxodeError):
+        warnings.simplefilter("ignore")
+        run = simulate(law, progress=False)
+        ends = {name: (np.nanmin(run[name]), np.nanmax(run[name])) for name in run.names}
+        return {n for n, (low, high) in ends.items() if high - low > NOISE * max(1.0, abs(high))}
+    return set()
+
+
+def _movable(model: Model, q: Array, options: dict[str, Any]) -> set[str]:
+    """Return independent speeds, and the coordinates and measures that they change nearby."""
+    n = len(model.independent)
+    along = model.rates(q, np.linspace(1.0, 2.0, n), **options) if n else np.zeros_like(q)
+    near = q + NEARBY * along  # where nothing is special
+    still = model.rates(near, np.zeros(n), **options)
+    moves = np.abs(model.rates(near, np.eye(n), **options) - still).max(axis=0, initial=0.0)
+    found = {*model.independent}
+    found |= {name for name, rate in zip(model.coordinates, moves, strict=True) if rate > NOISE}
+    if model.measure_names:
+        by = model.measures_jacobian(near, np.zeros(n), **options)
+        rates = model.rates(near, np.eye(n), **options) - still
+        change = np.concatenate([by[:, : len(q)] @ rates.T, by[:, len(q) :]], axis=1)
+        sizes = np.abs(change).max(axis=1, initial=0.0)
+        found |= {m for m, size in zip(model.measure_names, sizes, strict=True) if size > NOISE}
+    return found
 
 
 # panels ------------------------------------------------------------------------------------------
@@ -322,4 +380,5 @@ def _motors(data: dict[str, Any]) -> str:
     return (
         f'<label class="plain">Set <select id="mode">{options}</select></label>'
         '<div id="motors"></div>'
+        + ("" if data["axes"] else '<p class="hint">I K: move one motor. J L: which.</p>')
     )

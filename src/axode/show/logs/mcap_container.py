@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import NotApplicable, UnknownName
+from axode.errors import NotApplicable, UnknownName, install_command
 from axode.show.logs.ros_messages import MessageLayout, definition
 
 Bytes = npt.NDArray[np.uint8]
@@ -57,7 +57,7 @@ def require_mcap() -> Any:
     except ModuleNotFoundError as missing:
         raise NotApplicable(
             "to write .mcap needs the package mcap, which is not installed.\n"
-            "  Remedy: pip install 'axode[mcap]'"
+            f"  Remedy: {install_command('mcap')}"
         ) from missing
     compress = {"zstd": zstandard.compress, "lz4": lz4.frame.compress, "none": bytes}
     return mcap, compress

@@ -164,7 +164,7 @@ def _all_at_once(trajectory: Trajectory, faults: Mapping[str, AxodeError]) -> st
     known = _known(trajectory)
     lines = []
     for word, fault in faults.items():
-        close = get_close_matches(word, known, n=1)
+        close = get_close_matches(word, [name for name in known if name != word], n=1)
         hint = f" Did you mean '{close[0]}'?" if close else ""
         lines.append(str(fault).split("\n")[0] + hint)
     return "\n".join([*lines, f"  {suggest('signal', '', known)}"])
@@ -177,7 +177,10 @@ def columns_of(trajectory: Trajectory, word: str) -> tuple[str, ...]:
         found = trajectory.columns(KIND_OF_WORD[word])
         if not found:
             there = ", ".join(w for w, kind in KIND_OF_WORD.items() if trajectory.columns(kind))
-            raise InvalidArgument(f"{owner} has no column for '{word}'; it has {there or 'none'}")
+            text = f"{owner} has no column for '{word}'; it has {there or 'none'}"
+            if word == "forces" and "contact_losses" in trajectory.info:
+                text += '.\n  Remedy: contacts="events" records them; steps through contacts do not'
+            raise InvalidArgument(text)
         return found
     found = Names(owner, "signal", trajectory.names).matching(word)
     if not found:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.scene.scene import Array, Floor, Scene
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.show.render.meshes import meshes
 from axode.show.render.painter import camera_of, picture
 from axode.show.style import (
@@ -43,7 +44,7 @@ SHOWN = ("limits", "margin", "dexterity", "regions")
 LENGTHS = ("x", "y", "z", "u", "v")
 SURFACE, SINGULAR = "#86aeff", "#d05f16"
 MAX_SLICES = 8
-FINE = 161  # points per axis of a slice
+FINE = 401  # points per axis of a slice
 MAX_TRIANGLES = 20_000  # that are drawn; of more, those of a coarser grid are
 VALUES = ("margin", "active", "determinant", "dexterity")
 FRAME = 0.7  # [in] that axis and title take besides a panel
@@ -84,7 +85,10 @@ def plot_workspace(
             _draw_slice(figure, figure.add_subplot(), workspace, show, None, measures)
         else:
             figure = _panels(workspace, show, slices, measures)
-        add_title(figure, [workspace.name, workspace.kind] if measures.title else [], measures)
+        notes = [workspace.name, workspace.kind] if measures.title else []
+        if len(workspace.axes) == 3 and len(workspace.parts) > 1 and workspace.home_part:
+            notes.append(f"the part of home, 1 of {len(workspace.parts)}, in space")
+        add_title(figure, notes, measures)
         drawn.figure = figure
     return figure
 
@@ -159,11 +163,13 @@ def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
     from matplotlib.ticker import MaxNLocator
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
-    mesh = workspace.boundary
+    parts = workspace.parts
+    shown = parts[0] if parts and parts[0].has_home else workspace
+    mesh = shown.boundary
     step = 1
     while len(mesh.faces) > MAX_TRIANGLES and step < 8:
         step *= 2
-        mesh = workspace.coarse_boundary(step)
+        mesh = shown.coarse_boundary(step)
     corners = mesh.vertices[mesh.faces]
     if len(corners):
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -171,7 +177,8 @@ def _draw_boundary(axes: Any, workspace: Workspace, size: Size) -> None:
         lengths = np.linalg.norm(normals, axis=1)
         shade = 0.62 + 0.38 * (normals @ light) / np.where(lengths > 0, lengths, 1.0)
         colours = np.clip(shade[:, np.newaxis] * np.array(to_rgb(SURFACE)), 0, 1)
-        axes.add_collection3d(Poly3DCollection(corners, facecolors=colours, linewidths=0))
+        surface = {"facecolors": colours, "edgecolors": colours, "linewidths": 0.3}
+        axes.add_collection3d(Poly3DCollection(corners, **surface))
         low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
         if all(name in LENGTHS for name in workspace.axes):
@@ -264,7 +271,9 @@ def _draw_slice(
     if all(name in LENGTHS for name in names[:2]):
         axes.set_aspect("equal")
     if place is not None:
-        axes.set_title(f"{names[2]} = {place + 0.0:.3g} {_label(names[2]).split()[-1][1:-1]}")
+        near_zero = abs(place) < NEGLIGIBLE * float(np.ptp(workspace.axes[names[2]]))
+        unit = _label(names[2]).split()[-1][1:-1]
+        axes.set_title(f"{names[2]} = {0.0 if near_zero else place:.3g} {unit}")
     pin_ticks(axes)
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from axode.errors import InvalidArgument
 from axode.numerics.tolerances import NEGLIGIBLE, ROUNDING
 from axode.show.plot.choice import Curve, Panel
-from axode.show.style import COLOURS, DASHES, FONTS, GREY, INK, MathLabel, Size, readable
+from axode.show.style import COLOURS, DASHES, GREY, INK, MathLabel, Size, palette, readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,7 +125,7 @@ def width_of(label: str, text: float) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
-    font = FontProperties(family=FONTS, size=text)
+    font = FontProperties(size=text)
     width, _, _ = TextToPath().get_text_width_height_descent(
         label, font, ismath=isinstance(label, MathLabel)
     )
@@ -236,6 +236,9 @@ def draw_panel(axes: Axes, panel: Panel, runs: DrawnRuns, size: Size) -> list[Le
         _logarithmic(axes, curves)
     else:
         _steady(axes, curves)
+        found = _range(curves)
+        if found and found[0] < 0 < found[1]:
+            _mark_zero(axes, size)
     if runs.labels:
         return [_entry(text, styles[i]) for i, text in enumerate(runs.labels)]
     if panel.more:
@@ -260,10 +263,11 @@ def _line_styles(
     if runs.labels:
         lines = list(curves[0].values)
     given = [0 if runs.labels else curves[k].dashes for k in range(len(lines))]
+    colours = palette()
     styles: list[dict[str, Any]] = [
         {
-            "color": COLOURS[k % len(COLOURS)],
-            "linestyle": DASHES[dashes or k // len(COLOURS) % len(DASHES)],
+            "color": colours[k % len(colours)],
+            "linestyle": DASHES[dashes or k // len(colours) % len(DASHES)],
         }
         for k, dashes in enumerate(given)
     ]
@@ -367,6 +371,17 @@ def _steady(axes: Axes, curves: Sequence[Curve]) -> None:
     if high - low <= ROUNDING * max(1.0, abs(middle)):
         reach = 0.1 * abs(middle) if abs(middle) > ROUNDING else 1.0
         axes.set_ylim(middle - reach, middle + reach)
+
+
+def _mark_zero(axes: Axes, size: Size) -> None:
+    """Draw a thin line at zero, across the panel."""
+    from matplotlib.collections import LineCollection
+
+    across = axes.get_yaxis_transform()
+    style: dict[str, Any] = {"colors": GREY, "linewidths": 0.5 * size.line, "zorder": 1.2}
+    axes.add_collection(
+        LineCollection([[(0.0, 0.0), (1.0, 0.0)]], transform=across, **style), autolim=False
+    )
 
 
 def _logarithmic(axes: Axes, curves: Sequence[Curve]) -> None:

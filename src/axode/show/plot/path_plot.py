@@ -19,7 +19,7 @@ from axode.show.plot.panels import (
     LegendEntry,
     keep_extremes,
 )
-from axode.show.style import COLOURS, FAINT, GREY, INK, Size
+from axode.show.style import FAINT, GREY, INK, Size, palette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,10 +164,10 @@ def draw_path(
     axes: Axes, bodies: Sequence[Track], wheels: Sequence[Track], size: Size
 ) -> list[LegendEntry]:
     """Draw paths, start and end, headings and footprints; return the legend's entries."""
-    entries = []
+    entries, colours = [], palette()
     first = len(bodies)
     for k, track in enumerate([*bodies, *wheels]):
-        colour = COLOURS[k % len(COLOURS)]
+        colour = colours[k % len(colours)]
         width = size.line * (1.0 if k < first else 0.6)
         _draw_way(axes, track, colour, width)
         entries.append(LegendEntry(track.label, {"color": colour, "linewidth": width}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,8 +18,10 @@ from axode.mechanism.scene.scene import (
     touch_axes,
     touch_points,
 )
+from axode.numerics.tolerances import ROUNDING
 
-AROUND = 28  # sides of a cylinder
+FLATNESS = 2.5e-4  # of the mechanism's size: how far the sides of a circle are inside it
+FEWEST, MOST = 20, 128  # sides of a circle
 MAX_SURFACE = 60_000  # triangles of all surfaces in files
 
 
@@ -51,9 +54,9 @@ def meshes(scene: Scene, limit: int = MAX_SURFACE) -> list[TriangleMesh]:
         limit: How many triangles the surfaces in files may have in all; they are simplified.
     """
     if not scene.surfaces:
-        return _of_solids((*scene.solids, *scene.stand_ins))
+        return _of_solids((*scene.solids, *scene.stand_ins), scene.size)
     # only those who have such files wait for what reads them
-    from axode.formats.meshes.mesh_arrays import with_normals
+    from axode.formats.meshes.mesh_formats import with_normals
     from axode.formats.meshes.mesh_library import surface_parts
 
     surfaces = [
@@ -63,20 +66,31 @@ def meshes(scene: Scene, limit: int = MAX_SURFACE) -> list[TriangleMesh]:
     seen = {mesh.body for mesh in surfaces}
     have = {surface.body for surface in scene.surfaces}
     stand_ins = [s for s in scene.stand_ins if s.body not in seen and (s.body in have or not seen)]
-    return [*_of_solids((*scene.solids, *stand_ins)), *surfaces]
+    return [*_of_solids((*scene.solids, *stand_ins), scene.size), *surfaces]
 
 
-def _of_solids(solids: Iterable[Solid]) -> list[TriangleMesh]:
+def sides_of(radius: float, size: float) -> int:
+    """Return how many sides a circle needs to look round where `size` is all that is seen.
+
+    The middle of a side of n is r (1 - cos(pi/n)) inside the circle.
+    """
+    allowed = FLATNESS * size / max(radius, ROUNDING * size)
+    if allowed >= 1.0:
+        return FEWEST
+    return min(max(4 * math.ceil(math.pi / math.acos(1.0 - allowed) / 4), FEWEST), MOST)
+
+
+def _of_solids(solids: Iterable[Solid], size: float) -> list[TriangleMesh]:
     groups: dict[tuple[str, Colour], list[Solid]] = {}
     for solid in solids:
         groups.setdefault((solid.body, solid.colour), []).append(solid)
-    return [_merge(body, colour, group) for (body, colour), group in groups.items()]
+    return [_merge(body, colour, group, size) for (body, colour), group in groups.items()]
 
 
-def _merge(body: str, colour: Colour, group: list[Solid]) -> TriangleMesh:
+def _merge(body: str, colour: Colour, group: list[Solid], size: float) -> TriangleMesh:
     vertices, normals, triangles, count = [], [], [], 0
     for solid in group:
-        points, directions, faces = _KINDS[solid.kind](solid)
+        points, directions, faces = _KINDS[solid.kind](solid, sides_of(solid.size[0], size))
         axes = np.array(solid.axes).T
         vertices.append(points @ axes.T + np.array(solid.at))
         normals.append(directions @ axes.T)
@@ -91,7 +105,7 @@ def _merge(body: str, colour: Colour, group: list[Solid]) -> TriangleMesh:
     )
 
 
-def _box(solid: Solid) -> tuple[Array, Array, Array]:
+def _box(solid: Solid, around: int) -> tuple[Array, Array, Array]:
     points: list[Array] = []
     normals: list[Array] = []
     faces: list[list[int]] = []
@@ -106,30 +120,30 @@ def _box(solid: Solid) -> tuple[Array, Array, Array]:
     return np.array(points) * np.array(solid.size) / 2, np.array(normals), np.array(faces)
 
 
-def _cylinder(solid: Solid) -> tuple[Array, Array, Array]:
+def _cylinder(solid: Solid, around: int) -> tuple[Array, Array, Array]:
     radius, length, _ = solid.size
-    angle = np.linspace(0.0, 2 * np.pi, AROUND, endpoint=False)
-    ring = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(AROUND)])
+    angle = np.linspace(0.0, 2 * np.pi, around, endpoint=False)
+    ring = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(around)])
     half = np.array([0.0, 0.0, length / 2])
     low, high = radius * ring - half, radius * ring + half
-    k = np.arange(AROUND)
-    after = (k + 1) % AROUND
+    k = np.arange(around)
+    after = (k + 1) % around
     side = np.concatenate(
         [
-            np.column_stack([k, after, after + AROUND]),
-            np.column_stack([k, after + AROUND, k + AROUND]),
+            np.column_stack([k, after, after + around]),
+            np.column_stack([k, after + around, k + around]),
         ]
     )
-    lid = np.column_stack([np.zeros(AROUND - 2, int), k[1:-1], k[2:]])
+    lid = np.column_stack([np.zeros(around - 2, int), k[1:-1], k[2:]])
     points = np.concatenate([low, high, low, high])
-    up = np.broadcast_to([0.0, 0.0, 1.0], (AROUND, 3))
+    up = np.broadcast_to([0.0, 0.0, 1.0], (around, 3))
     normals = np.concatenate([ring, ring, -up, up])
-    faces = np.concatenate([side, lid[:, ::-1] + 2 * AROUND, lid + 3 * AROUND])
+    faces = np.concatenate([side, lid[:, ::-1] + 2 * around, lid + 3 * around])
     return points, normals, faces
 
 
-def _sphere(solid: Solid) -> tuple[Array, Array, Array]:
-    rows, columns = AROUND // 2, AROUND
+def _sphere(solid: Solid, around: int) -> tuple[Array, Array, Array]:
+    rows, columns = around // 2, around
     polar = np.linspace(0.0, np.pi, rows + 1)[:, None]
     angle = np.linspace(0.0, 2 * np.pi, columns + 1)[None, :]
     z = np.cos(polar) + 0 * angle

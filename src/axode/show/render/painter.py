@@ -347,7 +347,13 @@ def camera_of(
     drawn: Sequence[TriangleMesh] | None = None,
 ) -> Camera:
     """Return a camera that sees the whole mechanism in all poses given: (..., bodies, 4, 4)."""
-    return Camera.around(outline(scene, poses, drawn), azimuth, elevation, aspect)
+    usual = scene.view
+    return Camera.around(
+        outline(scene, poses, drawn),
+        usual[0] if azimuth is None else azimuth,
+        usual[1] if elevation is None else elevation,
+        aspect,
+    )
 
 
 def outline(scene: Scene, poses: Array, drawn: Sequence[TriangleMesh] | None = None) -> Array:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, shortened
+from axode.names import title_words
 from axode.show.report.cell_player import check_run
 from axode.show.report.report_page import page
 from axode.show.style import need_matplotlib
@@ -31,7 +32,7 @@ def report(
             model that was loaded from a file has no equations; the page notes it.
         path: Ends in `.html`.
         run: What it did, of one run.
-        title: Instead of the mechanism's name.
+        title: Title of the page; the mechanism's name in words unless given.
 
     Returns:
         The path.
@@ -49,7 +50,7 @@ def report(
         run = what
     if run is not None:
         check_run(model, run, "report")
-    text = page(equations, model, run, title or model.name)
+    text = page(equations, model, run, title or title_words(model.name))
     write_atomically(file, text.encode())
     return file
 

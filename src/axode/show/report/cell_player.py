@@ -14,6 +14,7 @@ import numpy as np
 
 from axode.errors import InvalidArgument, shortened
 from axode.mechanism.scene.scene import Array, touch_points
+from axode.names import title_words
 from axode.results.interpolation import resample_picture
 from axode.show.motion import RunPoses, scene_with
 from axode.show.plot.choice import columns_of
@@ -129,7 +130,7 @@ class CellPlayer:
 
     def _repr_html_(self) -> str:
         """A frame that holds the page, so that several players share a notebook."""
-        title = html.escape(f"{self.name} in motion")
+        title = html.escape(f"{title_words(self.name)} in motion")
         return FRAME.format(page=html.escape(self.page), title=title, height=self.height)
 
 
@@ -155,7 +156,7 @@ def cell_player(
         names = [name for kind in USUAL for name in run.columns(kind)][:MAX_SIGNALS]
     section = player_section(model, run, signals=list(dict.fromkeys(names)), compact=True)
     page = CELL.format(
-        title=html.escape(model.name), style=page_style() + CELL_STYLE, player=section
+        title=html.escape(title_words(model.name)), style=page_style() + CELL_STYLE, player=section
     )
     return CellPlayer(model.name, page, height)
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axode.errors import AxodeError
+from axode.errors import AxodeError, InvalidArgument, NotApplicable
 from axode.model.model_parts import facts_of
+from axode.numerics.tolerances import ROUNDING
 from axode.printing.html import table as html_table
 from axode.printing.mathml import math_font, to_mathml
+from axode.show.plot.choice import ENERGIES
 from axode.show.report.cell_player import page_style, player_section
 from axode.show.style import figure_style
 
@@ -43,7 +45,10 @@ def page(equations: Equations | None, model: Model, run: Trajectory | None, titl
     """The whole page as text."""
     sections = [player_section(model, run)]
     if run is not None:
-        sections += [_section("What happened", _audit(run)), _section("Plots", _plots(run))]
+        sections += [
+            _section("What happened", _happened(run, model)),
+            _section("Plots", _plots(run)),
+        ]
     sections += list(_description(equations, model))
     if run is not None:
         sections.append(_section("Numbers", _numbers(run)))
@@ -81,6 +86,95 @@ _LABELS = {
     "atol": "Absolute tolerance",
     "rejected": "Rejected steps",
 }
+
+
+def _happened(run: Trajectory, model: Model) -> str:
+    """What the motors gave, how fast it was, what the ground held, and the audit."""
+    parts = (
+        _motors(run),
+        _largest(run, "independent", "Speed"),
+        _ground(run, model),
+        _energy(run),
+        _audit(run),
+    )
+    return "\n".join(part for part in parts if part)
+
+
+def _peak(time: Any, values: Any, unit: str = "") -> str:
+    """Largest absolute value with its unit, and when it is reached."""
+    size = np.nan_to_num(np.abs(values), nan=-1.0)
+    k = int(np.argmax(size))
+    when = f" at {time[k]:.4g} s" if size[k] > 0 else ""
+    return f"{size[k]:.4g} {unit}".rstrip() + when
+
+
+def _motors(run: Trajectory) -> str:
+    """Peak torque, speed and power of each motor, and limits that it exceeds; else of inputs."""
+    try:
+        report = run.motors
+    except (NotApplicable, InvalidArgument):  # no motors, or a run from a file
+        return _largest(run, "input", "Input")
+    rows = []
+    for duty in report.values():
+        force, rate = duty.units
+        rows.append(
+            (
+                duty.name,
+                _peak(duty.time, duty.torque, force),
+                f"{duty.rms_torque:.4g} {force}",
+                f"{duty.peak_speed:.4g} {rate}",
+                f"{duty.peak_power:.4g} W",
+                f"{duty.energy:.4g} J",
+                f"{duty.recovered:.4g} J",
+            )
+        )
+    what = "force" if all(duty.units[0] == "N" for duty in report.values()) else "torque"
+    heads = (
+        "Motor", f"Peak {what}", f"RMS {what}", "Peak speed", "Peak power", "Given", "Taken back"
+    )  # fmt: skip
+    faults = "".join(f'<p class="fault">{html.escape(one.sentence)}</p>' for one in report.excesses)
+    return html_table(heads, rows, numbers=False) + faults
+
+
+def _largest(run: Trajectory, kind: str, head: str) -> str:
+    """Largest absolute values of all columns of a kind."""
+    rows = [(name, _peak(run.time, run[name], run.unit(name))) for name in run.columns(kind)]
+    return html_table((head, "Largest"), rows, numbers=False) if rows else ""
+
+
+def _ground(run: Trajectory, model: Model) -> str:
+    """Least load of each wheel, and the friction that rolling took: its forces by its load."""
+    if not model.contacts:
+        return ""
+    from axode.problems.feasible.feasible import feasible
+
+    try:
+        found = feasible(model, run, 1.0, parameters=run.parameters or None)
+    except AxodeError:
+        return ""  # loads that nothing determines, as of a robot that is not on the ground
+    rows = []
+    for k, wheel in enumerate(found.wheels):
+        load, share = found.normal[:, k], found.share[:, k]
+        words = "more than any ground has"
+        if np.isfinite(share).all():
+            words = _peak(found.time, share)
+        rows.append((wheel, f"{float(load.min()):.4g} N", f"{float(load.max()):.4g} N", words))
+    heads = ("Wheel", "Least load", "Largest load", "Coefficient of friction used")
+    notes = "".join(f"<p>{html.escape(note)}</p>" for note in found.notes)
+    return html_table(heads, rows, numbers=False) + notes
+
+
+def _energy(run: Trajectory) -> str:
+    """Changes of the energies over the run."""
+    named = {name.rpartition(".")[2]: run[name] for name in run.columns("energy")}
+    known = {word: named[word] for word in ENERGIES if word in named}
+    noise = ROUNDING * max((float(np.nanmax(np.abs(x))) for x in known.values()), default=0.0)
+    changes = {word: float(values[-1] - values[0]) for word, values in known.items()}
+    rows = [
+        (word.capitalize(), f"{change if abs(change) > noise else 0.0:.4g} J")
+        for word, change in changes.items()
+    ]
+    return html_table(("Energy", "Change"), rows, numbers=False) if rows else ""
 
 
 def _audit(run: Trajectory) -> str:

@@ -32,6 +32,21 @@ SCRIPT = f"""<script>
 addEventListener("keyup", (event) => {{ if (/^[jl]$/i.test(event.key)) fetch("{RELEASED}"); }});
 addEventListener("blur", () => fetch("{RELEASED}"));
 </script>""".encode()
+# Where a vehicle is driven, the keys that live pages have besides drive too, and leave the camera.
+DRIVING = b"""<script>
+const same = { KeyW: "i", KeyS: "k", KeyA: "j", KeyD: "l", KeyQ: "u", KeyE: "o",
+  ArrowUp: "i", ArrowDown: "k", ArrowLeft: "j", ArrowRight: "l" };
+function drive(event) {
+  const key = same[event.code], own = "input, textarea, select, [contenteditable], [role=slider]";
+  if (!key || !event.isTrusted || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest && event.target.closest(own)) return;
+  event.stopImmediatePropagation();
+  event.preventDefault();
+  const given = { key, code: "Key" + key.toUpperCase(), bubbles: true, repeat: event.repeat };
+  event.target.dispatchEvent(new KeyboardEvent(event.type, given));
+}
+for (const kind of ["keydown", "keyup"]) addEventListener(kind, drive, true);
+</script>"""
 LOCAL = ("127.0.0.1", "localhost", "::1")
 _PATCHING = threading.Lock()
 _WORDS = (
@@ -102,7 +117,9 @@ def _is_free(host: str, port: int) -> bool:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # On Windows, reuse would take the port from the server that listens there.
+            alone = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+            probe.setsockopt(socket.SOL_SOCKET, alone, 1)
             probe.bind((host, port))
         return True
     except OSError:
@@ -115,9 +132,11 @@ class Guard:
     Attributes:
         token: Secret of this session, for the address that is printed.
         on_release: Called when a key that steers comes up.
+        drives: Whether a vehicle is driven.
     """
 
     on_release: Callable[[], None] | None = None
+    drives = False
 
     def __init__(self, host: str) -> None:
         self.token = secrets.token_urlsafe(16)
@@ -163,11 +182,11 @@ class Guard:
             )
 
 
-def _add_script(response: Any) -> None:
-    """Let the page report released keys; a page of another form stays unchanged."""
+def _add_script(response: Any, script: bytes) -> None:
+    """Let the page report released keys, and drive; a page of another form stays unchanged."""
     packed = response.headers.get("Content-Encoding") == "gzip"
     text = gzip.decompress(response.body) if packed else response.body
-    text = text.replace(b"</head>", SCRIPT + b"</head>", 1)
+    text = text.replace(b"</head>", script + b"</head>", 1)
     response.body = gzip.compress(text) if packed else text
     del response.headers["Content-Length"]
     response.headers["Content-Length"] = str(len(response.body))
@@ -210,7 +229,7 @@ def _asking(guard: Guard, process_request: Callable[..., Any] | None) -> Callabl
         response = process_request(connection, request) if process_request else None
         if response is not None and "html" in response.headers.get("Content-Type", ""):
             guard.hand_out(response.headers)
-            _add_script(response)
+            _add_script(response, SCRIPT + (DRIVING if guard.drives else b""))
         return response
 
     return asked

@@ -21,6 +21,7 @@ from axode.kinematics.workspaces.workspace_result import Workspace
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import Array, Scene
 from axode.model.model import Model
+from axode.names import title_words
 from axode.problems.simulate.scenario import Scenario
 from axode.problems.simulate.simulate import simulate
 from axode.results.trajectory import Trajectory
@@ -357,7 +358,7 @@ def _play(
     check_trails(scene, looks["trails"])
     _, poses = motion.all_poses(12)
     follow = travels(scene, poses) if follow is None else follow
-    server = serve(*where, label=scene.name)
+    server = serve(*where, label=title_words(scene.name))
     drawing = Drawing(server, scene, motion.poses(float(run.time[0])))
     viewer = Viewer(server, drawing, _camera(scene, poses, follow))
     looks |= {"own": viewer.own, "follow": follow, **how}
@@ -383,7 +384,7 @@ def _driven(
     check_trails(scene, looks["trails"])
     poses = driven.poses()
     follow = bool(scene.touches) if follow is None else follow
-    server = serve(*where, label=scene.name)
+    server = serve(*where, label=title_words(scene.name))
     drawing = Drawing(server, scene, poses, draggable=True)
     camera = _camera(scene, poses, follow)
     camera = replace(camera, distance=(1.0 if follow else ROOM) * camera.distance)
@@ -391,6 +392,7 @@ def _driven(
     looks |= {"own": viewer.own, "follow": follow, "running": bool(drive)}
     viewer.start(lambda gui: Driving(gui, drawing, driven, **looks))
     server.axode_guard.on_release = viewer.stage.keys.let_go
+    server.axode_guard.drives = bool(driven.axes)
     return viewer
 
 

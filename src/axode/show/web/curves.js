@@ -15,7 +15,8 @@ function tickText(value, digits) {
 }
 
 // Draws `series`, each { values, name, unit }, over `times`; all have `count` numbers. `now` is marked if it is given.
-function drawCurves(canvas, times, series, count, now) {
+// What changes by less than a 1e-9th of `size`, or of itself, is rounding and drawn flat.
+function drawCurves(canvas, times, series, count, now, size = 1) {
   const pen = canvas.getContext("2d"), scale = devicePixelRatio, w = canvas.clientWidth, h = canvas.clientHeight;
   if (canvas.width !== Math.round(w * scale)) canvas.width = Math.round(w * scale);
   if (canvas.height !== Math.round(h * scale)) canvas.height = Math.round(h * scale);
@@ -25,7 +26,8 @@ function drawCurves(canvas, times, series, count, now) {
   for (const { values } of series)
     for (let i = 0; i < count; i++) { const v = values[i]; if (Number.isFinite(v)) { if (v < low) low = v; if (v > high) high = v; } }
   if (!(high >= low)) { low = 0; high = 1; }
-  const pad = (high - low) * 0.08 || Math.abs(high) * 0.1 || 1;
+  const most = Math.max(Math.abs(low), Math.abs(high)), flat = high - low <= 1e-9 * Math.max(size, most);
+  const pad = flat ? (most > 1e-9 * size ? most * 0.1 : size) : (high - low) * 0.08;
   low -= pad; high += pad;
   const from = count ? times[0] : 0, to = count > 1 ? Math.max(times[count - 1], from + 1e-9) : from + 1;
   const left = 70, right = w - 12, top = 8, bottom = h - 24;

@@ -110,7 +110,8 @@ function makeScene(canvas, data, pose) {
     return strip;
   }
   // the eye -----------------------------------------------------------------------------------
-  const camera = { azimuth: -0.96, elevation: 0.38, target: middle.slice(),
+  const [azimuth, elevation] = (data.view || []).length ? data.view : [-0.96, 0.38];
+  const camera = { azimuth, elevation, target: middle.slice(),
     distance: 2.1 * Math.max(Math.hypot(...[0, 1, 2].map((i) => home[1][i] - home[0][i])), 1e-3) };
   const SUN = unit([-0.42, -0.4, 0.82]);
   const view = { follow: true };
@@ -231,7 +232,7 @@ function makeScene(canvas, data, pose) {
   // Turn by dragging, shift with the right button, two fingers or the shift key, zoom with the wheel.
   function turn(dx, dy) {
     camera.azimuth -= dx;
-    camera.elevation = Math.max(-1.5, Math.min(1.5, camera.elevation + dy));
+    camera.elevation = Math.max(-1.55, Math.min(1.55, camera.elevation + dy));
   }
   function shift(dx, dy) {
     const e = eye(), step = camera.distance / canvas.clientHeight * 0.5;

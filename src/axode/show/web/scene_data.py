@@ -27,6 +27,7 @@ def scene_data(scene: Scene) -> dict[str, Any]:
         "size": scene.size,
         "spacing": scene.spacing,
         "meshes": [_mesh(scene, mesh) for mesh in meshes(scene, MAX_SURFACE_TRIANGLES)],
+        "view": list(scene.view) if scene.plane else [],
         "bodies": len(scene.bodies),
         # anything but one only where there are no floors
         "ground": scene.stance.T.ravel().tolist(),

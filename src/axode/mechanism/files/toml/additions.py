@@ -287,7 +287,7 @@ def additions_text(
         wheels: Links that look like wheels; they roll.
     """
     motor = next((drive.name for drive in mechanism.drives), "NAME")
-    names = ", ".join(toml_text(wheel.name) for wheel in wheels)
+    names = ", ".join(toml_text(body) for body in dict.fromkeys(w.body for w in wheels))
     lines = [
         f"# Additions to {file}. Lengths in m, masses in kg, angles in rad, all else in SI units.",
         "",

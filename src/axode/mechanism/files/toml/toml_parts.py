@@ -40,7 +40,7 @@ COUPLINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "rack": (("pinion", "slide"), "radius"),
     "screw": (("turning", "slide"), "pitch"),
 }
-_MOTOR_KEYS = {key: f"motor.{key}" for key in ("limit", "gear", "rotor_inertia")}
+_MOTOR_KEYS = {key: f"motor.{key}" for key in MotorNumbers.model_fields}
 
 
 def _keys(kinds: Mapping[str, type[Any]]) -> list[str]:

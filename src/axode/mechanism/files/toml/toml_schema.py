@@ -131,11 +131,21 @@ def _rotation(value: Any, info: ValidationInfo) -> Any:
     )
 
 
+def _one_or_two(value: Any, info: ValidationInfo) -> Any:
+    """A number or formula, or a list of two."""
+    return _all_scalars(value, info) if isinstance(value, list) else _scalar(value, info)
+
+
 _SCALAR: dict[str, Any] = {"type": ["number", "string"]}
+_PAIR: dict[str, Any] = {"type": "array", "items": _SCALAR, "minItems": 2, "maxItems": 2}
 _VECTOR: dict[str, Any] = {"type": "array", "items": _SCALAR, "minItems": 3, "maxItems": 3}
 _MATRIX: dict[str, Any] = {"type": "array", "items": _VECTOR, "minItems": 3, "maxItems": 3}
 _QUATERNION: dict[str, Any] = {"type": "array", "items": _SCALAR, "minItems": 4, "maxItems": 4}
 Number = Annotated[Any, PlainValidator(_scalar), WithJsonSchema(_SCALAR)]
+FrictionNumbers = Annotated[
+    Any, PlainValidator(_one_or_two), WithJsonSchema({"anyOf": [_SCALAR, _PAIR]})
+]
+StopNumbers = Annotated[Any, PlainValidator(_one_or_two), WithJsonSchema(_PAIR)]
 JointFormula = Annotated[Any, PlainValidator(_joint_formula), WithJsonSchema(_SCALAR)]
 Constant = Annotated[Any, PlainValidator(_constant), WithJsonSchema(_SCALAR)]
 _PARAMETER: dict[str, Any] = {
@@ -206,6 +216,13 @@ class MotorNumbers(Table):
     limit: Number = Field(None, description="Largest torque or force [N m or N].")
     gear: Number = Field(1.0, description="Turns of the motor to one of the joint.")
     rotor_inertia: Number = Field(0.0, description="About the motor's own axis [kg m^2].")
+    continuous: Number = Field(None, description="Torque it may give for any time [N m or N].")
+    no_load_speed: Number = Field(None, description="Speed at which no torque is left [rad/s].")
+    efficiency: Number = Field(1.0, description="Part of the power that the gear passes on.")
+    torque_constant: Number = Field(None, description="Torque per current [N m/A].")
+    resistance: Number = Field(None, description="Of the winding [ohm].")
+    inductance: Number = Field(None, description="Of the winding [H].")
+    voltage: Number = Field(None, description="Largest voltage of its supply [V].")
 
 
 def _inertia(value: Any, info: ValidationInfo) -> Any:
@@ -297,6 +314,9 @@ class ExtendsTable(Table):
     )
     strict: StrictBool = Field(
         False, description="Whether to refuse what can be read only with a warning."
+    )
+    arguments: dict[StrictStr, StrictStr | StrictBool | float] = Field(
+        {}, description="Values of the arguments of a xacro file."
     )
     wheels: WheelChoice = Field(
         None, description='Links that roll: "proposed", or the names of proposed ones.'
@@ -390,6 +410,13 @@ class JointTable(LoopTable):
     armature: Number = Field(
         0.0, description="Inertia that each speed feels besides the bodies' [kg m^2 or kg]."
     )
+    friction: FrictionNumbers = Field(
+        None, description="Dry friction, or static and kinetic [N m or N]."
+    )
+    stops: StopNumbers = Field(
+        None, description="Lowest and highest coordinate, -inf or inf for none [rad or m]."
+    )
+    restitution: Number = Field(0.0, description="Part of an impulse that stops give back.")
     coordinates: list[StrictStr] = Field([], description="Names instead of the usual ones.")
     speeds: list[StrictStr] = Field([], description="Names instead of the usual ones.")
 
@@ -402,6 +429,16 @@ class RollTable(Table):
     longitudinal: Slip = Field("rigid", description='"free" to let it slip along its heading.')
     lateral: Slip = Field("rigid", description='"free" to let it slip sideways.')
     roller_angle: Number = Field(None, description="Of a Mecanum wheel, from its axis [rad].")
+    friction: FrictionNumbers = Field(
+        None, description="Coefficient, or static and kinetic; it never slips nor lifts without."
+    )
+    restitution: Number = Field(0.0, description="Part of the impulse of an impact given back.")
+    rolling_resistance: Number = Field(
+        0.0, description="Largest moment against rolling, per normal force [m]."
+    )
+    scrub: Number = Field(
+        0.0, description="Largest moment against turning on the spot, per normal force [m]."
+    )
     ground: Ground = Field(
         None, description="A body (its plane z = 0) or a plane; the world's z = 0 unless given."
     )

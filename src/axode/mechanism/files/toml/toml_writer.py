@@ -112,6 +112,8 @@ def _changed(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
         for key, value in values.items()
         if value not in (None, ()) and repr(value) != repr(usual[key])
     }
+    if (pair := changed.get("friction")) is not None and repr(pair[0]) == repr(pair[1]):
+        changed["friction"] = pair[0]
     named = ("axis", "second")
     return {key: _axis(v) if key in named else _plain(v) for key, v in changed.items()}
 
