@@ -39,6 +39,7 @@ SWITCHING = frozenset(
         *(Kind.COPYSIGN, Kind.FLOOR, Kind.CEIL, Kind.FMOD, Kind.REMAINDER),
     )
 )
+JUMPING = SWITCHING - {Kind.FMIN, Kind.FMAX, Kind.FABS} | {Kind.SELECT, Kind.ATAN2}
 NEAR = 8.0  # spacings of floating-point times around the zero of a straight line
 
 
@@ -68,17 +69,24 @@ class Switches:
 
 
 @lru_cache(maxsize=KEPT_TAPES)
-def find_switches(tape: Tape, kept: tuple[str, ...]) -> Switches | None:
+def find_switches(
+    tape: Tape,
+    kept: tuple[str, ...],
+    by: tuple[str, ...] = (TIME,),
+    kinds: frozenset[Kind] | None = None,
+) -> Switches | None:
     """Collect what switches by time alone.
 
     Args:
         tape: Whose comparisons are meant.
         kept: Names of arguments that stay as they are during a run.
+        by: Names of the arguments by which it switches.
+        kinds: Operations that count; all unless given.
 
     Returns:
         None if nothing does.
     """
-    ports = {k: port for k, port in enumerate(tape.inputs) if port.name in (TIME, *kept)}
+    ports = {k: port for k, port in enumerate(tape.inputs) if port.name in (*by, *kept)}
     order = {k: n for n, k in enumerate(ports)}
     builder = TapeBuilder()
     known: list[int | None] = []  # instructions that depend on nothing else
@@ -89,7 +97,7 @@ def find_switches(tape: Tape, kept: tuple[str, ...]) -> Switches | None:
         if kind == Kind.INPUT:
             own = row[0] in ports
             known.append(builder.input(order[row[0]], row[1]) if own else None)
-            timed.append(own and ports[row[0]].name == TIME)
+            timed.append(own and ports[row[0]].name in by)
         elif kind == Kind.CONSTANT:
             known.append(builder.constant(float(tape.constants[row[0]])))
             timed.append(False)
@@ -97,12 +105,18 @@ def find_switches(tape: Tape, kept: tuple[str, ...]) -> Switches | None:
             used = row[: ARITY[kind]]
             values = [known[v] for v in used]
             timed.append(any(timed[v] for v in used))
-            if kind == Kind.SELECT and tape.kinds[used[0]] not in LOGICAL and timed[used[0]]:
+            counts = kinds is None or kind in kinds
+            if (
+                counts
+                and kind == Kind.SELECT
+                and tape.kinds[used[0]] not in LOGICAL
+                and timed[used[0]]
+            ):
                 found |= dict.fromkeys(_switches_of(builder, Kind.NOT, values[:1]))
             if any(v is None for v in values):
                 known.append(None)
                 continue
-            if timed[-1] and not (kind == Kind.NOT and tape.kinds[used[0]] in LOGICAL):
+            if counts and timed[-1] and not (kind == Kind.NOT and tape.kinds[used[0]] in LOGICAL):
                 found |= dict.fromkeys(_switches_of(builder, kind, values))
             known.append(builder.apply(kind, *(v for v in values if v is not None)))
     found = {pair: None for pair in found if builder.value(pair[0]) is None}

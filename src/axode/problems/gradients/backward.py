@@ -19,6 +19,7 @@ from axode.problems.gradients.end_costs import pull_back
 from axode.problems.gradients.ended_runs import EndedRuns
 from axode.problems.gradients.first_samples import FirstSamples
 from axode.problems.gradients.reverse_program import LENGTH, reverse_program, value_program
+from axode.problems.gradients.state_jumps import StateJumps
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
 from axode.problems.other_models import is_rounded
 from axode.problems.runs.batch import Batch
@@ -95,6 +96,7 @@ class Backward:
         of: Buffers that the steps read, and the elements of each by which to differentiate; None
             for the value alone.
         session: The call that this is part of.
+        jumps: Where jumps by the state are collected, if they are.
     """
 
     def __init__(
@@ -103,8 +105,9 @@ class Backward:
         costs: Costs,
         of: Mapping[str, tuple[int, ...]] | None,
         session: Session,
+        jumps: StateJumps | None = None,
     ) -> None:
-        self.run, self.costs, self.session = run, costs, session
+        self.run, self.costs, self.session, self.jumps = run, costs, session, jumps
         self.of, self.values_only = dict(of or {}), of is None
         runs = run.runs
         self.settings = runs.settings
@@ -151,6 +154,8 @@ class Backward:
             self.session.check()
             if one.counts.any():
                 rows = log.steps(one)
+                if self.jumps is not None and not self.values_only:
+                    self.jumps.look(log, one, rows, ends.tapes.running)
                 self._walk(batch, ends, step, rows, one.counts, weights)
                 log.release(rows)
         if self.values_only:

@@ -17,6 +17,7 @@ from axode.problems.gradients.backward import Backward, Totals
 from axode.problems.gradients.cost import Cost
 from axode.problems.gradients.ended_runs import LoggedRuns, begin_runs
 from axode.problems.gradients.start_derivatives import StartDerivatives
+from axode.problems.gradients.state_jumps import StateJumps
 from axode.problems.gradients.variables import Variable, read_variables
 from axode.problems.inputs.inputs import is_cut
 from axode.problems.runs.session import Session
@@ -181,11 +182,12 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
     runs = begin_runs(cost.scenario, cost.settings, measured)
     runs = replace(runs, quadrature=lambda model: cost.ends(model).tapes.running)
     totals, ended, off, count = [], [], [], len(runs.starts.q)
+    jumps = StateJumps("gradient", count)
     for numbers in runs.parts():
         session.begin(len(numbers), numbers[0] / count, len(numbers) / count)
         log = StepLog(cost.grid, backwards=True, target=cost.settings.place.target)
         run = runs.run(log, session, numbers)
-        totals.append(Backward(run, cost.ends, of, session).compute())
+        totals.append(Backward(run, cost.ends, of, session, jumps).compute())
         ended.append(run.ended)
         off.append(run.runs.outcomes.inaccuracies)
     joined, came = Totals.joined(totals), np.concatenate(ended)
@@ -196,6 +198,7 @@ def _run(cost: Cost, of: dict[str, tuple[int, ...]] | None, session: Session) ->
             stacklevel=4,
         )
     _warn_of_no_value(joined.value, came)
+    jumps.warn()
     warn_of_inaccuracy(np.concatenate(off))
     return _Whole(runs, joined, came & np.isfinite(joined.value))
 

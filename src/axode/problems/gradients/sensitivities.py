@@ -15,6 +15,7 @@ from axode.problems.gradients.ended_runs import EndedRuns, check_input, check_me
 from axode.problems.gradients.first_samples import FirstSamples
 from axode.problems.gradients.forward import Forward, push_forward
 from axode.problems.gradients.start_derivatives import StartDerivatives
+from axode.problems.gradients.state_jumps import StateJumps
 from axode.problems.gradients.variables import Variable, Variables, read_variables
 from axode.problems.inputs.inputs import InputPlan, is_cut
 from axode.problems.runs.session import Session
@@ -214,6 +215,9 @@ def compute_sensitivities(
     ).along
     first_samples = FirstSamples(model, runs.plan, run.starts, runs.settings.t0)
     changes: dict[Variable, tuple[Array, Array, dict[str, Array]]] = {}
+    jumps = StateJumps("sensitivities", runs.count)
+    jumps.look_through(run.log)
+    jumps.warn()
     for variable in variables.values():
         key = f"start.{variable.name}" if variable.kind == "start" else variable.name
         still = {"q": np.zeros((runs.count, len(model.coordinates)))}

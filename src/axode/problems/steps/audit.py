@@ -2,7 +2,7 @@
 
 The energy of a run is that at its start plus the energy supplied since. The difference is an
 error of the steps; it is compared with the largest energies that the run has shown. Samples are
-taken at the start, after 2, 8, 32 ... tries of a step and at the end, so that they cost next to
+taken at the start, after 16, 64, 256 ... tries of a step and at the end, so that they cost next to
 nothing and depend on the run alone.
 """
 
@@ -28,7 +28,7 @@ LOOSE = 1e3  # times the relative tolerance of its steps, where that is more
 LOOSEST = 1e-2
 STEPS_TOLERANCE = 1e-3  # of steps through contacts, whose errors are of first order
 ROUNDINGS = 1e3  # of the sum of energies, that many steps may make
-FIRST = 2.0  # tries before the first sample after the start
+FIRST = 16.0  # tries before the first sample after the start
 FIRST_STEP = "fresh"  # flag of runs whose first step is estimated
 # tries before the next sample, energy and potential at the start, largest error, largest energy,
 # what does not count
@@ -144,7 +144,7 @@ def _sample(d: Dynamics, energy: Tape, counts: Sequence[str]) -> While:
 
 
 def _is_due(counts: Sequence[str]) -> Evaluate:
-    """Sample runs that go on after 2, 8, 32 ... tries of a step.
+    """Sample runs that go on after 16, 64, 256 ... tries of a step.
 
     Tries, and not steps, so that runs in neighbouring lanes are sampled at the same time.
     """
