@@ -514,12 +514,14 @@ def test_memory_grows_with_the_square_root_of_the_steps():
         run_of(cost, first=16, kept_bytes=0)[1].compute()  # compiled, and memory kept
         from axode.problems.runs import step_log
 
-        step_log._MEMORY._free.clear()
-        tracemalloc.start()
-        run_of(cost, first=16, kept_bytes=0)[1].compute()
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return most
+        found = []
+        for _ in range(2):  # other threads, such as those that compile, allocate memory too
+            step_log._MEMORY._free.clear()
+            tracemalloc.start()
+            run_of(cost, first=16, kept_bytes=0)[1].compute()
+            found.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        return min(found)
 
     few, many = peak(4_000), peak(64_000)
     rows = 8 * (len(model.coordinates) + len(model.independent) + 2)
