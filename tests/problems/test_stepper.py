@@ -68,6 +68,30 @@ def test_laws_and_samples_have_the_bits_of_simulate(model, source):
         stepper.step([0.0, 0.0])
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        ax.Law(lambda s, pi: {"M1": pi(0.1 - s["theta3"])}, pi=ax.blocks.PI(0.5, 4.0, period=0.01)),
+        ax.Sampled({"M1": np.linspace(0, 0.1, 40)}, period=0.0125),
+    ],
+    ids=["law", "samples"],
+)
+def test_steps_in_which_samples_are_taken_are_whole(model, source):
+    """No call ends at a sample inside its last step, and a run reset on its own is not held up."""
+    stepper = model.stepper(STEP, start={"theta3": 0.3}, input=source, batch=2)
+    for k in range(100):
+        assert stepper.step() and (stepper.t == (k + 1) * STEP).all()
+    stepper.reset(runs=[1])
+    assert stepper.step(steps=50) and stepper.t.tolist() == [150 * STEP, 50 * STEP]
+    for row, steps in ((0, 150), (1, 50)):
+        end = steps * STEP
+        run = ax.simulate(
+            model, end, method="rk4", step=STEP, start={"theta3": [0.3, 0.3]}, input=source
+        )
+        there = state_of(run, model, end)[row]
+        assert np.array_equal(stepper.x[row, : len(there)], there)  # before what the law remembers
+
+
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_steps_back_have_the_bits_of_simulate(model, method):
     given = {"method": method, "t0": 0.5, "backwards": True, "start": {"theta3": 0.3}}

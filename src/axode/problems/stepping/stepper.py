@@ -113,7 +113,8 @@ class Stepper:
         self.model, self.batch, self.step_size = scenario.model, begun.batch, float(step)
         self._settings: Settings = scenario.settings()
         task = Task(self.model, scenario.plan.spread(self.batch), self._settings)
-        if task.dynamics().reads_breaks:
+        dynamics = task.dynamics()
+        if dynamics.reads_breaks:
             raise NotApplicable(
                 f"stepper: '{model.name}' or its input switches at times that must be known ahead; "
                 "simulate finds them, and step(u) takes inputs that switch"
@@ -127,6 +128,7 @@ class Stepper:
         b, n = self._runs.buffers, len(self.model.coordinates)
         x = self._carried(np.concatenate([b["q"], b["nu"]], axis=1))
         self._adaptive = self._settings.adaptive
+        self._is_cut = dynamics.samples is not None or bool(dynamics.switches)
         names = [*self._runs.rollout.program.state, *(["u"] if "u" in b else [])]
         for name in [*names, *(["t_end"] if self._adaptive else [])]:
             b[name] = self._carried(b[name])
@@ -288,7 +290,7 @@ class Stepper:
         b, threads = self._runs.buffers, self._settings.threads
         status = b["status"]
         if not self._adaptive:
-            self._steps(steps, threads)
+            self._take(steps)
             return not bool(status.any())
         for _ in range(steps):
             self._state["turns"] += 1.0
@@ -297,6 +299,21 @@ class Stepper:
             for code in AT_END:
                 status *= status != code
         return not bool(status.any())
+
+    def _take(self, steps: int) -> None:
+        """Take steps of rk4; those in which an input takes a sample are made of several."""
+        b, threads = self._runs.buffers, self._settings.threads
+        status, done = b["status"], b["step"]
+        goal = done + steps
+        while steps:
+            self._steps(steps, threads)
+            if not self._is_cut:
+                return
+            behind = (goal - done) * (status == ended.RUNNING)
+            status += ended.FINISHED * ((status == ended.RUNNING) & (behind == 0.0))
+            steps = int(behind[behind > 0.0].min()) if (behind > 0.0).any() else 0
+        for code in AT_END:
+            status *= status != code
 
     def _read_inputs(self, given: Any) -> Array:
         assert self._inputs is not None
@@ -334,7 +351,7 @@ class Stepper:
 
     def _native_call(self) -> Callable[[Any, int], int]:
         """Make the function that copies inputs and takes steps of few runs."""
-        if self._adaptive or self._cupy is not None:
+        if self._adaptive or self._is_cut or self._cupy is not None:
             return lambda u, steps: NOT_HANDLED
         b, program = self._runs.buffers, self._runs.rollout.program
         u = np.zeros((len(b["status"]), 0)) if self._inputs is None else self._inputs
