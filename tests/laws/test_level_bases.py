@@ -300,7 +300,7 @@ def same_rates(bot, independent=None):
 
 def test_a_balancer_has_short_rates():
     assert same_rates(balancer())
-    assert balancer().derive().compile().operations("state_rate") <= 170
+    assert balancer().derive().compile().operations("state_rate") <= 150
 
 
 @pytest.mark.slow

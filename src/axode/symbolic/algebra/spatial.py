@@ -310,6 +310,12 @@ class RigidInertia:
         moment = mass * centre
         return cls(SX(mass), moment, tensor + symmetric(spread(moment, centre)))
 
+    @property
+    def is_axial(self) -> bool:
+        """Return whether only turning about z takes a moment: a balanced wheel's, regrouped."""
+        across = [self.tensor[i, j] for i in range(3) for j in range(3) if (i, j) != (2, 2)]
+        return all(x.is_zero() for x in (self.mass, self.moment, *across))
+
     def __add__(self, other: RigidInertia) -> RigidInertia:
         return RigidInertia(
             self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor

@@ -103,15 +103,10 @@ def without_spin(tree: Tree, regrouped_inertias: list[RigidInertia]) -> Tree:
     links = []
     for i, link in enumerate(tree.links):
         own = regrouped_inertias[i]
-        balanced = own.moment.is_zero() and own.mass.is_zero() and _only_axial(own.tensor)
-        if link.turns_only and i not in occupied and balanced:
+        if link.turns_only and i not in occupied and own.is_axial:
             link = replace(link, rotation=link.rotation_at_rest)
         links.append(link)
     return replace(tree, links=tuple(links), _poses={})
-
-
-def _only_axial(tensor: SX) -> bool:
-    return all(tensor[i, j].is_zero() for i in range(3) for j in range(3) if (i, j) != (2, 2))
 
 
 def _attached(tree: Tree) -> set[int]:

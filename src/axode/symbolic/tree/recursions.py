@@ -51,7 +51,10 @@ def link_wrenches(
     for i, own in enumerate(inertias):
         U, a = motion.U[i], motion.a[i]
         f.append(own.mass * a + U @ own.moment)
-        n.append(_gyroscopic(own.tensor, U) + cross(own.moment, a))  # (D2)
+        if own.is_axial:
+            n.append(_spinning(own.tensor[2, 2], motion.w[i], motion.w_dot[i]))
+        else:
+            n.append(_gyroscopic(own.tensor, U) + cross(own.moment, a))  # (D2)
     forces = SX.zeros(tree.v.shape[0])
     for i in reversed(range(len(tree.links))):
         link = tree.links[i]
@@ -61,6 +64,11 @@ def link_wrenches(
             f[link.parent] += outward_f
             n[link.parent] += link.rotation.outward(n[i]) + cross(link.p, outward_f)
     return forces, list(zip(n, f, strict=True))
+
+
+def _spinning(C: SX, w: SX, w_dot: SX) -> SX:
+    """Return I w_dot + w x I w for I = diag(0, 0, C).  (D2)"""
+    return ca.vertcat(times(C, times(w[1], w[2])), -times(C, times(w[0], w[2])), times(C, w_dot[2]))
 
 
 def _gyroscopic(tensor: SX, U: SX) -> SX:
