@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.cooperation.cooperation import Cooperation as Cooperation
     from axode.cooperation.cooperation import GraspWrenches as GraspWrenches
     from axode.errors import AxodeError as AxodeError
+    from axode.errors import ContactStepsWarning as ContactStepsWarning
     from axode.errors import Fault as Fault
     from axode.errors import FileDeviationWarning as FileDeviationWarning
     from axode.errors import FileError as FileError

@@ -277,6 +277,10 @@ class StiffSystemWarning(UserWarning):
     """An explicit method that takes many short steps where an implicit one takes few."""
 
 
+class ContactStepsWarning(UserWarning):
+    """Contacts whose events come too often, or find no modes, so that a run takes steps there."""
+
+
 class NearSingularityWarning(UserWarning):
     """A motion that comes near a singularity, where forces or speeds grow without bound."""
 

@@ -43,6 +43,23 @@ def rover(friction: Any = 0.8, slope: float = 0.0, **laws: Any) -> ax.Mechanism:
     return m
 
 
+def suspended_rover() -> ax.Mechanism:
+    """A rover on four struts with springs, dampers and stops at 3 cm."""
+    m = ax.Mechanism("suspended")
+    base = m.add_body("base", mass=10.0, inertia=(0.3, 0.4, 0.5))
+    m.add_joint("base", ax.Floating(), parent=m.ground, child=base)
+    places = ((0.3, 0.2), (0.3, -0.2), (-0.3, 0.2), (-0.3, -0.2))
+    for k, (x, y) in enumerate(places):
+        hub = m.add_body(f"hub{k}", mass=0.5, inertia=(0.002,) * 3)
+        strut = ax.Prismatic("z")
+        m.add_joint(f"strut{k}", strut, parent=base, child=hub, at=(x, y, 0), stops=(-0.03, 0.03))
+        m.add_spring(f"spring{k}", f"strut{k}", stiffness=2000.0)
+        m.add_damper(f"damper{k}", f"strut{k}", coefficient=60.0)
+        m.add_wheel(f"w{k}", ax.Rolling(0.1, friction=0.7), on=hub, mass=0.5)
+    m.set_home({"base.z": 0.1})
+    return m
+
+
 def odd_vehicle() -> ax.Mechanism:
     """Every kind of contact row: on a tilted plane and a moving body, beside an ideal wheel."""
     mu = ax.Parameter("mu", 0.7)

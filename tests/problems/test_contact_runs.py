@@ -334,7 +334,7 @@ def test_a_run_that_breaks_the_laws_is_not_finished(tripod_model, monkeypatch):
 
     monkeypatch.setattr(Instant, "_share", careless)
     with pytest.raises(SimulationFailed, match=r"'c.' sticks beyond its friction at t = 0\.4"):
-        ax.simulate(tripod_model, 1.0, input={"p.fx": "20 * t"})
+        ax.simulate(tripod_model, 1.0, input={"p.fx": "20 * t"}, contacts="events")
 
 
 @pytest.mark.slow

@@ -99,6 +99,9 @@ class ContactEvent:
     loss: float = 0.0
 
 
+VERBS = {"slip": "slips", "stick": "sticks", "open": "lifts", "closed": "lands"}
+
+
 class Undetermined(Exception):
     """Rigid bodies have no motion, or several, in what was found."""
 
@@ -126,6 +129,7 @@ class Instant:
     supplied: float = 0.0  # energy that what is prescribed gave in them
     lifting: tuple[int, ...] = ()  # closed rows whose force has vanished
     largest: float = 0.0  # force of a contact after the decision
+    beginning: list[int] = field(default_factory=list)  # rows that slip from rest on
 
     def __post_init__(self) -> None:
         self.options: Any = self.conditions.options
@@ -273,6 +277,7 @@ class Instant:
                 sliding[rows] = v[own] / speed
             else:
                 rests.append(g)
+        at_rest = [part.rubbing[g] for g in rests]
         solution, share = self._forces((G, w, scale), part, (limits, sliding), rests)
         impulses = solution.impulses
         boxes = [limits[list(group.rows)] for group in part.rubbing if group.normal < 0]
@@ -288,11 +293,11 @@ class Instant:
             if sliding[rows].any():
                 modes.direction[own] = sliding[rows]
                 modes.coefficient[own] = limits[rows]
-                modes.slip[own] = self._manner(own, before, slow)
+                modes.slip[own] = self._manner(own, before, slow, begins=group in at_rest)
             else:
                 modes.active[own] = 1.0
         modes.share[kept] = np.where(modes.active[kept] > 0.5, share, 0.0)
-        self._keep(modes)
+        self.keep(modes)
         self._finish(before, modes)
         return modes
 
@@ -317,9 +322,12 @@ class Instant:
             return along > 1e-3 * slow
         return speed > 20.0 * slow
 
-    def _manner(self, own: list[int], before: ModeValues, slow: float) -> float:
+    def _manner(self, own: list[int], before: ModeValues, slow: float, *, begins: bool) -> float:
         """Find how a group slips: where slip begins and ends its direction is kept."""
         speed = float(np.linalg.norm(self.v[own]))
+        if begins:
+            self.beginning += own
+            return STARTING if len(own) > 1 else STRAIGHT
         if len(own) == 1:
             return STRAIGHT
         if speed > 20.0 * slow:
@@ -404,7 +412,8 @@ class Instant:
         if not null.shape[1]:
             return share, none
         A = (G @ F)[rows] * scales[:, np.newaxis]
-        x = least_norm(A, -b[rows] * scales, RANK)
+        x = found.impulses[rows] / scales  # of equal springs, less what rounding left
+        x = x - least_norm(A, A @ x + b[rows] * scales, RANK)
         if np.abs(A @ x + b[rows] * scales).max() > HALF_DIGITS * np.abs(b[rows] * scales).max():
             return share, none
         share[rows] = scales * x
@@ -415,20 +424,24 @@ class Instant:
             share, margin = best_share(share, free, cones)
         return share, margin
 
-    def _keep(self, modes: ModeValues) -> None:
-        """Make the speeds of active rows zero and close their gaps; find whether all is at rest."""
+    def keep(self, modes: ModeValues) -> None:
+        """Make the speeds of active rows zero and close their gaps; find whether all is at rest.
+
+        What begins to slip does so from rest.
+        """
         active = np.flatnonzero(modes.active > 0.5)
-        if not active.size:
+        stopped = np.union1d(active, self.beginning).astype(np.intp)
+        if not stopped.size:
             return
         closed = [k for k, row in enumerate(self.table.normals) if modes.active[row]]
         if closed:
             self._close(closed)
-        rows, before = self.rows.J[active], self._kinetic()
-        residual = rows @ self.nu + self.rows.drift[active]
-        self.nu = self.nu - self._least(active, residual)
+        before = self._kinetic()
+        residual = self.rows.J[stopped] @ self.nu + self.rows.drift[stopped]
+        self.nu = self.nu - self._least(stopped, residual)
         self.lost += before - self._kinetic()
-        held = int(rank(rows, RANK)) == len(self.nu)
-        modes.springs = self._springs(active)
+        held = bool(active.size) and int(rank(self.rows.J[active], RANK)) == len(self.nu)
+        modes.springs = self._springs(active) if active.size else STIFF
         if np.abs(self.nu).max(initial=0.0) <= AT_REST and not self.rows.drift.any():
             self.nu = np.zeros_like(self.nu)
             modes.rest = 1.0 if held else MAYBE
@@ -461,41 +474,42 @@ class Instant:
             self.q = self.model.evaluate("projection", {"q": self.q + moved - still}, self.options)
             self.refresh()
 
-    # reports ------------------------------------------------------------------------------------
-
-    def words(self, modes: ModeValues) -> dict[str, str]:
-        """Mode of every contact in a word: the one of its friction, or of its gap."""
-        made: dict[str, str] = {}
-        for row, contact in zip(self.table.normals, self.table.normal_contacts, strict=True):
-            name = self.table.names[contact]
-            on = "closed" if modes.active[row] else "open"
-            if made.get(name, "open") == "open":
-                made[name] = on
-        for group in self.table.rubbing:
-            name, first = self.table.names[group.contact], group.rows[0]
-            if modes.active[first]:
-                word = "stick"
-            elif modes.coefficient[first] > 0 or modes.direction[first] != 0:
-                word = "slip"
-            else:
-                continue
-            known = made.get(name)
-            made[name] = "slip" if "slip" in (word, known) else word
-        for name in self.table.names:
-            made.setdefault(name, "open")
-        return made
-
     def _note(self, before: ModeValues, after: ModeValues) -> None:
-        old, new = self.words(before), self.words(after)
-        for name, word in new.items():
-            if old[name] == word:
-                continue
-            what = {"slip": "slips", "stick": "sticks", "open": "lifts", "closed": "lands"}[word]
-            if what in ("lands", "lifts") and any(
-                e.contact == name and e.time == self.time for e in self.events
-            ):
-                continue
-            self.events.append(ContactEvent(self.time, name, what))
+        struck = {e.contact for e in self.events if e.time == self.time}
+        old, new = mode_words(self.table, before), mode_words(self.table, after)
+        for event in changed_words(self.time, old, new):
+            if event.what not in ("lands", "lifts") or event.contact not in struck:
+                self.events.append(event)
+
+
+def mode_words(table: ContactTable, modes: ModeValues) -> dict[str, str]:
+    """Return the mode of every contact in a word: that of its friction, or of its gap."""
+    made: dict[str, str] = {}
+    for row, contact in zip(table.normals, table.normal_contacts, strict=True):
+        name = table.names[contact]
+        on = "closed" if modes.active[row] else "open"
+        if made.get(name, "open") == "open":
+            made[name] = on
+    for group in table.rubbing:
+        name, first = table.names[group.contact], group.rows[0]
+        if modes.active[first]:
+            word = "stick"
+        elif modes.coefficient[first] > 0 or modes.direction[first] != 0:
+            word = "slip"
+        else:
+            continue
+        known = made.get(name)
+        made[name] = "slip" if "slip" in (word, known) else word
+    for name in table.names:
+        made.setdefault(name, "open")
+    return made
+
+
+def changed_words(time: float, old: dict[str, str], new: dict[str, str]) -> list[ContactEvent]:
+    """Return what happened where modes changed."""
+    return [
+        ContactEvent(time, name, VERBS[word]) for name, word in new.items() if old[name] != word
+    ]
 
 
 def _beginning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -12,26 +13,49 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.tape import Tape
-from axode.errors import InvalidArgument, NotApplicable, SimulationFailed
+from axode.errors import (
+    ContactStepsWarning,
+    InvalidArgument,
+    NotApplicable,
+    SimulationFailed,
+    level_outside,
+)
 from axode.model.conditions import Conditions
 from axode.model.memory import ModelWithMemory
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape, memory_of
+from axode.numerics.tolerances import ON_TIME
 from axode.problems.contact_events.decisions import (
     BALANCED,
     MAYBE,
     ContactEvent,
     Instant,
     Undetermined,
+    changed_words,
     largest_penetration,
+    mode_words,
 )
 from axode.problems.contact_events.mode_model import (
     SHARED,
+    TURNING,
     WATCHED,
     ModeModel,
     ModeValues,
     joined_watches,
     mode_model,
+)
+from axode.problems.contact_events.stepped_spans import (
+    CALM,
+    MOVES,
+    PATIENCE,
+    ModeRuns,
+    ModesSeen,
+    SteppedMotion,
+    SteppedSpan,
+    Taken,
+    describe,
+    joined,
+    modes_seen,
 )
 from axode.problems.inputs.inputs import InputPlan
 from axode.problems.inputs.tracing import TracedFunction, call_traced
@@ -42,10 +66,18 @@ from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.saved_states import RecordedColumns, SavedStates
 from axode.problems.simulate.scenario import DEEP, EVENTS, Scenario
 from axode.problems.simulate.simulate import raise_if_failed, simulate
-from axode.problems.steps.audit import energy_rounding, warn_of_inaccuracy
+from axode.problems.steps.audit import STEPS_TOLERANCE, energy_rounding, warn_of_inaccuracy
 from axode.problems.steps.methods import AUTOMATIC
 from axode.problems.steps.rates import Dynamics
-from axode.problems.steps.step_acceptance import EVENT, FINISHED, INACCURATE, RUNNING
+from axode.problems.steps.step_acceptance import (
+    EVENT,
+    FINISHED,
+    INACCURATE,
+    NOT_FINITE,
+    RUNNING,
+    STIFF,
+    UNDERFLOW,
+)
 from axode.results.columns import INACCURATE_TEXT, describe_inaccuracy
 
 if TYPE_CHECKING:
@@ -56,11 +88,25 @@ Array = npt.NDArray[np.float64]
 METHODS = (AUTOMATIC, "dopri5", "dop853")
 SLOWEST = 200.0  # times rtol, of a metre per second: slip that counts as none
 CROWD = 40  # events without progress, after which a run has failed
+RATTLE, MOMENT = 250, 1e-3  # events within [s]: steps are quicker
 BEYOND = 1e-6  # of the largest contact force: what forces may lack of the laws
-MOVES = 1e-5  # of the speeds, or [m/s]: what may be left where nothing slides
 PROGRESS = 1e-10  # of the time, or [s]: less is none
 LOOKS = 256  # least number of steps under inputs that depend on time: at rest nothing limits them
 CONTACT = "contact "  # how the watches of contacts are called
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where a run goes back to."""
+
+    t: float
+    q: Array
+    nu: Array
+    w: Array
+    now: ModeValues
+    found: int  # numbers of events, crossings and samples
+    crossings: int
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -120,12 +166,17 @@ def simulate_events(
     modes = mode_model(base)
     options = {k: v for k, v in scenario.options.items() if k != "contacts"}
     inside = Scenario(modes, scenario.duration, **options)  # type: ignore[arg-type]
-    run = EventRun(inside, modes, settings)
+    asked = scenario.options.get("contacts", AUTOMATIC)
+    steps = SteppedMotion(scenario) if asked == AUTOMATIC else None
+    run = EventRun(inside, modes, settings, steps)
     with Session(base.name, settings, 1, progress) as session:
         with session.keep_results():
             run.advance(session)
         run.seconds = session.seconds
     trajectory = run.record()
+    if run.stepped:
+        text = describe(run.stepped, base.name)
+        warnings.warn(text, ContactStepsWarning, stacklevel=level_outside())
     if session.interrupted:
         made: Trajectory = session.deliver(trajectory, on_interrupt)
         return made
@@ -166,10 +217,20 @@ class EventRun:
         scenario: What runs, on the model in modes.
         modes: That model, without the memory of a law.
         settings: How to integrate.
+        steps: Steps through what events cannot follow; without them such a run fails.
     """
 
-    def __init__(self, scenario: Scenario, modes: ModeModel, settings: Settings) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        modes: ModeModel,
+        settings: Settings,
+        steps: SteppedMotion | None = None,
+    ) -> None:
         self.scenario, self.modes, self.settings = scenario, modes, settings
+        self.by_steps, self._patience = steps, CALM
+        self._jams = False  # whether rigid bodies have no motion, or several
+        self.stepped: list[SteppedSpan] = []
         self.model, self.base, self.table = scenario.model, modes.base, modes.table
         self.n = len(facts_of(modes.base).independent)
         begun = scenario.starts
@@ -225,12 +286,18 @@ class EventRun:
         s = self.settings
         self._audit(first=True)
         self._begun = self._state
+        self._keep()
         self._decide((), session)
         if not self._failed:
             self.rows.append((self.t, self._state, self.now.vector))
             self._check_laws(self.rows)
+        elif self.by_steps is not None:
+            self.rows.append((self.t, self._begun, self._unknown))
+        self._step_if_failed(session)
         while self.status == RUNNING:
+            self._keep()
             self._phase(session)
+            self._step_if_failed(session)
             if self.status == RUNNING and self.t >= s.t_end:
                 self.status = FINISHED
         self._audit()
@@ -243,26 +310,25 @@ class EventRun:
     def _failed(self) -> bool:
         return bool(self.failure)
 
-    def _conditions(self, t: float) -> Conditions:
+    def _conditions(self, t: Any) -> Conditions:
         own = None if facts_of(self.base).fixed or not len(self.p) else self.p
         return Conditions(t, own)
 
-    def _instant(self) -> Instant:
-        return Instant(
-            self.base,
-            self.table,
-            self.q,
-            self.nu[: self.n],
-            self._input()[: len(self.base.inputs)],
-            self._conditions(self.t),
-        )
+    def _instant(
+        self, t: float | None = None, q: Array | None = None, nu: Array | None = None
+    ) -> Instant:
+        """The present state, or another one."""
+        t = self.t if t is None else t
+        q, nu = (self.q, self.nu) if q is None or nu is None else (q, nu)
+        u = self._input(t, q, nu)[: len(self.base.inputs)]
+        return Instant(self.base, self.table, q, nu[: self.n], u, self._conditions(t))
 
-    def _input(self) -> Array:
+    def _input(self, t: float, q: Array, nu: Array) -> Array:
         if self.plan.tape is None:
             return np.asarray(self.plan.constant, dtype=float).reshape(-1)
         p = np.concatenate([self.p, self.now.vector])
-        there = Conditions(self.t, p, self.plan.gains)
-        return np.asarray(call_traced(TracedFunction(self.plan.tape), self.q, self.nu, there))
+        there = Conditions(t, p, self.plan.gains)
+        return np.asarray(call_traced(TracedFunction(self.plan.tape), q, nu, there))
 
     def _phase(self, session: Session) -> None:
         """Run in the present modes until an event or the end."""
@@ -279,9 +345,9 @@ class EventRun:
             return
         p = np.concatenate([self.p, self.now.vector])
         task = replace(self._task, settings=settings)
-        runs = Runs(task, self.scenario.input, self.q[np.newaxis], self.nu[np.newaxis], p)
-        share = (self.t - s.t0) / s.duration
-        session.begin(1, share, 1.0 - share)
+        kind = Runs if self.by_steps is None else ModeRuns
+        runs = kind(task, self.scenario.input, self.q[np.newaxis], self.nu[np.newaxis], p)
+        self._begin(session)
         runs.advance(session)
         self.steps += int(runs.steps.sum())
         self.rejected += int(runs.rejected.sum())
@@ -303,8 +369,14 @@ class EventRun:
             self._check_laws([*made, (self.t, self._state, self.now.vector)])
         if self._failed:
             return
+        if status in (UNDERFLOW, NOT_FINITE) and self.by_steps is not None:
+            self._fail(STATUS_WORDS[status].removeprefix("failed: "), "adaptive steps fail")
+            return
+        self._keep()
         if status in (FINISHED, INACCURATE):
             self.t = s.t_end
+        elif status == STIFF:
+            self._fail("stiff", "slow slip, or stiff forces, keep adaptive steps short")
         elif status == EVENT and str(ended.cause[0]).startswith(CONTACT):
             self._audit()
             self._decide((int(str(ended.cause[0])[len(CONTACT) :]),), session)
@@ -318,6 +390,10 @@ class EventRun:
         else:
             self.status, self.cause = status, str(ended.cause[0])
             self._runs = runs
+
+    def _begin(self, session: Session) -> None:
+        share = (self.t - self.settings.t0) / self.settings.duration
+        session.begin(1, share, 1.0 - share)
 
     def _keep_crossings(self, runs: Runs) -> None:
         """Keep the user's events of a phase."""
@@ -334,7 +410,10 @@ class EventRun:
         if self.found and (deep := largest_penetration(instant.rows)) > DEEP:
             row = self.table.rows[normals[int(np.argmin(instant.rows.gap))]]
             name = row.rpartition(".")[0]
-            self._fail(f"'{name}' is {deep:.3g} below its ground, unseen.\n  Take a smaller rtol")
+            self._fail(
+                f"'{name}' is {deep:.3g} below its ground, unseen.\n  Take a smaller rtol",
+                f"'{name}' went below its ground unseen",
+            )
             return
         instant.lifting = tuple(
             normals[k] for k in triggered if k < len(normals) and self.now.active[normals[k]] > 0.5
@@ -345,10 +424,12 @@ class EventRun:
             modes = instant.decide(self.slow, self.now)
         except Undetermined as fault:
             names = str(fault) or "its contacts"
+            self._jams = bool(str(fault))
             self._fail(
                 f"rigid bodies determine no motion of {names}, or several: friction presses a "
                 "contact onto its own ground (Painleve's paradox), or too many rigid contacts "
-                "share a load.\n  Give the wheels suspensions, or less friction"
+                "share a load.\n  Give the wheels suspensions, or less friction",
+                f"no modes of {names} were found",
             )
             return
         self.q, self.nu = instant.q, np.concatenate([instant.nu, self.nu[self.n :]])
@@ -360,18 +441,23 @@ class EventRun:
             modes.rest = float(self._is_balanced(instant))
         self.found += instant.events
         self.largest_force = max(self.largest_force, instant.largest)
-        for name, word in instant.words(modes).items():
+        self._note_words(self.t, modes)
+        self._crowd = [*self._crowd[1 - RATTLE :], self.t]
+        since = [self.t - t for t in (self._crowd[0], self._crowd[-CROWD:][0])]
+        stuck = len(self._crowd) >= CROWD and since[1] < PROGRESS * max(1.0, abs(self.t))
+        rattles = len(self._crowd) == RATTLE and since[0] < MOMENT and self.by_steps is not None
+        if stuck or rattles:
+            names = ", ".join(dict.fromkeys(e.contact for e in self.found[-CROWD:]))
+            self._fail(
+                f"the contacts of {names} change their modes {CROWD} times in a moment.\n"
+                "  Take contacts='steps', or give wheels suspensions",
+                f"events of {names} crowd",
+            )
+
+    def _note_words(self, t: float, modes: ModeValues) -> None:
+        for name, word in mode_words(self.table, modes).items():
             if not self.spans[name] or self.spans[name][-1][1] != word:
-                self.spans[name].append((self.t, word))
-        self._crowd.append(self.t)
-        if len(self._crowd) > CROWD:
-            del self._crowd[0]
-            if self._crowd[-1] - self._crowd[0] < PROGRESS * max(1.0, abs(self.t)):
-                names = ", ".join(dict.fromkeys(e.contact for e in self.found[-CROWD:]))
-                self._fail(
-                    f"the contacts of {names} change their modes {CROWD} times in a moment.\n"
-                    "  Take contacts='steps', or give wheels suspensions"
-                )
+                self.spans[name].append((t, word))
 
     def _check_laws(self, rows: Sequence[tuple[float, Array, Array]]) -> None:
         """Fail where contacts are seen to break their laws: that no mode ended is a mistake."""
@@ -384,10 +470,11 @@ class EventRun:
         own = Conditions(there.t, None if fixed else self.p).options
         values = self.base.evaluate("contact_rows", {"q": q, "nu": nu}, own)[0]
         apart = table.split(values, self.n)
-        v = np.abs((apart.J @ nu[0, ..., np.newaxis])[..., 0] + apart.drift)
+        v = (apart.J @ nu[0, ..., np.newaxis])[..., 0] + apart.drift
         still = MOVES * np.maximum(1.0, np.abs(nu[0]).max(axis=-1, initial=0.0))
-        active = np.array([modes for _, _, modes in rows])[:, : len(table.rows)]
-        on = active > 0.5
+        modes = np.array([modes for _, _, modes in rows])[:, : 4 * len(table.rows)]
+        active, direction, coefficient, slip = np.split(modes, 4, axis=1)
+        on, along = active > 0.5, (slip != TURNING) & (coefficient > 0.0)
         pressed = watched[:, : len(table.normals)][on[:, list(table.normals)]]
         self.largest_force = max(self.largest_force, float(pressed.max(initial=0.0)))
         least, count = -BEYOND * self.largest_force, len(table.normals)
@@ -399,8 +486,12 @@ class EventRun:
             sticks = on[:, group.rows[0]] | on[:, group.rows[-1]]
             beyond = sticks & (watched[:, k] < least)
             self._refuse(saved, group.contact, beyond, "sticks beyond its friction")
-            moves = on[:, list(group.rows)] & (v[:, list(group.rows)] > still[:, np.newaxis])
+            held = list(group.rows)
+            moves = on[:, held] & (np.abs(v[:, held]) > still[:, np.newaxis])
             self._refuse(saved, group.contact, moves.any(axis=1), "moves where it should stick")
+            forwards = (v[:, held] * direction[:, held]).sum(axis=1)
+            pushed = ~sticks & along[:, held[0]] & (forwards < -still)
+            self._refuse(saved, group.contact, pushed, "is pushed by its friction")
 
     def _refuse(
         self, saved: SavedStates, contact: int, broken: npt.NDArray[np.bool_], what: str
@@ -410,11 +501,132 @@ class EventRun:
             t = float(saved.conditions.t[0, int(np.argmax(broken))])
             self._fail(
                 f"'{self.table.names[contact]}' {what} at t = {t:.6g} s, and no event was found "
-                "there.\n  Take contacts='steps', or a smaller rtol"
+                "there.\n  Take contacts='steps', or a smaller rtol",
+                f"'{self.table.names[contact]}' {what}, and no event was found",
             )
 
-    def _fail(self, text: str) -> None:
-        self.failure, self.status = text, FAILED
+    def _fail(self, text: str, why: str) -> None:
+        self.failure, self.status, self._why = text, FAILED, why
+
+    # steps where events do not get on ------------------------------------------------------------
+
+    def _keep(self) -> None:
+        """Note a state to go back to."""
+        counts = (len(self.found), len(self.crossings), len(self.rows))
+        self._kept = Kept(self.t, self.q, self.nu, self.w, self.now, *counts)
+
+    def _go_back(self) -> None:
+        """Go back to the state that was kept."""
+        kept = self._kept
+        self.t, self.q, self.nu, self.w, self.now = kept.t, kept.q, kept.nu, kept.w, kept.now
+        del self.found[kept.found :], self.crossings[kept.crossings :], self.rows[kept.rows :]
+        for spans in self.spans.values():
+            while spans and spans[-1][0] > kept.t:
+                del spans[-1]
+        self.failure, self.status = "", RUNNING
+
+    @property
+    def _unknown(self) -> Array:
+        """Modes in which no force is known."""
+        modes = ModeValues(self.table)
+        modes.springs = math.nan
+        return modes.vector
+
+    def _step_if_failed(self, session: Session) -> None:
+        """Take steps from where events failed until contacts are calm, if that is allowed."""
+        if not self._failed or self.by_steps is None or self._jams:
+            return
+        self._kept = replace(self._kept, rows=max(1, self._kept.rows))  # the start stays
+        self._go_back()
+        self._crowd = []
+        begun, longest, calm = self.t, 0.0, 0
+        while self.status == RUNNING and self.t < self.settings.t_end:
+            settings = self.by_steps.settings(self.settings, self.t)
+            if settings is None:
+                self.t = self.settings.t_end
+                break
+            longest = max(longest, settings.step_size)
+            self._begin(session)
+            own = None if facts_of(self.base).fixed or not len(self.p) else self.p
+            taken = self.by_steps.take(settings, self.q, self.nu, own, session)
+            seen = self._enter(taken, settings.step_size)
+            if session.interrupted:
+                self.failure = "interrupted"
+                raise KeyboardInterrupt
+            calm = calm + seen.calm() - 1 if seen.calm() == len(seen.settled) else seen.calm()
+            if calm > self._patience and self.status == RUNNING and self._returns(seen, session):
+                break
+        self._patience = min(PATIENCE, 2 * self._patience)
+        self.stepped = joined([*self.stepped, SteppedSpan(begun, self.t, longest, self._why)])
+        self._audit()
+
+    def _enter(self, taken: Taken, step: float) -> ModesSeen:
+        """Enter steps that were taken: samples, modes and what happened."""
+        runs, times = taken.runs, taken.times
+        self.steps += int(runs.steps.sum())
+        states = taken.states.copy()
+        states[:, -2:] += self.w
+        seen = modes_seen(self.base, self.table, states, self._conditions(times), step)
+        words = mode_words(self.table, self.now)
+        for k in range(1, len(times)):
+            changed = (seen.closed[k] != seen.closed[k - 1]).any()
+            if k > 1 and not changed and (seen.slides[k] == seen.slides[k - 1]).all():
+                continue
+            modes = seen.values(k, self.table)
+            self._note_words(float(times[k]), modes)
+            was, words = words, mode_words(self.table, modes)
+            self.found += changed_words(float(times[k]), was, words)
+        n_q, last, samples = len(self.q), states[-1], self.settings.times
+        for k, t in enumerate(times.tolist()):
+            nearest = float(samples[np.argmin(np.abs(samples - t))])
+            self.t = nearest if abs(nearest - t) <= ON_TIME * step else t
+            if self.t == nearest and nearest > self.rows[-1][0]:
+                self.rows.append((nearest, states[k], self._modes_at(nearest, states[k])))
+        self.q, self.nu, self.w = last[:n_q], last[n_q:-2], last[-2:]
+        self.now = seen.values(-1, self.table)
+        self._keep_crossings(runs)
+        self._audit()
+        status = int(runs.outcomes.status[0])
+        if status == EVENT:
+            self.status, self.cause = EVENT, str(runs.outcomes.cause[0])
+        elif status not in (FINISHED, INACCURATE, RUNNING):
+            self.status, self.cause, self._runs = status, str(runs.outcomes.cause[0]), runs
+        return seen
+
+    def _modes_at(self, t: float, x: Array) -> Array:
+        """Modes at a sample of steps, for its forces; NaN where none are found."""
+        n_q = len(self.q)
+        instant = self._instant(t, x[:n_q], x[n_q:-2])
+        return self._unknown if (modes := self._settle(instant)) is None else modes.vector
+
+    def _settle(self, instant: Instant) -> ModeValues | None:
+        """Find the modes that go on from a state after a step."""
+        states = np.concatenate([instant.q, instant.nu])[np.newaxis]
+        there = self._conditions(np.array([instant.time]))
+        seen = modes_seen(self.base, self.table, states, there, 0.0)
+        before = seen.values(0, self.table)
+        try:
+            instant.keep(before)
+            return instant.decide(self.slow, before)
+        except Undetermined:
+            return None
+
+    def _returns(self, seen: ModesSeen, session: Session) -> bool:
+        """Go on from event to event, if modes are found that do."""
+        self._keep()
+        instant, self.now = self._instant(), seen.values(-1, self.table)
+        instant.keep(self.now)
+        self.q, self.nu = instant.q, np.concatenate([instant.nu, self.nu[self.n :]])
+        self.w = self.w + np.array([instant.supplied, instant.lost])
+        why = self._why
+        self._decide((), session)
+        if not self._failed:
+            self._check_laws([(self.t, self._state, self.now.vector)])
+        if not self._failed:
+            return True
+        self._go_back()
+        self._why, self._jams = why, False
+        return False
 
     def _is_balanced(self, instant: Instant) -> bool:
         """Return whether what is at rest stays so: nothing accelerates, nothing depends on time."""
@@ -422,7 +634,7 @@ class EventRun:
             return False
         p = np.concatenate([self.p, self.now.vector])
         p[-len(SHARED)] = 0.0
-        arrays = {"q": self.q, "nu": self.nu, "u": self._input()}
+        arrays = {"q": self.q, "nu": self.nu, "u": self._input(self.t, self.q, self.nu)}
         made = self.model.evaluate("forward_dynamics", arrays, {"t": self.t, "parameters": p})
         free = self.base.evaluate("forward_dynamics", {**arrays}, instant.options)
         return bool(np.abs(made).max() <= BALANCED * max(np.abs(free).max(), 1e-30))
@@ -452,9 +664,14 @@ class EventRun:
         self.rounding = max(self.rounding, rounding)
 
     @property
+    def _energy_tolerance(self) -> float:
+        own = self.settings.energy_tolerance
+        return max(own, STEPS_TOLERANCE) if self.stepped else own
+
+    @property
     def inaccuracy(self) -> float:
         """Error of the balance relative to the largest energy; zero if it passes."""
-        if self.error <= self.settings.energy_tolerance * self.largest + self.rounding:
+        if self.error <= self._energy_tolerance * self.largest + self.rounding:
             return 0.0
         return self.error / max(self.largest, 1e-30)
 
@@ -523,13 +740,15 @@ class EventRun:
             "seconds": self.seconds,
             "runs": 1,
             "steps": self.steps,
-            "energy_tolerance": s.energy_tolerance,
+            "energy_tolerance": self._energy_tolerance,
             "rtol": s.rtol,
             "atol": s.atol,
             "rejected": self.rejected,
             "contact_events": [asdict(event) for event in self.found],
             "modes": {name: [list(span) for span in spans] for name, spans in self.spans.items()},
         }
+        if self.stepped:
+            info["stepped"] = [asdict(span) for span in self.stepped]
         if len(self.p) and not facts_of(self.base).fixed:
             info["parameters"] = dict(zip(self.base.parameters, self.p.tolist(), strict=True))
         if facts_of(self.base).bases:
