@@ -71,10 +71,102 @@ def test_a_frame_off_the_axle_is_named():
         ax.ros.differential_drive(carrier(offset=0.05))
     with pytest.raises(ax.NotApplicable, match=r"0\.0048 m beside.*0\.012 of"):
         ax.ros.differential_drive(carrier(offset=0.0048))
-    with pytest.raises(ax.NotApplicable, match="needs two driven wheels, and has wheel1"):
-        ax.ros.controllers(ax.gallery.build("mecanum_rover").derive().compile())
+    with pytest.raises(ax.NotApplicable, match="needs two driven wheels, and has none"):
+        ax.ros.controllers(ax.gallery.build("ballbot").derive().compile())
+    with pytest.raises(ax.NotApplicable, match=r"needs driven wheels left and right of x"):
+        ax.ros.controllers(ax.gallery.build("caster_robot").derive().compile())
     with pytest.raises(ax.NotApplicable, match="no moving base"):
         ax.ros.controllers(ax.gallery.build("five_bar").derive().compile())
+
+
+def rover(kind, *, friction=None, at=0.0, names=("fl", "fr", "rl", "rr"), radii=(0.1,) * 4):
+    """A box on four driven wheels, its frame `at` ahead of their middle."""
+    bot = ax.Mechanism("rover")
+    box = bot.add_body("box", mass=20.0, com=(-at, 0, 0.1), inertia=(0.5, 0.8, 1.0))
+    bot.add_joint("base", ax.Floating(), parent=bot.ground, child=box)
+    places = ((0.3, 0.25, 1), (0.3, -0.25, -1), (-0.3, 0.25, -1), (-0.3, -0.25, 1))
+    for name, radius, (x, y, way) in zip(names, radii, places, strict=True):
+        wheel = (
+            ax.Mecanum(radius, roller_angle=way * np.pi / 4, friction=friction)
+            if kind == "mecanum"
+            else ax.Rolling(radius, friction=friction)
+        )
+        bot.add_wheel(name, wheel, on=box, at=(x - at, y, radius - 0.1), mass=0.5, motor=True)
+    return bot.derive().compile()
+
+
+@pytest.mark.slow
+def test_four_mecanum_wheels_have_the_odometry_of_their_controller():
+    """Its formulas with these numbers give the velocity of the base's frame, off the middle too."""
+    model = rover("mecanum", at=0.1)
+    found = ax.ros.mecanum_drive(model)
+    joints = (found.front_left, found.front_right, found.rear_right, found.rear_left)
+    assert joints == ("fl", "fr", "rr", "rl")
+    assert found.radius == pytest.approx(0.1) and found.reach == pytest.approx(0.55)
+    assert found.offset == pytest.approx((0.1, 0.0))
+    state = ax.assemble(model, {"fl.rate": 2.0, "fr.rate": -1.0, "rr.rate": 0.5})
+    fl, fr, rr, rl = (state[f"{joint}.rate"] for joint in joints)
+    r, (x, y) = found.radius, found.offset
+    turn = 0.25 * r / found.reach * (-fl - rl + rr + fr)
+    assert state["yaw_rate"] == pytest.approx(turn)
+    assert state["surge"] == pytest.approx(0.25 * r * (fl + rl + rr + fr) - y * turn)
+    assert state["sway"] == pytest.approx(0.25 * r * (-fl + rl - rr + fr) + x * turn)
+    yaml = pytest.importorskip("yaml")
+    own = yaml.safe_load(ax.ros.controllers(rover("mecanum", at=0.1, friction=0.7)))
+    own = own["mecanum_drive_controller"]["ros__parameters"]
+    assert own["rear_left_wheel_command_joint_name"] == "rl"
+    assert own["kinematics"]["base_frame_offset"]["x"] == pytest.approx(0.1)
+    with pytest.raises(ax.NotApplicable, match="equal wheels with rollers at 45 degrees"):
+        ax.ros.mecanum_drive(rover("mecanum", radii=(0.1, 0.1, 0.1, 0.12)))
+
+
+@pytest.mark.slow
+def test_a_wheel_that_drives_and_steers_has_the_odometry_of_its_controller():
+    model = ax.gallery.build("tricycle", L=0.9, r=0.2).derive().compile()
+    found = ax.ros.tricycle_drive(model)
+    assert (found.traction, found.steering) == ("front", "steer")
+    assert found.radius == pytest.approx(0.2) and found.wheelbase == pytest.approx(0.9)
+    state = ax.assemble(model, {"delta": 0.7, "phi_F_dot": 3.0})
+    assert state["v"] == pytest.approx(3.0 * found.radius * np.cos(0.7))
+    assert state["theta_dot"] == pytest.approx(3.0 * found.radius * np.sin(0.7) / found.wheelbase)
+    assert "wheelbase: 0.9" in ax.ros.controllers(model)
+
+
+@pytest.mark.slow
+def test_a_robot_that_skids_has_several_wheels_per_side():
+    """Straight on it rolls by these numbers; in a turn it scrubs, and turns by less."""
+    model = rover("plain", friction=(0.5, 0.5))
+    found = ax.ros.differential_drive(model)
+    assert found.left_joints == ("fl", "rl") and found.right_joints == ("fr", "rr")
+    assert found.separation == pytest.approx(0.5) and found.skids
+    assert found.separation_multiplier == pytest.approx(1.0)
+    assert found.ahead == pytest.approx(0.0, abs=1e-12)
+    assert ax.ros.differential_drive(rover("plain", at=0.1)).ahead == pytest.approx(0.1)
+    run = ax.simulate(
+        model, 3.0, step=1e-3, start={"base.z": 0.1},
+        input=lambda s: {
+            f"{name}.torque": 20.0 * (rate - s[f"{name}.rate"])
+            for name, rate in (("fl", 3.0), ("rl", 3.0), ("fr", 6.0), ("rr", 6.0))
+        },
+    )  # fmt: skip
+    rates = {name: run.final[f"{name}.rate"] for name in ("fl", "fr")}
+    turn = (rates["fr"] - rates["fl"]) * found.radius / found.separation
+    assert 0.05 * turn < run.final["yaw_rate"] < 0.95 * turn
+    assert run.final["surge"] == pytest.approx(found.radius * sum(rates.values()) / 2, rel=0.02)
+    with pytest.raises(ax.NotApplicable, match="'fl', 'rl' of 'rover' turn at different rates"):
+        ax.ros.differential_drive(rover("plain", radii=(0.1, 0.1, 0.12, 0.12)))
+
+
+def test_files_without_motors_have_a_controller_of_the_wheels_that_roll(tmp_path):
+    """Those of published robots often name none."""
+    path = tmp_path / "robot.urdf"
+    path.write_text(turtlebot())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ax.load(path, base="planar", wheels="proposed").derive().compile()
+    found = ax.ros.differential_drive(model)
+    assert (found.left, found.right) == ("wheel_left_link_joint", "wheel_right_link_joint")
+    assert found.separation * found.separation_multiplier == pytest.approx(0.16, rel=1e-5)
 
 
 @pytest.mark.slow
@@ -111,6 +203,7 @@ def test_a_urdf_with_rounded_angles_has_controllers(tmp_path):
     assert "2.63e-05 m to the" in ax.ros.controllers(model)
 
 
+@pytest.mark.slow
 def test_the_files_are_yaml_that_ros_reads():
     yaml = pytest.importorskip("yaml")
     model = carrier()

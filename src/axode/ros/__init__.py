@@ -1,18 +1,31 @@
 """Numbers of a robot for ROS 2: parameters of its wheel controller, and limits for Nav2.
 
-`controllers` writes the YAML of ros2_controllers for two driven wheels, `velocity_limits` finds the
-accelerations that wheels and motors can give, and writes them for Nav2's velocity smoother.
+`controllers` writes the YAML of ros2_controllers for two driven wheels, several per side, four
+Mecanum wheels, or one that drives and steers; `velocity_limits` finds the accelerations that wheels
+and motors can give, and writes them for Nav2's velocity smoother.
 """
 
 from __future__ import annotations
 
-from axode.ros.controllers import DifferentialDrive, controllers, differential_drive
+from axode.ros.controllers import (
+    DifferentialDrive,
+    MecanumDrive,
+    TricycleDrive,
+    controllers,
+    differential_drive,
+    mecanum_drive,
+    tricycle_drive,
+)
 from axode.ros.limits import VelocityLimits, velocity_limits
 
 __all__ = [
     "DifferentialDrive",
+    "MecanumDrive",
+    "TricycleDrive",
     "VelocityLimits",
     "controllers",
     "differential_drive",
+    "mecanum_drive",
+    "tricycle_drive",
     "velocity_limits",
 ]

@@ -22,10 +22,11 @@ from axode.motors.duty import shaft_torque
 from axode.motors.ratings import ratings_of
 from axode.numerics.rank import pseudo_inverse
 from axode.numerics.tolerances import RANK, SEVEN_DIGITS
-from axode.problems.arguments import number, require_model
+from axode.problems.arguments import number
 from axode.problems.feasible.feasible import friction_shares
 from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
-from axode.ros.controllers import base_velocities, real
+from axode.ros.controllers import real
+from axode.ros.rolling import base_velocities, rolling_model
 
 Array = npt.NDArray[np.float64]
 HALVINGS = 20
@@ -81,7 +82,8 @@ def velocity_limits(
     """Find accelerations that wheels and motors can give at all speeds up to the given ones.
 
     Args:
-        model: A robot on wheels, on level ground, that drives along and turns.
+        model: A robot on wheels, on level ground, that drives along and turns. Wheels with friction
+            are taken to roll, and must not slip.
         speed: Largest speed, forwards and backwards [m/s].
         turn: Largest turn rate, to both sides, at any of these speeds [rad/s].
         friction: Coefficient of friction, one or by wheel.
@@ -93,7 +95,7 @@ def velocity_limits(
         InvalidArgument: if not even the speeds are possible, with what is in the way.
     """
     check_arguments(velocity_limits, locals())
-    require_model("velocity_limits", model)
+    model = rolling_model("velocity_limits", model)
     speed, turn, share = (
         number(name, value) for name, value in (("speed", speed), ("turn", turn), ("share", share))
     )
@@ -174,7 +176,10 @@ class _Base:
             model.speed_names.index(meanings[drive.coordinate]) for drive in mechanism.drives
         ]
         forward = base_velocities(model)
-        self.inverse = pseudo_inverse(forward[[0, 2]], tolerance=RANK)
+        straight = pseudo_inverse(forward, tolerance=RANK)[:, [0, 2]]
+        if np.abs(forward @ straight - np.eye(3)[:, [0, 2]]).max() > SEVEN_DIGITS:
+            straight = pseudo_inverse(forward[[0, 2]], tolerance=RANK)  # its frame swings out
+        self.inverse = straight
         if np.abs(forward[[0, 2]] @ self.inverse - np.eye(2)).max() > SEVEN_DIGITS:
             raise NotApplicable(
                 f"velocity_limits: '{model.name}' cannot drive along and turn at will"
