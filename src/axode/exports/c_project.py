@@ -271,6 +271,9 @@ def _readme(
         few=str(STEP_STATES),
         tested=str(TESTED_STATES),
         signature=step.call,
+        first=f"\n`{step.sampling}` takes the samples of the law at the start: call it once before."
+        if step.sampling
+        else "",
     )
 
 

@@ -26,9 +26,14 @@ LIMITS = {  # of fixed_step.h
     "float64": {"CLOSED": "1e-13", "INWARDS": "1e-15", "JUMPED": "1e-12", "TORN": "1e-9"},
     "float32": {"CLOSED": "2e-6f", "INWARDS": "5e-7f", "JUMPED": "1e-5f", "TORN": "1e-4f"},
 }
+FLOOR = {"float64": "floor", "float32": "floorf"}
 TORN = (
     "singular in the step; 3 if a prescribed position jumps. The step is divided where prescribed",
     "motions switch, and speeds jump there with prescribed rates.",
+)
+SAMPLED = (
+    "It is divided where the law takes samples, at whole multiples of its periods, and has to go",
+    "forwards in time.",
 )
 MOTION = 0.05  # of a coordinate in such a step [rad, or lengths of the model]
 
@@ -42,6 +47,7 @@ class CStep:
             model has no function of energy.
         checking: C name of the function that checks parameters, "" if there is nothing to check.
         closing: C name of the function that closes loops, "" if nothing opens.
+        sampling: C name of the function that takes the first samples, "" if a law takes none.
         precision: "float64" or "float32".
         tape: The whole step as a tape of t, x, u, p and dt.
     """
@@ -56,8 +62,11 @@ class CStep:
         self.audited = f"{prefix}audited_step" if self._functions.audit.results.size else ""
         self.checking = f"{prefix}check" if self._checks else ""
         self.closing = f"{prefix}close" if opens else ""
+        self.sampling = f"{prefix}sample" if self._functions.periods else ""
         self._prefix = prefix
-        self.arguments = tuple(port.name for port in function_tape(model, "state_rate").inputs)
+        read = {port.name for port in function_tape(model, "state_rate").inputs}
+        read |= {"t"} if self.sampling else set()
+        self.arguments = tuple(name for name in ("q", "nu", "u", "t", "p") if name in read)
         self._near = tuple(port.name for port in function_tape(model, "projection").inputs)
         self.tape = self._whole_step()
 
@@ -110,6 +119,8 @@ class CStep:
         with np.errstate(divide="ignore"):
             np.minimum(arrays[-1], MOTION / fastest, out=arrays[-1])
             np.minimum(arrays[-1], np.sqrt(2 * MOTION / sharpest), out=arrays[-1])
+        for period in self._functions.periods:  # the states are those of a time of zero
+            np.minimum(arrays[-1], 0.5 * period, out=arrays[-1])
         while self._switches_in(arrays):
             arrays[-1] *= 0.5
         return arrays
@@ -156,12 +167,13 @@ class CStep:
             "",
             "The state q, nu becomes that at the end of the step.",
             *(closes if self.closing else []),
+            *(SAMPLED if self.sampling else ()),
             "Returns 0; 1 if the motion is not finite or leaps; 2 if the independent speeds become",
             *(TORN if self._functions.n_places else ["singular in the step."]),
             "The state then stays as it is.",
             *notes,
         ]
-        made = [f"{c_comment(lines)}\nint {self.name}({self._signature(self.arguments)});"]
+        made = [f"{c_comment(lines)}\nint {self.name}({self._signature(self.arguments, dt=True)});"]
         if self.audited:
             lines = [
                 f"{self.audited}: the same step, with an audit of it.",
@@ -176,7 +188,7 @@ class CStep:
                 f"typedef struct {{\n    {real} due;\n    {real} energy_error;\n"
                 f"    {real} smallest_pivot;\n    int begun;\n}} {self._prefix}audit;"
             )
-            signature = f"{self._signature(self.arguments)}, {self._prefix}audit *audit"
+            signature = f"{self._signature(self.arguments, dt=True)}, {self._prefix}audit *audit"
             made.append(f"{c_comment(lines)}\nint {self.audited}({signature});")
         if self._checks:
             lines = [
@@ -187,6 +199,16 @@ class CStep:
             ]
             real = NUMBERS[self.precision].type
             made.append(f"{c_comment(lines)}\nint {self.checking}(const {real} *p);")
+        if self.sampling:
+            lines = [
+                f"{self.sampling}: take the samples of the law at the start.",
+                "",
+                "Call it once before the first step; the end of nu is what the law remembers then.",
+                "Returns 0; 1 if the state is not finite.",
+            ]
+            made.append(
+                f"{c_comment(lines)}\nint {self.sampling}({self._signature(self.arguments)});"
+            )
         if self.closing:
             lines = [
                 f"{self.closing}: bring coordinates onto the constraints by Newton's method.",
@@ -196,11 +218,11 @@ class CStep:
             made.append(f"{c_comment(lines)}\nint {self.closing}({self._signature(self._near)});")
         return made
 
-    def _signature(self, arguments: Sequence[str]) -> str:
+    def _signature(self, arguments: Sequence[str], *, dt: bool = False) -> str:
         real = NUMBERS[self.precision].type
         typed = {"q": f"{real} *q", "nu": f"{real} *nu", "t": f"{real} t"}
         made = [typed.get(name, f"const {real} *{name}") for name in arguments]
-        return ", ".join([*made, *([f"{real} dt"] if arguments is self.arguments else [])])
+        return ", ".join([*made, *([f"{real} dt"] if dt else [])])
 
     def source(self, header: str) -> str:
         """Text of the source, which includes `fixed_step.h`."""
@@ -212,6 +234,7 @@ class CStep:
             "audit": made.audit,
             "places": made.places,
             "momentum": made.momentum,
+            "update": made.update,
             "faults": checks,
         }
         tapes = {"flow": made.flow} | {
@@ -225,6 +248,8 @@ class CStep:
             "N_SLOPES": made.places.outputs[0].size - made.n_places,
             "CAN_OPEN": int(bool(self.closing)),
             "N_CHECKS": len(self._checks.texts) if self._checks else 0,
+            "N_PERIODS": len(made.periods),
+            "N_MEMORY": made.n_memory,
         }
         text = [
             f'#include "{header}.h"\n',
@@ -233,21 +258,29 @@ class CStep:
             *(c_function(tape, f"model_{name}", self.precision) for name, tape in tapes.items()),
             f"typedef {NUMBERS[self.precision].type} real;",
             *(f"#define {name} {limit}" for name, limit in LIMITS[self.precision].items()),
+            f"#define FLOOR {FLOOR[self.precision]}",
             *(f"#define {name} {size}" for name, size in sizes.items()),
+            *sample_periods(made.periods),
             f'#include "{CORE}"\n',
             _STEP.replace("NAME", self.name)
-            .replace("SIGNATURE", self._signature(self.arguments))
+            .replace("SIGNATURE", self._signature(self.arguments, dt=True))
             .replace("    MISSING\n", _absent("tup", self.arguments)),
         ]
         if self.audited:
             text.append(
                 _AUDITED.replace("NAME", self.audited)
-                .replace("SIGNATURE", self._signature(self.arguments))
+                .replace("SIGNATURE", self._signature(self.arguments, dt=True))
                 .replace("AUDIT_TYPE", f"{self._prefix}audit")
                 .replace("    MISSING\n", _absent("tup", self.arguments))
             )
         if self._checks:
             text.append(_CHECK.replace("NAME", self.checking))
+        if self.sampling:
+            text.append(
+                _SAMPLE.replace("NAME", self.sampling)
+                .replace("SIGNATURE", self._signature(self.arguments))
+                .replace("    MISSING\n", _absent("up", self.arguments))
+            )
         if self.closing:
             text.append(
                 _CLOSE.replace("NAME", self.closing)
@@ -272,7 +305,7 @@ class CStep:
         made = self._functions
         tapes = (
             *(made.flow, made.projection, made.pivots, made.audit),
-            *(made.places, made.momentum),
+            *(made.places, made.momentum, made.update),
         )
         return tuple(t for t in tapes if t is not None)
 
@@ -282,6 +315,12 @@ class CStep:
         made = self._functions
         twice = made.pivots.outputs[0].size + made.places.outputs[0].size
         return 6 * (made.rate.outputs[0].size + 1) + self._n_q + 2 * twice
+
+
+def sample_periods(periods: Sequence[float]) -> list[str]:
+    """Statements of C that define the times between samples, if there are any."""
+    listed = ", ".join(map(repr, periods))
+    return [f"static const real sample_periods[] = {{{listed}}};"] if periods else []
 
 
 def _absent(names: str, arguments: Sequence[str]) -> str:
@@ -346,6 +385,20 @@ _AUDITED = """int NAME(SIGNATURE, AUDIT_TYPE *audit)
     audit->energy_error = now[1] - audit->due;
     audit->smallest_pivot = now[0];
     for (i = 0; i < N_Q; ++i) q[i] = x[i];
+    for (i = N_Q; i < N_X; ++i) nu[i - N_Q] = x[i];
+    return 0;
+}
+"""
+
+_SAMPLE = """int NAME(SIGNATURE)
+{
+    MISSING
+    real x[N_X + 1];
+    int i;
+    for (i = 0; i < N_Q; ++i) x[i] = q[i];
+    for (i = N_Q; i < N_X; ++i) x[i] = nu[i - N_Q];
+    take_samples(u, p, t, t, 0, x);
+    if (!is_finite(x, N_X)) return 1;
     for (i = N_Q; i < N_X; ++i) nu[i - N_Q] = x[i];
     return 0;
 }

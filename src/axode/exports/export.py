@@ -99,6 +99,7 @@ def _under_law(
 ) -> tuple[Path, ...]:
     """Write the files of a mechanism under a law, which is compiled in."""
     from axode.exports.law_model import LawModel
+    from axode.problems.inputs.laws import Law
     from axode.problems.simulate.scenario import Scenario
 
     if functions is None:
@@ -106,7 +107,10 @@ def _under_law(
     made, own = LawModel(model_on_cpu(model), law), dict(unit)
     if str(path).endswith(".fmu"):
         begun = Scenario(model, 1.0, input=law, start=own["start"]).starts
-        own["start"] = begun.q[0], begun.nu[0]
+        nu, remembered = begun.nu[0].copy(), law.memory if isinstance(law, Law) else ()
+        for place in begun.fresh:  # before the first samples, which the file takes
+            nu[place] = remembered[place - len(nu)].start
+        own["start"] = begun.q[0], nu, begun.fresh
     return export_model(made, path, functions, None, None, "7.5", precision, prefix, own)
 
 
@@ -182,14 +186,15 @@ def _fmu_file(
     from axode.problems.runs.settings import DEFAULT_STEP
 
     q, nu, p = model.home, np.zeros(len(model.independent)), model.parameter_vector()
+    fresh: tuple[int, ...] = ()
     if isinstance(model, LawModel):  # a start with what the law remembers
-        q, nu = start
+        q, nu, fresh = start
     elif start is not None:
         from axode.problems.assemble.assemble import assemble
 
         state = assemble(model_on_cpu(model), start)
         q, nu = state.q, state.nu
-    begin = FmuStart(q, nu, p)
+    begin = FmuStart(q, nu, p, fresh)
     return write_fmu(
         model, place, begin, fmi or "2.0", outputs, DEFAULT_STEP if step is None else step
     )

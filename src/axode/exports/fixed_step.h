@@ -7,8 +7,10 @@
  * does, N_SLOPES where what switches turns back, model_places(t, x, u, p, both) finds them, and
  * model_momentum(t, x, u, p, m) generalized momentum as speeds, then energy. Relative to the time,
  * INWARDS is how far ends of steps are moved inwards there; relative to one and to themselves, speeds
- * jump by more than JUMPED, and coordinates must not by more than TORN. Nothing is allocated and
- * nothing is kept.
+ * jump by more than JUMPED, and coordinates must not by more than TORN. A law may take samples:
+ * model_update(t, x, u, p, due, after) gives its memory, the last N_MEMORY states, after those that
+ * are due of N_PERIODS, at whole multiples of the sample_periods. Nothing is allocated and nothing
+ * is kept.
  */
 #ifndef AXODE_FIXED_STEP_H
 #define AXODE_FIXED_STEP_H
@@ -164,34 +166,122 @@ static int cross_switch(const real *u, const real *p, real t, real off, real *x)
 }
 #endif
 
-/* Make a step that is divided where the motion switches; gives 3 if a prescribed position jumps.
+#if N_PERIODS
+/* A time that is not before a sample by rounding alone. */
+static real beyond(real t)
+{
+    const real a = t < (real)0 ? -t : t;
+    return t + (real)INWARDS * (a > (real)INWARDS ? a : (real)INWARDS);
+}
+
+static real periods_until(real t, int k)
+{
+    return FLOOR(beyond(t) / sample_periods[k]);
+}
+
+/* Find the first sample after one time and up to another; gives whether there is one.
  *
- * Gives 1 if the motion is not finite or leaps: near a singular pose it may be any numbers.
+ * They are counted at both ends, so that rounding of times neither loses nor repeats one.
+ */
+static int next_sample(real t, real end, real *found)
+{
+    int k, any = 0;
+    for (k = 0; k < N_PERIODS; ++k) {
+        const real before = periods_until(t, k), next = sample_periods[k] * (before + (real)1);
+        const real at = next > end ? end : next;
+        if (!(before < periods_until(end, k))) continue;
+        if (!any || at < *found) *found = at;
+        any = 1;
+    }
+    return any;
+}
+
+/* Let the law take samples: those after one time and up to another, or all where they are one. */
+static void take_samples(const real *u, const real *p, real since, real t, const char *only,
+                         real *x)
+{
+    const real now = beyond(t);
+    real due[N_PERIODS], after[N_MEMORY];
+    int k;
+    for (k = 0; k < N_PERIODS; ++k)
+        due[k] = since < t ? (real)(periods_until(since, k) < periods_until(t, k)) : (real)1;
+    model_update(&now, x, u, p, due, after);
+    for (k = 0; k < N_MEMORY; ++k)
+        if (!only || only[k]) x[N_X - N_MEMORY + k] = after[k];
+}
+#endif
+
+#if N_PLACES || N_PERIODS
+enum { END, SWITCH = 1, SAMPLE = 2 };
+
+/* Find where a step has to stop first, and why: at a switch, at a sample, or at both. */
+static int next_stop(const real *p, real t, real end, real *stop)
+{
+    int why = END;
+#if N_PLACES
+    const real off = inwards(t, end - t);
+    if (next_switch(p, t + off, end + off, stop)) why = SWITCH;
+#else
+    (void)p;
+#endif
+#if N_PERIODS
+    {
+        real sample = end;
+        if (next_sample(t, why ? *stop : end, &sample)) {
+            if (why && !(*stop > beyond(sample))) return SWITCH | SAMPLE;
+            *stop = sample;
+            why = SAMPLE;
+        }
+    }
+#endif
+    return why;
+}
+#endif
+
+/* Whether the state is not finite, or no step of use leads to it from some coordinates. */
+static int leaps(const real *x, const real *first)
+{
+    int i;
+    for (i = 0; i < N_Q; ++i)
+        if (differs(x[i], first[i], (real)LEAP)) return 1;
+    return !is_finite(x, N_X);
+}
+
+/* Make a step that is divided where the motion switches and where a law takes samples.
+ *
+ * Gives 3 if a prescribed position jumps, 1 if the motion is not finite or leaps: near a singular
+ * pose it may be any numbers.
  */
 static int divided_step(const real *u, const real *p, real t, real h, real *x)
 {
     real first[N_Q + 1]; /* no array is empty */
     int i;
-#if N_PLACES
+#if N_PLACES || N_PERIODS
     const real end = t + h;
-    real off = inwards(t, h), found;
+    real stop = end;
+    int why;
 #endif
     for (i = 0; i < N_Q; ++i) first[i] = x[i];
+#if N_PLACES || N_PERIODS
+    while ((why = next_stop(p, t, end, &stop)) != END) {
+        rk4(u, p, t, stop - t, x, x);
 #if N_PLACES
-    while (next_switch(p, t + off, end + off, &found)) {
-        rk4(u, p, t, found - t, x, x);
-        if (cross_switch(u, p, found, off, x)) return 3;
-        t = found;
+        if ((why & SWITCH) && cross_switch(u, p, stop, inwards(t, end - t), x)) return 3;
+#endif
+#if N_PERIODS
+        if (why & SAMPLE) {
+            if (!(project(u, p, stop, x) <= OPENED)) return 1;
+            take_samples(u, p, t, stop, 0, x);
+        }
+#endif
+        t = stop;
+        if (!((end - t) * h > (real)0)) return leaps(x, first);
         h = end - t;
-        if (!(off * h > (real)0)) return !is_finite(x, N_X);
-        off = inwards(t, h);
     }
 #endif
     rk4(u, p, t, h, x, x);
     if (!(project(u, p, t + h, x) <= OPENED)) return 1;
-    for (i = 0; i < N_Q; ++i)
-        if (differs(x[i], first[i], (real)LEAP)) return 1;
-    return !is_finite(x, N_X);
+    return leaps(x, first);
 }
 
 #endif

@@ -28,6 +28,7 @@ from axode.codegen.targets.c import c_library
 from axode.codegen.targets.compiler_process import find_program
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, OmissionWarning, UnknownName
+from axode.exports.c_step import sample_periods
 from axode.exports.fmu_description import (
     FmuDescription,
     FmuVariable,
@@ -39,6 +40,7 @@ from axode.model.model_parts import facts_of
 from axode.model.parameter_checks import ParameterChecks, c_text, parameter_checks
 
 if TYPE_CHECKING:
+    from axode.model.metadata import Facts
     from axode.model.model import Model
     from axode.model.signals import Signal, Signals
 
@@ -56,6 +58,7 @@ HEADERS = ("fmu_core.h", "fixed_step.h")
 WRAPPERS = {"2.0": "fmu_fmi2.c", "3.0": "fmu_fmi3.c"}
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
+_FRESH = "static const char fresh_memory[] = { /* what the first samples change */"
 NO_COMPILER = (
     "{name} holds sources and no binary: {reason}.\n"
     "  Install gcc or clang, or name a compiler in the environment variable CC; tools that compile "
@@ -72,11 +75,13 @@ class FmuStart:
     Attributes:
         q, nu: Coordinates and independent speeds.
         p: Parameters, if the model has free ones.
+        fresh: Places in nu of what the first samples of a law change.
     """
 
     q: Array
     nu: Array
     p: Array
+    fresh: tuple[int, ...] = ()
 
 
 def write_fmu(
@@ -171,20 +176,21 @@ def _variables(
     facts, shown = facts_of(model), {signal.name for signal in chosen}
     units = _state_units(model.signals, (*facts.coordinates, *facts.independent))
     opens = functions.projection is not None
+    sampled = len(units) - functions.n_memory
     made = [FmuVariable("time", "independent", "continuous", "s", "Time")]
     values = [*start.q.tolist(), *start.nu.tolist()]
     for k, (name, unit) in enumerate(units.items()):
-        closed = opens and k < len(facts.coordinates)
+        changed = (opens and k < len(facts.coordinates)) or k >= sampled
         made.append(
             FmuVariable(
                 name,
                 "output" if name in shown else "local",
                 "continuous",
                 unit,
-                "Coordinate" if k < len(facts.coordinates) else "Independent speed",
-                "approx" if closed else "exact",
+                _state_kind(facts, k),
+                "approx" if changed else "exact",
                 values[k],
-                reinit=closed,
+                reinit=changed,
                 depends=(1 + k,),
             )
         )
@@ -220,6 +226,13 @@ def _variables(
         about = FmuVariable(f"event_indicator[{k + 1}]", "local", "continuous", "", f"Zero: {what}")
         made.append(replace(about, initial="calculated", depends=_references(on, firsts)))
     return _distinct(made)
+
+
+def _state_kind(facts: Facts, place: int) -> str:
+    if place < len(facts.coordinates):
+        return "Coordinate"
+    own = place < len(facts.coordinates) + len(facts.independent) - len(facts.memory)
+    return "Independent speed" if own else "Memory of the law"
 
 
 def _parameters(model: Model, functions: FmuFunctions, start: FmuStart) -> list[FmuVariable]:
@@ -323,10 +336,14 @@ def _settings(
         "CAN_OPEN": int(functions.projection is not None),
         "AUDITED": int(bool(functions.audit.results.size)),
         "N_CHECKS": len(texts),
+        "N_PERIODS": len(functions.periods),
+        "N_MEMORY": functions.n_memory,
     }
     values = [0.0, *start.q.tolist(), *start.nu.tolist(), *(0.0 for _ in facts.inputs)]
     values += [*(start.p.tolist() if sizes["N_P"] else ()), step]
     fixed = [int(flag) for flag in _fixed_parameters(model, functions)] or [0]
+    first = sizes["N_X"] - sizes["N_MEMORY"] - sizes["N_Q"]
+    fresh = [int(k in start.fresh) for k in range(first, first + sizes["N_MEMORY"])]
     same = functions.indicators is functions.pivots
     return "\n".join(
         [
@@ -340,6 +357,8 @@ def _settings(
             "\n/* time, states, inputs, parameters, internal step */",
             f"static const double start_values[] = {{{', '.join(map(repr, values))}}};",
             f"static const char fixed_parameters[] = {{{', '.join(map(str, fixed))}}};",
+            *([_FRESH, f"    {', '.join(map(str, fresh))}}};"] if functions.periods else []),
+            *(line.replace(" real ", " double ") for line in sample_periods(functions.periods)),
             *(["static const char *const check_texts[] = {"] if texts else []),
             *(f"    {c_text(f'impossible parameters: {text}')}," for text in texts),
             *(["};"] if texts else []),
@@ -458,8 +477,8 @@ def _page(description: FmuDescription, version: str) -> str:
         f"</head><body>\n<h1>{title}</h1>\n<p>FMI {version}, model exchange and co-simulation, "
         f"written by {description.tool}. Co-simulation integrates by the classical Runge-Kutta "
         "method, in equal steps that are no longer than <code>internal_step</code> and are divided "
-        "where prescribed motions switch, with inputs that are constant during a communication "
-        "step.</p>\n"
+        "where prescribed motions switch and where a law takes samples, with inputs that are "
+        "constant during a communication step.</p>\n"
         "<table><tr><th>variable</th><th>unit</th><th>kind</th><th>start</th><th></th></tr>\n"
         f"{rows}\n</table>\n</body></html>\n"
     )

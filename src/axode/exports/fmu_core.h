@@ -19,6 +19,7 @@
 #include <string.h>
 
 typedef double real;
+#define FLOOR floor
 #define CLOSED 1e-13  /* change of coordinates by which Newton's method has ended */
 #define INWARDS 1e-15 /* these are relative too, see fixed_step.h */
 #define JUMPED 1e-12
@@ -53,6 +54,8 @@ typedef struct {
     double due;     /* energy at the start and the work since, in co-simulation */
     double since;   /* last event, in model exchange */
     double until;   /* time of the next switch of prescribed motions, or until when there is none */
+    double asked[N_MEMORY + 1]; /* what a law remembers before its first samples */
+    double sampled; /* time up to which it took samples, in model exchange */
     int switches;   /* whether there is one */
     int phase;
     int open;       /* whether start values are not closed yet */
@@ -116,6 +119,7 @@ static void restart(Instance *c)
 {
     memset(&c->n, 0, sizeof c->n);
     memcpy(c->n.v, start_values, sizeof start_values);
+    memcpy(c->n.asked, c->n.v + U - N_MEMORY, N_MEMORY * sizeof *c->n.asked);
     touch(c);
 }
 
@@ -156,6 +160,17 @@ static int close_start(Instance *c)
                 return fail(c, ERROR, "at these parameters constraints hold that the model left "
                                       "out; derive the mechanism with them as defaults");
         }
+    }
+#endif
+#if N_PERIODS
+    {
+        char only[N_MEMORY]; /* values that were set stay */
+        int i;
+        for (i = 0; i < N_MEMORY; ++i) {
+            v[U - N_MEMORY + i] = c->n.asked[i];
+            only[i] = fresh_memory[i] && c->n.asked[i] == start_values[U - N_MEMORY + i];
+        }
+        take_samples(v + U, v + P, v[TIME], v[TIME], only, v + X);
     }
 #endif
     c->n.open = 0;
@@ -246,6 +261,7 @@ static int finish_start(Instance *c)
     const int status = close_start(c);
     if (status != OK) return status;
     c->n.phase = RUNNING;
+    c->n.sampled = c->n.v[TIME];
     if (!c->cosimulation) look_ahead(c);
     count_energy(c, 0.0);
     return watch_pivots(c, c->n.v + X, c->n.v[TIME], 1) == OK ? OK : ERROR;
@@ -306,6 +322,7 @@ static int set_values(Instance *c, const unsigned int *references, size_t count,
         if (place == STEP && !(values[k] > 0.0))
             return fail(c, ERROR, "the internal step must be positive");
         c->n.v[place] = values[k];
+        if (place >= U - N_MEMORY && place < U) c->n.asked[place - (U - N_MEMORY)] = values[k];
     }
     touch(c);
     if (changes && check_parameters(c) != OK) {
@@ -387,8 +404,37 @@ static int at_event(Instance *c, int *ends)
 #if CAN_OPEN
     if (correct) close_loops(c->n.v + U, c->n.v + P, c->n.v[TIME], c->n.v + X);
 #endif
+#if N_PERIODS
+    {
+        double found;
+        if (next_sample(c->n.sampled, c->n.v[TIME], &found)) {
+            take_samples(c->n.v + U, c->n.v + P, c->n.sampled, c->n.v[TIME], 0, c->n.v + X);
+            jumps = 1;
+        }
+        c->n.sampled = c->n.v[TIME];
+    }
+#endif
     touch(c);
     return correct || jumps;
+}
+
+/* Find when the next event is that time alone brings, in model exchange; gives whether there is one.
+ */
+static int next_time_event(const Instance *c, double *time)
+{
+    int any = N_PLACES > 0;
+    *time = c->n.until;
+#if N_PERIODS
+    {
+        int k;
+        for (k = 0; k < N_PERIODS; ++k) {
+            const double at = sample_periods[k] * (periods_until(c->n.v[TIME], k) + 1.0);
+            if (!any || at < *time) *time = at;
+            any = 1;
+        }
+    }
+#endif
+    return any;
 }
 
 /* Changes of unknowns for changes of knowns, by forward derivatives of the model's functions. */

@@ -192,8 +192,7 @@ EXPORT int F(fmi2NewDiscreteStates)(void *c, EventInfo *info)
     memset(info, 0, sizeof *info);
     info->valuesOfContinuousStatesChanged = at_event(c, &ends);
     info->terminateSimulation = ends;
-    info->nextEventTimeDefined = N_PLACES > 0;
-    info->nextEventTime = ((Instance *)c)->n.until;
+    info->nextEventTimeDefined = next_time_event(c, &info->nextEventTime);
     return OK;
 }
 

@@ -312,8 +312,7 @@ EXPORT int F(fmi3UpdateDiscreteStates)(void *c, bool *again, bool *terminate, bo
     *states = at_event(c, &ends) != 0;
     *terminate = ends != 0;
     *again = *nominals = false;
-    *next_defined = N_PLACES > 0;
-    *next = ((Instance *)c)->n.until;
+    *next_defined = next_time_event(c, next) != 0;
     return OK;
 }
 

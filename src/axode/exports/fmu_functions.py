@@ -17,12 +17,14 @@ from axode.codegen.tape.derivatives import adjoint_tape, dependencies, forward_t
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.switching import places_tape
 from axode.codegen.tape.tape import Port, Tape
+from axode.exports.law_model import LawModel
 from axode.model.model_parts import facts_of, function_tape
 from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
 
 if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.model.signals import Signal
+    from axode.problems.inputs.inputs import Updates
 
 ARGUMENTS = ("t", "x", "u", "p")
 JUMPS = (Kind.LT, Kind.LE, Kind.SIGN)  # operations whose value may jump
@@ -47,6 +49,9 @@ class FmuFunctions:
             `places_tape`.
         n_places: How many places there are.
         momentum: Generalized momentum as speeds and energy; empty where nothing switches.
+        update: What a law remembers after the samples that are `due`, a fifth argument; None if it
+            takes none.
+        periods: Times between its samples [s], one for each number of `due`.
     """
 
     rate: Tape
@@ -60,6 +65,13 @@ class FmuFunctions:
     places: Tape
     n_places: int
     momentum: Tape
+    update: Tape | None = None
+    periods: tuple[float, ...] = ()
+
+    @property
+    def n_memory(self) -> int:
+        """How many of the states, the last ones, samples may change."""
+        return self.update.outputs[0].size if self.update is not None else 0
 
     def tapes(self, *, adjoint: bool) -> list[Tape]:
         """All tapes that are called and not empty, with the derivatives of rate and outputs.
@@ -73,6 +85,7 @@ class FmuFunctions:
         derivatives = [forward_tape(tape, along, sizes) for tape in both]
         derivatives += [adjoint_tape(tape, ARGUMENTS) for tape in both] if adjoint else []
         optional = [self.projection, self.residual, self.pivots, self.places, self.momentum]
+        optional.append(self.update)
         optional += [] if self.indicators is self.pivots else [self.indicators]
         return [
             self.flow,
@@ -119,6 +132,7 @@ def fmu_functions(
     places = places_tape(switches)
     require_momentum(model, switches)
     momentum = [*made.results(MOMENTUM), made.audit([])[1]] if switches else []
+    updates = model.updates if isinstance(model, LawModel) else None
     return FmuFunctions(
         rate=rate,
         flow=made.tape("flow", [*rates[: ports[1].size], power]),
@@ -131,6 +145,8 @@ def fmu_functions(
         places=made.tape("places", made.of(places)),
         n_places=places.outputs[0].size,
         momentum=made.tape("momentum", momentum),
+        update=None if updates is None else made.update(updates, len(facts.memory)),
+        periods=() if updates is None else updates.periods,
     )
 
 
@@ -180,6 +196,15 @@ class _Made:
         """A tape of some results."""
         outputs = (Port(name, (len(results),)),)
         return Tape.build(name, self._ports, outputs, self.builder, results)
+
+    def update(self, updates: Updates, count: int) -> Tape:
+        """What a law remembers after samples, of these arguments and of what is due."""
+        due = Port("due", (len(updates.periods),))
+        flags = [self.builder.input(len(self._ports), i) for i in range(due.size)]
+        known = {**self._arguments, "due": flags}
+        made = self.builder.replay(updates.tape, [known[p.name] for p in updates.tape.inputs])
+        outputs = (Port("update", (count,)),)
+        return Tape.build("update", (*self._ports, due), outputs, self.builder, made[-count:])
 
     def audit(self, pivots: list[int]) -> list[int]:
         """Smallest pivot, one if there is none, and kinetic and potential energy together."""

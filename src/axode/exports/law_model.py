@@ -17,7 +17,7 @@ from axode.model.function_source import AbstractLibrary, DerivedLibrary, Entry
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, library_of
 from axode.problems.inputs.inputs import plan_input
-from axode.problems.inputs.laws import Law, model_under
+from axode.problems.inputs.laws import model_under
 
 MEASURES = "measures"  # function that has the inputs at its end
 
@@ -27,21 +27,16 @@ class LawModel(Model):
 
     Args:
         model: The mechanism's.
-        law: Its input: formulas, or a function of the state or a `Law` without samples.
+        law: Its input: formulas, a function of the state or a `Law`.
+
+    Attributes:
+        updates: What samples change of what the law remembers; None if it takes none.
 
     Raises:
-        InvalidArgument: for inputs that Python computes, tables, batches and blocks that take
-            samples.
+        InvalidArgument: for inputs that Python computes, tables and batches.
     """
 
     def __init__(self, model: Model, law: Any) -> None:
-        if isinstance(law, Law) and law.periods:
-            names = [name for name, block in law.blocks.items() if block.period is not None]
-            raise InvalidArgument(
-                f"input: block '{names[0]}' takes samples every {law.periods[0]:g} s, which FMUs "
-                "and exported C do not.\\n  Remedy: leave its period out, or compute the law where "
-                "the file is used; axode.page writes a page that runs under it"
-            )
         wide = model_under(law, model)
         plan = plan_input(wide, law)
         if plan.tape is None:
@@ -64,6 +59,7 @@ class LawModel(Model):
             measures=(*facts.measures, *((name, unit, True) for name, unit in outputs)),
         )
         super().__init__(closed, LawLibrary(library_of(wide), plan.tape, last))
+        self.updates = plan.updates
 
 
 class LawLibrary(DerivedLibrary):
