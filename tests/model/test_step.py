@@ -41,6 +41,37 @@ def test_it_is_the_step_of_runs(name):
     assert np.abs(model.residual(q)).max(initial=0.0) < 1e-9
 
 
+def limited_motor():
+    """A wheel on a motor of at most 2 N m."""
+    bot = ax.Mechanism("rig")
+    wheel = bot.add_body("wheel", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    bot.add_joint("axle", ax.Revolute("y"), parent=bot.ground, child=wheel)
+    bot.add_motor("motor", "axle", limit=2.0)
+    return bot.derive().compile()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_named(bad):
+    model = limited_motor()
+    one, two = np.zeros(1), np.array([[0.0], [bad]])
+    for wrong, given in (
+        (r"u\[1, 0\]", (one, one, two, H)),
+        (r"q\[1, 0\]", (two, one, one, H)),
+        ("axle", ({"axle": bad}, one, one, H)),
+        ("h is", (one, one, one, bad)),
+    ):
+        with pytest.raises(ax.errors.InvalidArgument, match=f"step: {wrong}.* not finite"):
+            model.step(*given)
+
+
+@pytest.mark.slow
+def test_functions_of_torch_hand_nan_on():
+    """A motor with a limit would take an input of NaN for one beyond it."""
+    torch = pytest.importorskip("torch")
+    q, nu, u = (torch.tensor([x]) for x in (0.0, 0.0, np.nan))
+    assert limited_motor().torch_function("step")(q, nu, u, H).isnan().all()
+
+
 def test_batches_names_and_lengths_broadcast():
     model = machine("wheeled_pendulum")
     q, nu, u = states(model, 4)

@@ -297,6 +297,25 @@ def test_a_law_that_does_not_say_what_it_remembers_is_refused(law, words):
         ax.simulate(machines.slider(), 1.0, input=law)
 
 
+def test_blocks_and_samples_in_the_wrong_place_are_refused_with_a_remedy():
+    """A block that no law has been given, and samples of one input by name."""
+    model = machines.slider()
+    pi = ax.blocks.PI(1.0, 1.0)
+    for law in (
+        lambda s: {"rail": pi(s["rail.rate"])},
+        ax.Law(lambda s: {"rail": ax.blocks.PI(1.0, 1.0)(s["rail.rate"])}),
+        pi,
+    ):
+        with pytest.raises(ax.InvalidArgument, match=r"PI: a block is called inside the law"):
+            ax.simulate(model, 1.0, input=law)
+    twice = ax.Law(lambda s, pi: {"rail": pi(s["rail"]) + pi(1.0)}, pi=pi)
+    with pytest.raises(ax.InvalidArgument, match=r"calls block 'pi' 2 times.*give two blocks"):
+        ax.simulate(model, 1.0, input=twice)
+    for given in (ax.Sampled([0.0, 1.0], 0.5), ax.Callback(lambda t, s: [0.0])):
+        with pytest.raises(ax.InvalidArgument, match=r"gives all inputs; input=ax\."):
+            ax.simulate(model, 1.0, input={"rail": given})
+
+
 def test_what_memory_cannot_do_is_refused_with_a_remedy():
     law, model = speed_control(period=PERIOD), machines.slider()
     with pytest.raises(ax.errors.NotApplicable, match="forwards in time"):

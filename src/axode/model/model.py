@@ -23,7 +23,7 @@ from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
 from axode.model.model_parts import entry_of, function_tape
 from axode.model.motion_switches import MOMENTUM, motion_switches
-from axode.model.named_arguments import NamedArguments, NeedsSolving, as_numbers
+from axode.model.named_arguments import NamedArguments, NeedsSolving, as_numbers, require_finite
 from axode.model.parameter_checks import FAULTS, parameter_checks
 from axode.model.signals import Signals
 from axode.model.state import State
@@ -261,8 +261,13 @@ class Model(DerivativeProducts, ModelDisplay):
             u: Inputs, zero unless given.
             h: Length of the step [s]; an array makes a batch.
             options: See `Options`.
+
+        Raises:
+            InvalidArgument: for states, inputs and lengths that are not finite.
         """
-        made = self._evaluate("step", {"q": q, "nu": nu, "u": u, "h": h}, options)
+        given = {"q": q, "nu": nu, "u": u, "h": h}
+        made = self._evaluate("step", given, options)
+        require_finite("step", given)
         size = len(self.coordinates)
         return made[..., :size], made[..., size:]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -247,6 +248,27 @@ def as_numbers(name: str, value: Any) -> Array:
         raise InvalidArgument(f"{name}: expected numbers, got {shortened(value)}") from None
 
 
+MOST_STATES = 2**44  # of a batch: of one byte each they fill what processors address
+
+
+def require_finite(verb: str, given: Mapping[str, Any]) -> None:
+    """Refuse arguments, arrays or numbers by name, with a number that is not finite.
+
+    Raises:
+        InvalidArgument: naming it, and the first of a batch.
+    """
+    for argument, value in given.items():
+        named = value if isinstance(value, Mapping) else {argument: value}
+        for name, part in named.items():
+            if part is None or isinstance(part, State) or is_on_device(part):
+                continue
+            array = real_array(part)
+            if not np.isfinite(array).all():
+                first = np.argwhere(~np.isfinite(array))[0].tolist()
+                place = f"[{', '.join(map(str, first))}]" if first else ""
+                raise InvalidArgument(f"{verb}: {name}{place} is not finite")
+
+
 def batch_shape(batch: Any) -> tuple[int, ...]:
     """Return the shape of a batch, from a number of runs or states or from a shape.
 
@@ -262,7 +284,10 @@ def batch_shape(batch: Any) -> tuple[int, ...]:
         raise InvalidArgument(
             f"batch: expected a whole number or the shape of a batch, got {shortened(batch)}"
         )
-    return tuple(int(size) for size in sizes)
+    shape = tuple(int(size) for size in sizes)
+    if math.prod(shape) > MOST_STATES:
+        raise InvalidArgument(f"batch: {shape} needs more memory than there is")
+    return shape
 
 
 def check_tracked(name: str, value: Any) -> None:

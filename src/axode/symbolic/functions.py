@@ -367,7 +367,8 @@ def step(equations: Equations) -> SX:
     for k, drive in enumerate(e.system.mechanism.drives):
         if drive.motor.limit is not None:
             limit = numeric(drive.motor.limit)
-            u[k] = ca.fmax(-limit, ca.fmin(limit, u[k]))
+            below = ca.if_else(u[k] < -limit, -limit, u[k])  # NaN stays, which fmin would hide
+            u[k] = ca.if_else(u[k] > limit, limit, below)
     x = ca.vertcat(e.q, e.nu)
 
     def at(t: SX, x: SX) -> SX:

@@ -53,6 +53,18 @@ class Block:
         if self.period is not None:
             object.__setattr__(self, "states", {**self.states, OUTPUT: 0.0})
 
+    def __call__(self, signal: Any) -> Any:
+        """Refuse a call outside the law to which it belongs.
+
+        Raises:
+            InvalidArgument: with how to give it to one.
+        """
+        raise InvalidArgument(
+            f"{self.kind}: a block is called inside the law to which it is given by name, which "
+            f"remembers for it: ax.Law(lambda s, {self.kind.lower()}: ..., "
+            f"{self.kind.lower()}=ax.blocks.{self.kind}(...))"
+        )
+
     @property
     def key(self) -> tuple[Any, ...]:
         """What its steps depend on besides the gains."""

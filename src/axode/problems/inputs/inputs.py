@@ -424,6 +424,12 @@ def _by_name(model: Model, given: Mapping[str, Any], speeds: Sequence[str] | Non
     for name, value in named.items():
         if isinstance(value, str):
             named[name] = parse_formula(model, value, f"input '{name}'")
+        elif isinstance(value, Sampled | Callback):
+            kind = type(value).__name__
+            alike = "{name: values}, period" if kind == "Sampled" else "..."
+            raise InvalidArgument(
+                f"input '{name}': a {kind} gives all inputs; input=ax.{kind}({alike})"
+            )
     if any(is_symbolic(v) or callable(v) for v in named.values()):
         made = lambda s: {n: _called(v, s) for n, v in named.items()}  # noqa: E731
         return InputPlan(tape=_traced(model, made, speeds))
