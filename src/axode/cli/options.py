@@ -248,8 +248,9 @@ def numbers(option: str, given: Iterable[str] | None) -> dict[str, float]:
 def _number(option: str, name: str, text: str) -> float:
     found = finite_numbers([text])
     if not found:
+        again = f"; for another name, repeat {option}" if "=" in text else ""
         raise typer.BadParameter(
-            f"'{name}' needs a finite number such as 0.2 or pi/6, and not '{text}'",
+            f"'{name}' needs a finite number such as 0.2 or pi/6, and not '{text}'{again}",
             param_hint=option,
         )
     return found[0]

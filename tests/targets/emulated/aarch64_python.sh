@@ -23,4 +23,6 @@ cat > "$folder/python" <<EOF
 PYTHONPATH=\$PYTHONPATH:$folder/site exec qemu-aarch64 -L $folder/root $folder/root/usr/bin/python3.11 "\$@"
 EOF
 chmod +x "$folder/python"
+# Tests that start Python start the script: the system cannot run its interpreter by itself.
+printf 'import sys\nsys.executable = "%s"\n' "$folder/python" > "$folder/site/sitecustomize.py"
 PYTHONPATH= "$folder/python" -c "import platform; print('Python', platform.python_version(), platform.machine())"
