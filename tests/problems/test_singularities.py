@@ -549,3 +549,33 @@ def test_arguments_are_checked(hexapod):
         _ = hexapod.singularities(np.array([hexapod.model.home] * 2)).found
     with pytest.raises(ax.errors.InvalidArgument, match="kind: expected one of serial"):
         hexapod.singularities().describe("odd")
+
+
+def steered(base, angles=(np.pi / 2, np.pi / 2)):
+    """A body on two wheels that steer, one before the other, turned across at home."""
+    bot = ax.Mechanism("swerve")
+    body = bot.add_body("body", mass=10.0, inertia=(1, 1, 1), com=(0, 0, 0.1))
+    bot.add_joint("base", base, parent=bot.ground, child=body, at=(0, 0, 0.1))
+    for k, x in enumerate((0.3, -0.3)):
+        fork = bot.add_body(f"fork{k}", mass=0.5, inertia=(0.1, 0.1, 0.1))
+        bot.add_joint(f"steer{k}", ax.Revolute("z"), parent=body, child=fork, at=(x, 0, 0))
+        bot.add_wheel(f"wheel{k}", ax.Rolling(0.1), on=fork, mass=0.5, motor=True)
+    bot.set_home(dict(zip(("steer0", "steer1"), angles, strict=True)))
+    return bot.derive().compile()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", [ax.Planar(), ax.Floating()], ids=["planar", "floating"])
+def test_a_start_where_axles_are_in_line_is_named(base):
+    """With both axles along one line the wheels hold one velocity twice."""
+    model = steered(base)
+    rows = r"rows wheel0\.lateral, wheel1\.lateral depend on each other"
+    with pytest.raises(ax.errors.SingularConfiguration, match=rows) as raised:
+        ax.simulate(model, 1.0)
+    assert "start={'steer0': 0.05}" in str(raised.value)
+    with pytest.warns(ax.RunsFailedWarning):
+        batch = ax.simulate(model, 0.1, start={"steer0": np.pi / 2 + np.array([0.0, 0.05])})
+    assert "rows wheel0.lateral, wheel1.lateral" in batch.statuses[0]
+    assert batch.statuses[1] == "finished"
+    with pytest.raises(ax.errors.SingularConfiguration, match=rows):
+        ax.paths.follow(steered(ax.Floating()), ax.paths.circle(2.0, speed=0.5))

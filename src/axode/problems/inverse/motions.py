@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument
+from axode.errors import InvalidArgument, SingularConfiguration
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
@@ -28,7 +28,7 @@ from axode.problems.inverse.quadrature import Rates, integrate
 from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.other_models import DescribedStates
 from axode.problems.singular.approaches import usual_margin, warn_of_signals
-from axode.problems.singular.switching import choose_models
+from axode.problems.singular.switching import choose_models, describe_own_loss
 
 Array = npt.NDArray[np.float64]
 MISFIT = {True: 1e-7, False: 1e-3}  # relative, of what is exact and of what splines differentiate
@@ -129,13 +129,31 @@ class DesiredMotion:
         Args:
             q: Coordinates, (..., size).
             t: Time [s], one or one per configuration.
+
+        Raises:
+            SingularConfiguration: where the rows or the speeds of the mechanism are singular.
         """
         conditions = self.conditions_at(t)
         Theta = self.model.speed_map(q, **conditions.options)
         rest = np.zeros((*q.shape[:-1], len(self.model.independent)))
         v0 = self.model.joint_speeds(q, rest, **conditions.options)
         G = self.rows.call("jacobian", q, conditions) @ Theta
-        return np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2), Theta, v0
+        G = np.concatenate([G, Theta[..., self.rows.speeds, :]], axis=-2)
+        if not np.isfinite(G).all():
+            self._raise_singular(G, q, t)
+        return G, Theta, v0
+
+    def _raise_singular(self, G: Array, q: Array, t: Any) -> NoReturn:
+        """Raise the error of the first configuration whose rates are not finite."""
+        place = tuple(np.argwhere(~np.isfinite(G).all(axis=(-2, -1)))[0])
+        when = float(np.broadcast_to(t, q.shape[:-1])[place])
+        cause, better = describe_own_loss(self.model, q[place], self.conditions_at(when))
+        raise SingularConfiguration(
+            f"'{self.model.name}' is at t = {when:.6g} s at a singular configuration: {cause}.\n  "
+            f"{better or 'Begin a little away from it, start={...}, or leave that time out'}",
+            None,
+            when,
+        )
 
     def fit_speeds(
         self,

@@ -23,13 +23,18 @@ from axode.problems.simulate.failures import find_causes
 from axode.problems.simulate.switch_to_implicit import REVIEW, StiffRuns
 from axode.problems.singular.approaches import MAX_SAMPLES, Approach, warn_of_rows
 from axode.problems.singular.continuation import Candidates, Landing, find_events, land_beyond
-from axode.problems.singular.pivots import find_flattest_wheels, find_smallest_pivots
-from axode.problems.singular.switching import find_start_elsewhere, near_singular
+from axode.problems.singular.pivots import (
+    evaluate_pivots,
+    find_flattest_wheels,
+    find_smallest_pivots,
+)
+from axode.problems.singular.switching import describe_own_loss, find_start_elsewhere, near_singular
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.step_acceptance import (
     EVENT,
     FINISHED,
     LEFT,
+    NOT_FINITE,
     RUNNING,
     SINGULAR,
     STIFF,
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
+DESCRIBED = 100  # runs of a batch whose singular rows are named
 LAST = -1  # number of the sample at which a run ended, among those of a passage
 KEPT_BUFFERS = (
     "w",
@@ -174,7 +180,20 @@ class Runs:
             if upright.size:
                 causes[upright] = find_causes(batch, failed[upright])
             status = batch.buffers["status"][failed, 0].astype(np.intp)
-            batch.resolve(failed, np.where(lies, SINGULAR, status), causes)
+            lost = self._name_losses(batch, failed, causes, ~lies & (status == NOT_FINITE))
+            batch.resolve(failed, np.where(lies | lost, SINGULAR, status), causes)
+
+    def _name_losses(
+        self, batch: Batch, runs: Numbers, causes: Any, among: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Find runs that stand where constraints lose rank, and enter the rows as causes."""
+        q = batch.buffers["q"][runs]
+        pivots = evaluate_pivots(batch.model, q, batch.conditions(runs))[0]
+        lost = among & np.isfinite(q).all(axis=1) & ~(pivots > LOST_PIVOT).all(axis=1)
+        causes[lost] = "the rows or the speeds are singular there"
+        for k in np.flatnonzero(lost)[:DESCRIBED]:
+            causes[k] = describe_own_loss(self.model, q[k], batch.conditions(runs[k]))[0]
+        return np.asarray(lost)
 
     def _leave_singular(self, batch: Batch, runs: Numbers) -> None:
         """Let runs near a singular configuration change their model, go on or end."""

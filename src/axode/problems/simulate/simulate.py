@@ -214,7 +214,9 @@ def _rank_loss_advice(runs: Runs, cause: str, t: float) -> str:
 def _start_beside(model: Model) -> str:
     """Advise to start where the wheels, or the links, are not in line."""
     joints = [name.removesuffix(".rate") for name in model.independent]
-    moved = next((name for name in joints if name in model.coordinates), model.coordinates[0])
+    angles = [name for name in model.coordinates if "." not in name]  # of joints with one
+    moved = next((name for name in (*joints, *angles) if name in model.coordinates), None)
+    moved = moved or model.coordinates[-1]
     return (
         "\n  The start itself is singular: begin a little away from it, "
         f"start={{'{moved}': 0.05}}, or set_home to derive the equations at another configuration."
