@@ -2,7 +2,8 @@
 
     python -m benchmarks.report
 
-takes the newest file of every section in results/ and rewrites docs/develop/benchmarks.md.
+takes the newest file of every section in results/ that has all of its numbers, and rewrites
+docs/develop/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -28,15 +29,33 @@ PAGE = ROOT / "docs" / "develop" / "benchmarks.md"
 IMAGES = ROOT / "docs" / "assets" / "images"
 
 
-def newest(section: str, folder: Path = RESULTS) -> dict[str, Any]:
-    """The last saved numbers of a section."""
+def newest(section: str, folder: Path = RESULTS, back: int = 0) -> dict[str, Any]:
+    """The last saved numbers of a section, or those saved some files before."""
     files = sorted(folder.glob(f"????-??-??-{section}.json"))  # not of another that ends so
     if not files:
         raise SystemExit(
             f"no numbers of '{section}' in {folder.name}/; "
             f"run python -m benchmarks.run {section} --save"
         )
-    return json.loads(files[-1].read_text())
+    if back >= len(files):
+        raise IndexError(f"only {len(files)} files of '{section}'")
+    return json.loads(files[-1 - back].read_text())
+
+
+def written(section: str) -> tuple[dict[str, str], str]:
+    """The parts of the page of a section, and what the newest of its numbers lack.
+
+    They are made of the last numbers that are complete; of none, there are no parts.
+    """
+    lacks = ""
+    for back in range(len(list(RESULTS.glob(f"????-??-??-{section}.json"))) or 1):
+        numbers = newest(section, back=back)
+        try:
+            parts = PARTS.items()
+            return {part: write(numbers) for part, (s, write) in parts if s == section}, lacks
+        except LookupError as error:
+            lacks = lacks or (f"no {error}" if isinstance(error, KeyError) else str(error))
+    return {}, lacks
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -484,26 +503,25 @@ def filled(page: str, part: str, text: str) -> str:
 
 
 def main() -> int:
-    """Rewrite the page and the figures; sections whose numbers are incomplete stay as they were."""
+    """Rewrite the page and the figures; sections without complete numbers stay as they were."""
     from benchmarks.figures import draw_growth, draw_work_precision
 
-    found = {section: newest(section) for section in {s for s, _ in PARTS.values()}}
-    page, missing = PAGE.read_text(), list[str]()
-    for section, numbers in found.items():
-        parts = {part: write for part, (s, write) in PARTS.items() if s == section}
-        try:
-            texts = {part: write(numbers) for part, write in parts.items()}
-        except LookupError as error:
-            what = f"no {error}" if isinstance(error, KeyError) else str(error)
-            missing.append(f"left as it was: {section}, whose newest numbers have {what}")
-            continue
+    page, missing, older = PAGE.read_text(), list[str](), list[str]()
+    for section in dict.fromkeys(s for s, _ in PARTS.values()):
+        texts, lacks = written(section)
+        if lacks:
+            told = f"{section}, whose newest numbers have {lacks}"
+            (older if texts else missing).append(told)
         for part, text in texts.items():
             page = filled(page, part, text)
     PAGE.write_text(page)
-    files = [PAGE, *draw_growth(found["growth"], IMAGES)]
+    files = [PAGE, *draw_growth(newest("growth"), IMAGES)]
     files += draw_work_precision(newest("work-precision")["measured"], IMAGES)
     print("written: " + ", ".join(str(file.relative_to(ROOT)) for file in files))
-    print("\n".join(missing), file=sys.stderr, end="\n" if missing else "")
+    for told in older:
+        print(f"from older numbers: {told}", file=sys.stderr)
+    for told in missing:
+        print(f"left as it was: {told}", file=sys.stderr)
     return 1 if missing else 0
 
 

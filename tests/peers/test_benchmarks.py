@@ -169,7 +169,11 @@ def test_report_says_what_to_run_first(tmp_path: Path):
         newest("growth", tmp_path)
 
 
-def test_report_says_what_is_missing_and_writes_the_rest(tmp_path: Path, monkeypatch, capsys):
+@pytest.mark.parametrize("lacking", [1, 99])
+def test_report_says_what_is_missing_and_writes_the_rest(
+    tmp_path: Path, monkeypatch, capsys, lacking
+):
+    """It takes older numbers where the newest lack some, and leaves a part that has none."""
     (tmp_path / "page.md").write_text(
         "".join(f"<!-- {part} begins --> old <!-- {part} ends -->\n" for part in report.PARTS)
     )
@@ -178,19 +182,20 @@ def test_report_says_what_is_missing_and_writes_the_rest(tmp_path: Path, monkeyp
     monkeypatch.setattr(report, "ROOT", tmp_path)
     real = report.newest
 
-    def without_peers(section: str, folder: Path = report.RESULTS) -> dict:
-        found = real(section, folder)
-        for row in found.get("derivatives", {}).values():
+    def without_peers(section: str, folder: Path = report.RESULTS, back: int = 0) -> dict:
+        found = real(section, folder, back)
+        for row in found.get("derivatives", {}).values() if back < lacking else ():
             row["times"] = {k: v for k, v in row["times"].items() if "Pinocchio" not in k}
         return found
 
     monkeypatch.setattr(report, "newest", without_peers)
-    assert report.main() == 1
+    assert report.main() == (lacking > 1)
     said = capsys.readouterr().err
-    assert said.startswith("left as it was: derivatives") and "Pinocchio" in said
-    assert "benchmarks.run derivatives --save" in said and said.count("left as it was") == 1
+    how = "from older numbers" if lacking == 1 else "left as it was"
+    assert said.startswith(f"{how}: derivatives") and "Pinocchio" in said
+    assert "benchmarks.run derivatives --save" in said and len(said.splitlines()) == 1
     page = (tmp_path / "page.md").read_text()
-    assert page.count(" old ") == 2  # the table and its conditions
+    assert page.count(" old ") == (0 if lacking == 1 else 2)  # the table and its conditions
     assert (tmp_path / "benchmark-work-precision.svg").stat().st_size > 5000
 
 
