@@ -184,7 +184,8 @@ def test_what_is_left_out_is_warned_of(file):
         ax.load(file(text))
     (warning,) = caught
     assert str(warning.message) == (
-        "arm.urdf: dry friction of joints (damping is viscous here) is left out: shoulder."
+        'arm.urdf: dry friction of joints that contacts="friction" or "all" reads is left out: '
+        "shoulder."
     )
     assert warning.filename == __file__
     with pytest.warns(

@@ -18,7 +18,7 @@ import numpy as np
 import axode as ax
 from axode.errors import AxodeError, OmissionWarning
 from axode.formats.mjcf.mjcf_text import ACTUATORS, EQUALITIES
-from axode.formats.xml.reading import DRY_FRICTION, LIMITS, PLUGINS
+from axode.formats.xml.reading import DRY_FRICTION, LIMITS, PLUGINS, UNREAD_FRICTION, UNREAD_STOPS
 from tests.peers.test_mjcf_models import TOLERANCE, Pair
 from tests.peers.trees import relative_error
 
@@ -57,8 +57,8 @@ def lost(robot: ax.Mechanism, left_out: dict[str, list[str]], theirs: mujoco.MjM
     counts = {
         "actuators": (theirs.nu, motors + of_plugins),
         "equality constraints": (theirs.neq, constraints + listed[EQUALITIES]),
-        "limits": (limited, listed[LIMITS]),
-        "dry friction": (friction, listed[DRY_FRICTION]),
+        "limits": (limited, listed[LIMITS] + listed[UNREAD_STOPS]),
+        "dry friction": (friction, listed[DRY_FRICTION] + listed[UNREAD_FRICTION]),
     }
     return [f"{there - here} {what}" for what, (there, here) in counts.items() if there != here]
 

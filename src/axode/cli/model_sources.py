@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from axode.model.model import Model
     from axode.symbolic.equations import Equations
 
-FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold", "arguments")
+FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold", "arguments", "contacts")
 DERIVE_OPTIONS = ("formulation", "independent", "self_check")
 BUILD_OPTIONS = (*FILE_OPTIONS, *DERIVE_OPTIONS)
 ENDINGS = (".toml", ".urdf", ".urdf.xacro", ".xacro", ".xml", ".sdf", ".world", ".axm")

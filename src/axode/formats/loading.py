@@ -23,6 +23,7 @@ from axode.errors import (
     InvalidArgument,
     OmissionWarning,
     PlausibilityWarning,
+    first_of,
     level_outside,
     shortened,
 )
@@ -30,6 +31,7 @@ from axode.formats.xacro.expansion import expand, is_xacro
 from axode.mechanism.checks import joints_of_tables, require_readable
 from axode.mechanism.elements.wheels import AbstractWheel
 from axode.mechanism.files.imported import lock_joints, with_mesh_addresses, with_mesh_folders
+from axode.mechanism.files.read_contacts import chosen_contacts, settle_home
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml.toml_lines import key_lines
 from axode.mechanism.files.wheel_proposals import (
@@ -65,6 +67,7 @@ def load(
     wheels: Literal["proposed"] | Sequence[str] | Mapping[str, AbstractWheel] | None = None,
     hold: Sequence[str] = (),
     arguments: Mapping[str, str | float] | None = None,
+    contacts: Literal["all"] | Sequence[Literal["stops", "friction", "wheels"]] = (),
 ) -> Mechanism:
     """Read a mechanism from a TOML, URDF, xacro, MJCF or SDF file.
 
@@ -91,6 +94,10 @@ def load(
         hold: Joints that become rigid where they stand at home, by names or patterns such as
             "arm_*"; motors, dampers, springs and couplings of theirs are removed.
         arguments: Values of the arguments of a xacro file, by name.
+        contacts: What to read of friction and stops, which are left out unless asked for: "stops"
+            for the limits of joints, "friction" for their dry friction, "wheels" for the friction
+            of what `wheels` lets roll; "all" for the three. Such a mechanism slips, lifts and
+            strikes; `Mechanism.ideal` is the one without.
 
     Raises:
         FileError: if the file cannot be read or is none of these.
@@ -101,11 +108,18 @@ def load(
     Warns:
         FileDeviationWarning: once, listing every deviation of the file and what was done about it.
         OmissionWarning: listing what a mechanism cannot represent, and links that look like wheels.
-        PlausibilityWarning: if wheels="proposed" leaves a floating base free to tip, or a robot
-            from a URDF file has no motors.
+        PlausibilityWarning: if wheels="proposed" leaves a floating base free to tip, a robot from
+            a URDF file has no motors, wheels have no friction to read, or home is beyond a stop.
     """
     loaded = read(
-        path, base=base, strict=strict, folder=folder, wheels=wheels, hold=hold, arguments=arguments
+        path,
+        base=base,
+        strict=strict,
+        folder=folder,
+        wheels=wheels,
+        hold=hold,
+        arguments=arguments,
+        contacts=contacts,
     )
     if loaded.proposals:
         text = describe_proposals(
@@ -128,7 +142,7 @@ class LoadedFile:
         proposals: Links that look like wheels, unless a choice was given.
         if_free: Those that would, if the root were free, where nothing says how it is held.
         additions: What a file that extends another adds to it.
-        doubts: What robots on proposed wheels lack: supports and motors.
+        doubts: What robots on proposed wheels lack: supports, motors and friction to read.
     """
 
     mechanism: Mechanism
@@ -147,6 +161,7 @@ def read(
     wheels: Literal["proposed"] | Sequence[str] | Mapping[str, AbstractWheel] | None = None,
     hold: Sequence[str] = (),
     arguments: Mapping[str, str | float] | None = None,
+    contacts: Any = (),
 ) -> LoadedFile:
     """Read a mechanism as `load` does, and what else is in the file."""
     kinds = list(wheels.values()) if isinstance(wheels, Mapping) else []
@@ -163,7 +178,7 @@ def read(
     limit = None if folder is None else _as_path(folder)
     if arguments is not None and not isinstance(arguments, Mapping):
         raise InvalidArgument(f"arguments must be values by name, got {shortened(arguments)}")
-    files = _Files(base, strict, limit, arguments or {})
+    files = _Files(base, strict, limit, arguments or {}, chosen_contacts(contacts))
     mechanism = files.read(_as_path(path))
     if files.arguments and not files.is_xacro:
         raise InvalidArgument(f"arguments are for xacro files, and {path} is none")
@@ -184,7 +199,21 @@ def read(
         doubts.append(describe_tipping(mechanism, files.geometry))
         if files.is_urdf:
             doubts.append(describe_missing_motors(str(path), mechanism))
+    if files.contacts:
+        doubts += _ideal_wheels(str(path), mechanism, files.contacts)
+        doubts += [f"{path}: {text}" for text in settle_home(mechanism)]
     return LoadedFile(mechanism, proposals, files.additions, if_free, list(filter(None, doubts)))
+
+
+def _ideal_wheels(source: str, mechanism: Mechanism, contacts: frozenset[str]) -> list[str]:
+    """Name the wheels that were asked to slip, and for which the file gives no friction."""
+    ideal = [c.name for c in mechanism.contacts if c.wheel.is_ideal]
+    if "wheels" not in contacts or not ideal:
+        return []
+    return [
+        f"{source}: no friction is given for {first_of(ideal)}, which roll without slipping; "
+        'wheels={"name": ax.Rolling(RADIUS, friction=0.8)} gives it'
+    ]
 
 
 def _are_names(given: object) -> bool:
@@ -205,6 +234,7 @@ class _Files:
     Attributes:
         geometry: The solids of links that are no TOML file's.
         arguments: Values of the arguments of a xacro file.
+        contacts: What is read of friction and stops.
         wheels_chosen: Whether a file states which links roll.
         wheels_proposed: Whether it states that all do that look like wheels.
         is_xacro: Whether a file was expanded by xacro.
@@ -217,6 +247,7 @@ class _Files:
     strict: bool
     limit: Path | None
     arguments: Mapping[str, str | float]
+    contacts: frozenset[str]
     geometry: Geometry = field(default_factory=Geometry)
     wheels_chosen: bool = False
     wheels_proposed: bool = False
@@ -248,7 +279,9 @@ class _Files:
         from axode.formats.xml.reading import XmlFile
 
         base: Any = self.base
-        file = XmlFile(text, place, base, self.limit, self.strict, remarks, self.geometry, label)
+        file = XmlFile(
+            text, place, base, self.limit, self.strict, remarks, self.geometry, label, self.contacts
+        )
         # only those who read such files wait for their reader, and for MuJoCo
         if is_sdf:
             from axode.formats.sdf.sdf import mechanism_from_sdf
@@ -298,6 +331,7 @@ class _Files:
         self.base = self.base or table.base
         self.strict |= table.strict
         self.arguments = {**table.arguments, **self.arguments}
+        self.contacts |= chosen_contacts(table.contacts)
         self.limit = place.parent if self.limit is None else self.limit
         self.trail += (place.resolve(),)
         file = place.parent / table.file.replace("\\", "/")

@@ -9,17 +9,35 @@ joint with a reference value is at its zero where MuJoCo's is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from axode.formats.mjcf.mjcf_model import CompiledModel, MeshFile
-from axode.formats.mjcf.mjcf_text import DAMPERS, FORCE_LIMITS, MOCAP, NEGATIVE, SPRINGS, WEIGHT
-from axode.formats.xml.reading import DRY_FRICTION, LIMITS, Numbers, PartNames, box, cleaned
+from axode.formats.mjcf.mjcf_text import (
+    DAMPERS,
+    FORCE_LIMITS,
+    MOCAP,
+    NEGATIVE,
+    SOFTNESS,
+    SPRINGS,
+    WEIGHT,
+)
+from axode.formats.xml.reading import (
+    DRY_FRICTION,
+    LIMITS,
+    UNREAD_FRICTION,
+    UNREAD_STOPS,
+    Numbers,
+    PartNames,
+    box,
+    cleaned,
+)
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND, Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.elements.joints import Fixed, Floating, Prismatic, Revolute, Spherical
+from axode.mechanism.files.read_contacts import Surface
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rotations import from_quaternions
@@ -30,6 +48,7 @@ from axode.numerics.tolerances import NEGLIGIBLE, NOTICEABLE
 
 PLANE, _HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # MuJoCo's geoms
 LAST_SEEN = 2
+SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # where a file gives none
 UNPAINTED = (0.5, 0.5, 0.5, 1.0)  # a geom that the file gives no colour
 
 
@@ -118,7 +137,43 @@ def add_geoms(geometry: Geometry, compiled: CompiledModel, bodies: list[str]) ->
         if model.geom_type[geom] == PLANE:
             geometry.planes.append((name, at, cleaned(R[:, 2])))
         elif model.geom_contype[geom] or model.geom_conaffinity[geom]:
-            geometry.solids.append(_solid(model, geom, name, at, R))
+            solid = _solid(model, geom, name, at, R)
+            if "wheels" in compiled.contacts and solid.radius > 0:
+                solid = replace(solid, surface=_surface(compiled, geom))
+            geometry.solids.append(solid)
+
+
+def _surface(compiled: CompiledModel, geom: int) -> Surface:
+    """How a geom rubs on the first plane, as MuJoCo mixes the numbers of the two.
+
+    The geom of the higher priority decides; of equals, the larger numbers do. `condim` says which
+    of the three coefficients act.
+    """
+    model = compiled.model
+    part = next(part for part in compiled.spec.geoms if part.id == geom)
+    note_softness(compiled, "geom", geom, compiled.element(part), part.name)
+    planes = [g for g in range(int(model.ngeom)) if model.geom_type[g] == PLANE]
+    pair = [geom, *planes[:1]]
+    highest = max(int(model.geom_priority[g]) for g in pair)
+    deciding = [g for g in pair if model.geom_priority[g] == highest]
+    sliding, turning, rolling = (
+        float(max(model.geom_friction[g][k] for g in deciding)) for k in range(3)
+    )
+    rows = max(int(model.geom_condim[g]) for g in deciding)
+    return Surface(
+        sliding if rows >= 3 else 0.0, turning if rows >= 4 else 0.0, rolling if rows >= 6 else 0.0
+    )
+
+
+def note_softness(
+    compiled: CompiledModel, of: str, number: int, element: Element, name: str
+) -> None:
+    """Note how soft MuJoCo makes a stop, a joint that rubs or a contact; here they are rigid."""
+    for what, usual in (("solref", SOLREF), ("solimp", SOLIMP)):
+        values = getattr(compiled.model, f"{of}_{what}")[number]
+        if not np.allclose(values, usual, rtol=NEGLIGIBLE, atol=0.0):
+            detail = f"({what} {' '.join(f'{x:g}' for x in values)})"
+            compiled.findings.leave_out(SOFTNESS, element, detail, name)
 
 
 def _solid(model: Any, geom: int, name: str, at: Any, R: np.ndarray) -> LinkSolid:
@@ -286,10 +341,7 @@ class BodyReader:
         element = self.compiled.element(self.compiled.spec.joints[number])
         kind, dof = int(model.jnt_type[number]), int(model.jnt_dofadr[number])
         address = int(model.jnt_qposadr[number])
-        if model.jnt_limited[number]:
-            self.findings.leave_out(LIMITS, element, name=name)
-        if model.dof_frictionloss[dof] > 0:
-            self.findings.leave_out(DRY_FRICTION, element, name=name)
+        self._add_laws(number, element)
         if model.jnt_actfrclimited[number]:
             self.findings.leave_out(FORCE_LIMITS, element, name=name)
         no_dampers = self.compiled.disabled("DAMPER", "PASSIVE")
@@ -314,6 +366,31 @@ class BodyReader:
             rest = float(model.qpos_spring[address])
             spring = self.names.free("spring", f"{name}.spring")
             self.mechanism.add_spring(spring, name, stiffness=stiffness, rest=rest)
+
+    def _add_laws(self, number: int, element: Element) -> None:
+        """Add stops and dry friction of a joint where they are asked for, and note the others."""
+        model, name, asked = self.model, self.joints[number], self.compiled.contacts
+        single = int(model.jnt_type[number]) in (SLIDE, HINGE)
+        loss = float(model.dof_frictionloss[int(model.jnt_dofadr[number])])
+        if model.jnt_limited[number]:
+            low, high = (float(x) for x in model.jnt_range[number])
+            if self.compiled.disabled("CONSTRAINT", "LIMIT"):
+                self.findings.leave_out(LIMITS, element, "(switched off)", name)
+            elif single and "stops" in asked:
+                self.mechanism.change_joint(name, stops=(low, high))
+                note_softness(self.compiled, "jnt", number, element, name)
+            else:
+                self.findings.leave_out(UNREAD_STOPS if single else LIMITS, element, name=name)
+        if loss > 0:
+            if self.compiled.disabled("CONSTRAINT", "FRICTIONLOSS"):
+                self.findings.leave_out(DRY_FRICTION, element, "(switched off)", name)
+            elif single and "friction" in asked:
+                self.mechanism.change_joint(name, friction=loss)
+                dof = int(model.jnt_dofadr[number])
+                note_softness(self.compiled, "dof", dof, element, name)
+            else:
+                what = UNREAD_FRICTION if single else DRY_FRICTION
+                self.findings.leave_out(what, element, name=name)
 
     def not_negative(self, value: float, element: Element, what: str, name: str) -> float:
         """Return a number; one below zero is left out, and zero instead of it."""

@@ -43,6 +43,7 @@ class CompiledModel:
         text: The file, which knows the elements behind the lines of MuJoCo.
         findings: Where faults and what is left out are kept.
         meshes: The files of geoms that are meshes, by the number of the geom, for pictures.
+        contacts: What to read of friction and stops.
     """
 
     mujoco: Any
@@ -51,6 +52,7 @@ class CompiledModel:
     text: ModelText
     findings: Findings
     meshes: dict[int, MeshFile] = field(default_factory=dict)
+    contacts: frozenset[str] = frozenset()
 
     def element(self, part: Any) -> Element:
         """Find the element of the file behind a part of the specification."""
@@ -94,7 +96,7 @@ def compile_text(text: ModelText, file: XmlFile, findings: Findings) -> Compiled
                 geom.size, geom.mass = [1.0] * 3, 0.0
     model = _ask(mujoco, text, source, spec.compile)
     meshes = {int(geom.id): file for geom, file in shown if file is not None}
-    return CompiledModel(mujoco, spec, model, text, findings, meshes)
+    return CompiledModel(mujoco, spec, model, text, findings, meshes, file.contacts)
 
 
 def _parse(mujoco: Any, text: ModelText, source: str, assets: dict[str, bytes]) -> Any:

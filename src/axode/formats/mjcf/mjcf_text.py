@@ -33,6 +33,7 @@ FORCE_LIMITS = "limits of forces that are not symmetric, or of joints and tendon
 ACTUATORS = "actuators that are no motor of one joint or fixed tendon"
 WEIGHT = "compensation of weight"
 MOCAP = "motion-capture bodies (they are held where they stand)"
+SOFTNESS = "softness of stops, dry friction and contacts (here they are rigid)"
 KEYS = "keyframes, but for the positions of 'home'"
 
 MAX_DEPTH = 150

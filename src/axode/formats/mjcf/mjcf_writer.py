@@ -23,6 +23,7 @@ from axode.formats.written.mechanism_text import (
     floors,
     home_values,
     is_constant,
+    joint_laws,
     number,
     pictures,
     row,
@@ -50,6 +51,7 @@ LOOPS = frozenset({"hinge", "ball", "fixed"})
 ALONG_HINGE = 0.1  # [m] between the two points that a hinge of a loop keeps together
 READABLE_MESHES = (".stl", ".obj", ".msh")
 HOME = "home"
+FAR = 1e9  # [m or rad]: an end of a range that is none
 
 
 def mjcf_text(
@@ -184,6 +186,15 @@ class MjcfWriter:
         else:
             element.set("size", row(half.get(solid.kind, solid.size)))
         # wheels touch floors, and nothing touches anything else
+        if solid.surface is not None:
+            surface = solid.surface
+            lengths = surface.friction, surface.scrub, surface.rolling_resistance
+            element.set("friction", row(lengths))
+            rows = 6 if surface.rolling_resistance else 4 if surface.scrub else 3
+            element.set("condim", str(rows if surface.friction or rows > 3 else 1))
+            element.set("priority", "1")  # its numbers act, not those of the floor
+            if surface.restitution:
+                self.tree.left_out.append(f"restitution of wheel '{solid.name}'")
         element.set("contype", "1" if touches else "0")
         element.set("conaffinity", "0")
         if not touches:
@@ -216,6 +227,13 @@ class MjcfWriter:
                 self.tree.left_out.append(
                     f"damping of joint '{joint.name}': one number damps all its speeds in MuJoCo"
                 )
+        for joint, friction, stops in joint_laws(self.tree):
+            if friction:
+                self.joints[joint.name].set("frictionloss", number(friction))
+            if stops is not None:
+                low, high = (min(max(end, -FAR), FAR) for end in stops)
+                self.joints[joint.name].set("limited", "true")
+                self.joints[joint.name].set("range", row((low, high)))
         for joint, stiffness, rest in self.tree.stiffness():
             self.joints[joint.name].set("stiffness", number(stiffness))
             self.joints[joint.name].set("springref", number(rest))

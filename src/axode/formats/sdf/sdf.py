@@ -41,6 +41,7 @@ from axode.formats.xml.xml_tree import Element, parse
 from axode.mechanism.checks import relation_faults, require_readable, value_faults
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Spherical
+from axode.mechanism.files.read_contacts import Surface
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rotations import RigidPose, to_quaternions
 from axode.numerics.tolerances import SEVEN_DIGITS
@@ -225,6 +226,10 @@ class SdfBuilder:
             if axis.damping > 0:
                 damper = self.part_names.free("damper", coordinate)
                 mechanism.add_damper(damper, coordinate, coefficient=axis.damping)
+            if axis.friction > 0:
+                mechanism.change_joint(coordinate, friction=axis.friction)
+            if axis.stops is not None:
+                mechanism.change_joint(coordinate, stops=axis.stops)
             if axis.stiffness > 0:
                 spring = self.part_names.free("damper", f"{coordinate}.spring")
                 mechanism.add_spring(spring, coordinate, stiffness=axis.stiffness, rest=axis.rest)
@@ -497,8 +502,11 @@ class WorldReader:
         builder = SdfBuilder(mechanism, self.findings, self.frames, links, joints)
         builder.build(self.file.base)
         self._add_constraints(scopes, builder)
+        rubs = "wheels" in self.file.contacts
+        floor = self._floor() if rubs else None
         for link in links:
-            self._reader(link.frame).add_geometry(self.file.geometry, builder.names[link.frame])
+            body = builder.names[link.frame]
+            self._reader(link.frame).add_geometry(self.file.geometry, body, floor, rubs=rubs)
 
         def line(fault: Fault) -> int:
             kind = "body" if fault.kind == "body" else "joint"
@@ -526,6 +534,16 @@ class WorldReader:
                     self._reader(frame).add_geometry(self.file.geometry, GROUND.name)
         return moving
 
+    def _floor(self) -> Surface | None:
+        """How the first plane of scenery rubs."""
+        for model in self.world.scopes:
+            for frame in (f for scope in model.all_scopes() for f in scope.of_kind("link")):
+                for element in frame.element.all("collision") if model.static else ():
+                    geometry = element.first("geometry")
+                    if geometry is not None and geometry.first("plane") is not None:
+                        return self._reader(frame).surface(element)
+        return None
+
     def _links(self, scopes: list[ModelScope]) -> list[SdfLink]:
         found = []
         for scope in scopes:
@@ -543,7 +561,7 @@ class WorldReader:
                         SCENERY, frame.element
                     )
                     continue
-                reader = SdfJointReader(self.frames, frame)
+                reader = SdfJointReader(self.frames, frame, self.file.contacts)
                 joint = reader.read()
                 if joint is not None:
                     reader.read_mimics(joint)

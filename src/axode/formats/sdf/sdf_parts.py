@@ -19,6 +19,7 @@ from axode.formats.sdf.sdf_scopes import (
     SELF,
     UNKNOWN,
     UNLIMITED,
+    UNREAD_SURFACE,
     WORLD,
     FrameResolver,
     ModelScope,
@@ -32,6 +33,8 @@ from axode.formats.xml.reading import (
     FLUID,
     LIMITS,
     MOMENTS,
+    UNREAD_FRICTION,
+    UNREAD_STOPS,
     Findings,
     Numbers,
     box,
@@ -49,6 +52,7 @@ from axode.mechanism.elements.joints import (
     Spherical,
     Universal,
 )
+from axode.mechanism.files.read_contacts import Surface
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 from axode.numerics.rotations import RigidPose
 from axode.numerics.tolerances import SUM_ROUNDING, TWO_ROUNDINGS
@@ -226,12 +230,16 @@ class LinkReader:
             return Cylinder(sizes[0], sizes[1], cleaned(R[:, 2], 1.0), at)
         return box(sizes, at, R, orientation(pose))
 
-    def add_geometry(self, geometry: Geometry, body: str) -> None:
+    def add_geometry(
+        self, geometry: Geometry, body: str, floor: Surface | None = None, *, rubs: bool = False
+    ) -> None:
         """Add the solids of the link, those that touch others first, and its planes.
 
         Args:
             geometry: Where to put them.
             body: The link's name in the mechanism; the ground's for scenery.
+            floor: How the planes of the file rub.
+            rubs: Whether to read how solids rub.
         """
         reader = replace(self, owner=replace(self.owner, findings=Findings()))
         reader = replace(reader, frames=replace(self.frames, findings=reader.owner.findings))
@@ -250,7 +258,40 @@ class LinkReader:
                 shape = reader._drawn(solid, pose)
                 described = LinkSolid.of(body, shape) if shape else None
                 if described is not None and not any(shape.faults()):  # type: ignore[union-attr]
+                    if rubs and element.tag == "collision":
+                        surface = self.surface(element)
+                        described = replace(described, surface=_lesser(surface, floor))
                     geometry.solids.append(described)
+
+    def surface(self, collision: Element) -> Surface:
+        """How a collision rubs and rebounds; note what acts and is not read."""
+        owner = self.owner.aside("left out")
+        surface = collision.first("surface")
+        friction = surface.first("friction") if surface else None
+        ode = friction.first("ode") if friction else None
+        bounce = surface.first("bounce") if surface else None
+        mu, across = (max(owner.value(ode, tag, 1.0), 0.0) for tag in ("mu", "mu2"))
+        if ode is not None and ode.first("mu2") is not None and across != mu:
+            message = f"mu is {mu:g} and mu2 {across:g}"
+            owner.note(ode, "mu2", message, "mu is used in both directions")
+        turning = friction.first("torsional") if friction else None
+        contact = surface.first("contact") if surface else None
+        for part in (turning, contact):
+            if part is not None:
+                owner.leave_out(UNREAD_SURFACE, part)
+        back = owner.value(bounce, "restitution_coefficient", 0.0)
+        return Surface(min(mu, MOST_FRICTION), restitution=min(max(back, 0.0), 1.0))
+
+
+MOST_FRICTION = 1e3  # files write 1e16 and more for what never slips
+
+
+def _lesser(surface: Surface, floor: Surface | None) -> Surface:
+    """How two surfaces rub on each other in Gazebo: by the lesser of their numbers."""
+    if floor is None:
+        return surface
+    back = min(surface.restitution, floor.restitution)
+    return Surface(min(surface.friction, floor.friction), restitution=back)
 
 
 def _solids_in(link: Element, tag: str) -> Iterator[tuple[Element, Element]]:
@@ -329,6 +370,8 @@ class SdfAxis:
     stiffness: float = 0.0
     rest: float = 0.0
     effort: float = 0.0
+    friction: float = 0.0
+    stops: tuple[float, float] | None = None
     mimic: SdfMimic | None = None
     is_locked: bool = False  # as files of old versions fix a joint
     is_led: bool = False  # whether another joint follows it, or a gearbox relates it
@@ -336,8 +379,9 @@ class SdfAxis:
     @property
     def acts(self) -> bool:
         """Return whether something needs its coordinate."""
-        forces = self.damping, self.stiffness, self.effort
-        return any(forces) or self.mimic is not None or self.is_led
+        forces = self.damping, self.stiffness, self.effort, self.friction
+        acts = any(forces) or self.stops is not None
+        return acts or self.mimic is not None or self.is_led
 
 
 @dataclass
@@ -402,6 +446,7 @@ class SdfJointReader:
 
     frames: FrameResolver
     frame: SdfFrame
+    contacts: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.owner = self.frames.owner(self.frame)
@@ -540,8 +585,11 @@ class SdfJointReader:
         axis.damping = self._not_negative(dynamics, "damping")
         axis.stiffness = self._not_negative(dynamics, "spring_stiffness")
         axis.rest = owner.value(dynamics, "spring_reference", 0.0)
-        if self._not_negative(dynamics, "friction") > 0:
-            owner.leave_out(DRY_FRICTION, self.frame.element)
+        axis.friction = self._not_negative(dynamics, "friction")
+        single = AXES[kind] == 1
+        if axis.friction > 0 and not (single and "friction" in self.contacts):
+            axis.friction = 0.0
+            owner.leave_out(UNREAD_FRICTION if single else DRY_FRICTION, self.frame.element)
         aside = owner.aside("left out")
         effort = aside.value(limit, "effort", 0.0, bounded=False)
         axis.effort = math.inf if effort >= UNLIMITED else max(effort, 0.0)
@@ -551,8 +599,22 @@ class SdfJointReader:
         if limited and ends == [0.0, 0.0] and AXES[kind] == 1:
             axis.is_locked = True
             owner.note(limit or element, "limit", "leaves no motion", "the joint is fixed")
-        elif limited or 0 <= speed < UNLIMITED:
-            what = " and ".join(["positions"] * limited + ["speeds"] * (0 <= speed < UNLIMITED))
+            return axis
+        is_slow = 0 <= speed < UNLIMITED
+        if limited and single and "stops" in self.contacts:
+            low, high = (x if abs(x) < UNLIMITED else math.copysign(math.inf, x) for x in ends)
+            low = -math.inf if limit is None or limit.first("lower") is None else low
+            axis.stops = (low, high)
+            limited = False
+            if not low < high:
+                axis.stops = None
+                message = f"lower {low:g} is not below upper {high:g}, which leaves no motion"
+                owner.note(limit or element, "limit", message, "no stops")
+        elif limited and single and not is_slow:
+            owner.leave_out(UNREAD_STOPS, self.frame.element)
+            return axis
+        if limited or is_slow:
+            what = " and ".join(["positions"] * limited + ["speeds"] * is_slow)
             owner.leave_out(LIMITS, self.frame.element, f"({what})")
         return axis
 

@@ -39,6 +39,7 @@ from axode.numerics.tolerances import FOUR_DIGITS, SUM_ROUNDING
 CONTACTS = "contacts of collision shapes (add_contact lets a body roll)"
 SOLVERS = "settings and data of other programs"
 SCENERY = "scenery: static models, which are part of the ground, and actors"
+UNREAD_SURFACE = "friction against turning on the spot, and softness of contacts"
 UNKNOWN = "elements that are not understood"
 MISSING = "models that are not in the folder (load(..., folder=...) allows another)"
 GENERATED = "generated and attached parts, and saved states"

@@ -23,10 +23,12 @@ from axode.formats.written.mechanism_text import (
     floors,
     home_values,
     is_constant,
+    joint_laws,
     motor_efforts,
     number,
     pictures,
     row,
+    surface_of,
     unsaid,
     wheels,
     with_parameters,
@@ -42,6 +44,7 @@ from axode.formats.written.written_tree import (
 from axode.formats.xml.reading import MOMENTS
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.files.imported import with_mesh_addresses
+from axode.mechanism.files.read_contacts import Surface
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 
@@ -70,7 +73,7 @@ def sdf_text(
     found = with_parameters(mechanism, parameters)
     found = with_mesh_addresses(found, None if path is None else Path(path).parent)
     placed = bool(found.loops)
-    home = home_values(found, closed=placed)
+    home = home_values(found, closed=placed or bool(found.contacts))
     # where the model stands, the first axis of a universal joint need not be across its second
     native = NATIVE - {"universal"} if placed else NATIVE
     tree = WrittenTree(found, native, LOOPS, home, one_namespace=True)
@@ -90,6 +93,7 @@ class SdfWriter:
         self.model = add(self.world, "model", name=name)
         self.links: dict[str, XmlElement] = {}
         self.axes: dict[str, list[XmlElement]] = {}
+        self.laws = list(joint_laws(tree))
 
     def write(self, path: str | os.PathLike[str] | None, *, strict: bool) -> MechanismText:
         """Write links, joints and what acts on them, and note what cannot be."""
@@ -116,7 +120,8 @@ class SdfWriter:
 
     def _add_link(self, link: WrittenLink, joint: WrittenJoint) -> None:
         element = self.links[link.name] = add(self.model, "link", name=link.name)
-        place = joint.displaced() if self.at_home else joint.place
+        # a free link is placed where it stands at home
+        place = joint.displaced() if self.at_home or joint.kind == "free" else joint.place
         relative = "" if joint.parent == GROUND.name else joint.parent
         _add_pose(element, place, relative)
         inertial = add(element, "inertial")  # without it a link has one kilogram
@@ -143,6 +148,10 @@ class SdfWriter:
         element = add(link, tag, name=name)
         _add_pose(element, solid.place)
         geometry = add(add(element, "geometry"), solid.kind)
+        if solid.surface is not None:
+            self._add_surface(element, solid.surface)
+            if solid.surface.scrub or solid.surface.rolling_resistance:
+                self.tree.left_out.append(f"scrub and rolling resistance of wheel '{solid.name}'")
         if solid.kind == "box":
             add(geometry, "size", row(solid.size))
         elif solid.kind == "mesh":
@@ -151,6 +160,15 @@ class SdfWriter:
         else:
             for field, value in zip(("radius", "length"), solid.size, strict=False):
                 add(geometry, field, number(value))
+
+    def _add_surface(self, collision: XmlElement, surface: Surface) -> None:
+        element = add(collision, "surface")
+        ode = add(add(element, "friction"), "ode")
+        for tag in ("mu", "mu2"):
+            add(ode, tag, number(surface.friction))
+        if surface.restitution:
+            bounce = add(element, "bounce")
+            add(bounce, "restitution_coefficient", number(surface.restitution))
 
     # joints --------------------------------------------------------------------------------------
 
@@ -193,9 +211,18 @@ class SdfWriter:
 
     def _add_efforts(self) -> None:
         efforts = motor_efforts(self.tree)
+        ends = {
+            joint.name: tuple(end - self._zero(joint) for end in stops)
+            for joint, _, stops in self.laws
+            if stops is not None
+        }
         for name, axes in self.axes.items():
             for k, axis in enumerate(axes):  # Drake drives every axis that gives no effort
-                add(add(axis, "limit"), "effort", number(efforts.get((name, k), 0.0)))
+                limit = add(axis, "limit")
+                for tag, end in zip(("lower", "upper"), ends.get(name, ()), strict=False):
+                    if math.isfinite(end):
+                        add(limit, tag, number(end))
+                add(limit, "effort", number(efforts.get((name, k), 0.0)))
         for drive in self.mechanism.drives:
             gear, rotor = numeric(drive.motor.gear), numeric(drive.motor.rotor_inertia)
             parts = [f"its gear {gear:.9g}"] if gear != 1.0 else []
@@ -221,6 +248,9 @@ class SdfWriter:
                     add(dynamics(axis), "damping", number(value))
             elif any(damping):
                 self.tree.left_out.append(f"damping of joint '{joint.name}', which has no axis")
+        for joint, friction, _ in self.laws:
+            if friction:
+                add(dynamics(self.axes[joint.name][0]), "friction", number(friction))
         for joint, stiffness, rest in self.tree.stiffness():
             element = dynamics(self.axes[joint.name][0])
             add(element, "spring_reference", number(rest - self._zero(joint)))
@@ -260,6 +290,12 @@ class SdfWriter:
             _add_pose(collision, FramePose(np.eye(3), floor.place.p))
             plane = add(add(collision, "geometry"), "plane")
             add(plane, "normal", row(cleaned_numbers(floor.place.R[:, 2])))
+            found = [surface_of(contact.wheel) for contact in self.mechanism.contacts]
+            surfaces = [surface for surface in found if surface is not None]
+            if surfaces:  # of two surfaces the lesser numbers act: those of the wheels
+                friction = max(surface.friction for surface in surfaces)
+                back = max(surface.restitution for surface in surfaces)
+                self._add_surface(collision, Surface(max(friction, 1.0), restitution=back))
 
     def _note(self) -> None:
         mechanism, lost = self.mechanism, self.tree.left_out
@@ -271,7 +307,7 @@ class SdfWriter:
                 "the links are placed where the loops are closed; coordinates count from there: "
                 + ", ".join(moved)
             )
-        elif any(mechanism.home_coordinates.values()):
+        elif any(v for j in self.tree.joints if j.kind != "free" for v in j.home):
             lost.append("the home configuration")
         lost += [f"spring '{strut.name}' between two points" for strut in mechanism.struts]
         lost += [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +31,15 @@ from axode.formats.urdf.urdf_extensions import (
     note_unread,
     zero_frames,
 )
-from axode.formats.xml.reading import BASES, SPEED_DAMPING, Base, Findings, PartNames, XmlFile
+from axode.formats.xml.reading import (
+    BASES,
+    SPEED_DAMPING,
+    UNREAD_FRICTION,
+    Base,
+    Findings,
+    PartNames,
+    XmlFile,
+)
 from axode.formats.xml.xml_tree import Element, parse
 from axode.mechanism.checks import relation_faults, require_readable, value_faults
 from axode.mechanism.elements.bodies import GROUND, Shape
@@ -43,6 +52,7 @@ from axode.mechanism.elements.joints import (
     Revolute,
     Spherical,
 )
+from axode.mechanism.files.read_contacts import Surface
 from axode.mechanism.mechanism import Mechanism
 
 WORLDS = ("world", GROUND.name)  # root links that are the ground itself
@@ -58,7 +68,7 @@ _JOINT = (
     "calibration",
     "safety_controller",
 )
-FRICTION = "dry friction of joints (damping is viscous here)"
+FRICTION = "dry friction of joints with several coordinates"
 _KINDS = {
     "body": "link",
     "motor": "joint",
@@ -147,7 +157,7 @@ class Reader:
     def __init__(self, robot: Element, file: XmlFile) -> None:
         self.robot = robot
         self.file = file
-        self.findings = Findings(counted=(FRICTION, SPEED_DAMPING))
+        self.findings = Findings(counted=(FRICTION, UNREAD_FRICTION, SPEED_DAMPING))
         self.owner = UrdfOwner("robot", "", self.findings)
         self.mechanism = Mechanism(robot.attributes.get("name") or file.path.stem)
         self.lines: dict[tuple[str, str, str], int] = {}  # of kind, name, field
@@ -170,8 +180,10 @@ class Reader:
         named = self._named("joint")
         closing = self._closing(named)
         joints_named = links_named and not self.findings.faults
+        stops = "stops" in self.file.contacts
         joints = [
-            JointReader(UrdfOwner("joint", n, self.findings)).read(e) for n, e in named.items()
+            JointReader(UrdfOwner("joint", n, self.findings), stops).read(e)
+            for n, e in named.items()
         ]
         if not elements:
             self.owner.report(self.robot, "", "has no <link>")
@@ -291,8 +303,32 @@ class Reader:
             self.lines.setdefault(("link", new, part.tag), part.line)
         shape = self.shapes.get(name)
         if not is_ground:
-            self.file.geometry.solids += owner.solids(element, new)
+            surface = self._surface(name)
+            solids = owner.solids(element, new)
+            self.file.geometry.solids += [replace(solid, surface=surface) for solid in solids]
             self.mechanism.add_body(new, mass=mass, com=com, inertia=inertia, shape=shape)
+
+    def _surface(self, link: str) -> Surface | None:
+        """How a link rubs, as files say it to Gazebo; None where that is not asked for."""
+        if "wheels" not in self.file.contacts:
+            return None
+        found: dict[str, float] = {}
+        for element in self.robot.all("gazebo"):
+            if element.attributes.get("reference") != link:
+                continue
+            aside = UrdfOwner("gazebo", link, self.findings).aside("left out")
+            for part in (part for tag in ("mu1", "mu2") for part in element.all(tag)):
+                text = part.attributes.get("value") or part.text.strip()
+                known = aside.count()
+                (value,) = aside.parse(part, part.tag, text, (0.0,))
+                value = aside.not_negative(part, part.tag, value)
+                if aside.count() == known:
+                    found[part.tag] = value
+            if found.get("mu2", found.get("mu1")) != found.get("mu1", found.get("mu2")):
+                message = f"mu1 is {found['mu1']:g} and mu2 {found['mu2']:g}"
+                aside.note(element, "mu2", message, "mu1 is used in both directions")
+        friction = found.get("mu1", found.get("mu2"))
+        return None if friction is None else Surface(friction)
 
     def _hold(self, root: str, joint: AbstractJoint) -> None:
         """Hold the root link by a joint that the file does not have."""
@@ -301,11 +337,19 @@ class Reader:
 
     def _add_joint(self, joint: Joint) -> None:
         name = self.names["joint", joint.name]
+        rubs = joint.friction > 0 and joint.type in DRIVEN and "friction" in self.file.contacts
         self.mechanism.add_joint(
-            name, _kind(joint), **self._ends(joint), at=joint.at, rotation=joint.angles
+            name,
+            _kind(joint),
+            **self._ends(joint),
+            at=joint.at,
+            rotation=joint.angles,
+            friction=joint.friction if rubs else None,
+            stops=joint.stops,
         )
-        if joint.friction > 0:
-            self.findings.leave_out(FRICTION, joint.element, name=name)
+        if joint.friction > 0 and not rubs:
+            what = UNREAD_FRICTION if joint.type in DRIVEN else FRICTION
+            self.findings.leave_out(what, joint.element, name=name)
         if joint.damping > 0 and joint.type in DRIVEN:
             self.mechanism.add_damper(name, name, coefficient=joint.damping)
         elif joint.damping > 0 and joint.type != "fixed":
@@ -329,7 +373,8 @@ class Reader:
 
     def _close_with(self, joint: Joint) -> None:
         """Close a loop with a joint whose child another joint holds."""
-        given = {"damping": joint.damping, "friction": joint.friction, "mimic": joint.mimic}
+        given: dict[str, object] = {"damping": joint.damping, "friction": joint.friction}
+        given |= {"mimic": joint.mimic, "limit": joint.stops}
         for what in (word for word, value in given.items() if value):
             message = f"a joint that closes a loop has no {what}"
             joint.owner.note(joint.element, what, message, "left out")

@@ -219,6 +219,7 @@ class Joint:
     effort: float
     damping: float
     friction: float
+    stops: tuple[float, float] | None = None
     mimic: Mimic | None = None
 
     @property
@@ -331,6 +332,7 @@ def _report_rings(roots: list[str], holding: dict[str, Joint]) -> None:
 
 TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 DRIVEN = ("revolute", "continuous", "prismatic")  # what one motor can move
+FAR = 1e9  # [m or rad]: as files write an end that is none
 EXTENSION = "spherical"  # a type that some programs add
 X = (1.0, 0.0, 0.0)
 BY_ITSELF = "the joint moves by itself"
@@ -338,9 +340,10 @@ BY_ITSELF = "the joint moves by itself"
 
 @dataclass(frozen=True)
 class JointReader:
-    """Reads one joint."""
+    """Reads one joint, and the ends of its motion if they are asked for."""
 
     owner: UrdfOwner
+    reads_stops: bool = False
 
     def read(self, element: Element) -> Joint:
         """Read the joint with all its numbers."""
@@ -369,8 +372,24 @@ class JointReader:
             effort,
             damping,
             friction,
+            self._stops(limit, kind),
             self._mimic(element),
         )
+
+    def _stops(self, limit: Element | None, kind: str) -> tuple[float, float] | None:
+        """Read where the motion ends; None if it does not."""
+        if limit is None or kind not in ("revolute", "prismatic") or not self.reads_stops:
+            return None
+        aside = self.owner.aside("no stops")
+        known = aside.count()
+        ends = [aside.number(limit, end, 0.0, required=False) for end in ("lower", "upper")]
+        low, high = (end if abs(end) < FAR else math.copysign(math.inf, end) for end in ends)
+        if aside.count() == known and low >= high:
+            message = f"lower {low:g} is not below upper {high:g}, which leaves no motion"
+            aside.report(limit, "limit", message)
+        if aside.count() > known or (math.isinf(low) and math.isinf(high)):
+            return None
+        return low, high
 
     def _not_negative(self, element: Element | None, attribute: str) -> float:
         """A number that is zero unless the file gives a sound one."""
@@ -466,4 +485,5 @@ def _hold(joint: Joint, position: float) -> Joint:
         half = position / 2
         q = (float(np.cos(half)), *map(float, np.sin(half) * axis))
         turned = tuple(tuple(row) for row in (R @ matrix(q)).tolist())
-    return replace(joint, type="fixed", at=at, angles=turned, effort=0.0, damping=0.0, friction=0.0)
+    free = replace(joint, effort=0.0, damping=0.0, friction=0.0, stops=None)
+    return replace(free, type="fixed", at=at, angles=turned)

@@ -18,6 +18,7 @@ from axode.formats.written.mechanism_text import (
     finish,
     home_values,
     is_constant,
+    joint_laws,
     motor_efforts,
     number,
     pictures,
@@ -31,6 +32,7 @@ from axode.formats.written.written_tree import SINGLE, WrittenJoint, WrittenLink
 from axode.formats.xml.reading import MOMENTS
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.files.imported import with_mesh_addresses
+from axode.mechanism.files.read_contacts import Surface
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 
@@ -80,10 +82,13 @@ class UrdfWriter:
             self._add_link(link)
         for name, wheel in wheels(self.tree):
             self._add_solid(name, "collision", wheel)
+            self._add_surface(name, wheel)
         efforts = motor_efforts(self.tree)
+        laws = {id(joint): (friction, stops) for joint, friction, stops in joint_laws(self.tree)}
         for joint in self.tree.joints:
-            self._add_joint(joint, efforts.get((joint.name, 0)))
-        self._add_dampers()
+            _, stops = laws.get(id(joint), (0.0, None))
+            self._add_joint(joint, efforts.get((joint.name, 0)), stops)
+        self._add_dynamics({id_: friction for id_, (friction, _) in laws.items() if friction})
         self._add_mimics()
         self._add_transmissions()
         self._add_loops()
@@ -124,8 +129,11 @@ class UrdfWriter:
 
     # joints --------------------------------------------------------------------------------------
 
-    def _add_joint(self, joint: WrittenJoint, effort: float | None) -> None:
+    def _add_joint(
+        self, joint: WrittenJoint, effort: float | None, stops: tuple[float, float] | None
+    ) -> None:
         kind = TYPES[joint.kind]
+        kind = "revolute" if stops and kind == "continuous" else kind
         element = add(self.robot, "joint", name=joint.name, type=kind)
         self.joints[joint.name] = element
         _add_origin(element, joint.place)
@@ -133,17 +141,46 @@ class UrdfWriter:
         add(element, "child", link=joint.child)
         if kind not in ("floating", "fixed"):
             add(element, "axis", xyz=row(joint.axis))
-        if kind == "prismatic":
+        if kind in ("prismatic", "revolute"):
             allowed = 0.0 if effort is None else min(effort, FAR)
-            far = number(FAR)
-            add(element, "limit", lower=f"-{far}", upper=far, effort=number(allowed), velocity=far)
+            ends = stops or (-FAR, FAR)
+            low, high = (number(min(max(end, -FAR), FAR)) for end in ends)
+            limit = {"effort": number(allowed), "velocity": number(FAR)}
+            add(element, "limit", lower=low, upper=high, **limit)
         elif effort is not None and math.isfinite(effort) and kind == "continuous":
             add(element, "limit", effort=number(effort), velocity=number(FAR))
 
-    def _add_dampers(self) -> None:
+    def _add_surface(self, link: str, solid: WrittenSolid) -> None:
+        """Say how a link rubs as Gazebo reads it; URDF itself does not."""
+        surface = solid.surface
+        if surface is None:
+            return
+        if self.robot.find(f"gazebo[@reference='{link}']") is not None:
+            self.tree.left_out.append(f"friction of '{solid.name}', a second wheel on its link")
+            return
+        element = add(self.robot, "gazebo", reference=link)
+        for tag in ("mu1", "mu2"):
+            add(element, tag, number(surface.friction))
+        self.tree.left_out.append(
+            f"friction of wheel '{solid.name}' is an element of Gazebo's, which other programs do "
+            "not know"
+        )
+        if surface != Surface(surface.friction):
+            self.tree.left_out.append(
+                f"scrub, rolling resistance and restitution of wheel '{solid.name}'"
+            )
+
+    def _add_dynamics(self, friction: dict[int, float]) -> None:
+        for joint in self.tree.joints:
+            if id(joint) in friction:
+                rubs = number(friction[id(joint)])
+                add(self.joints[joint.name], "dynamics", friction=rubs)
         for joint, damping in self.tree.damping():
             if joint.kind in SINGLE:
-                add(self.joints[joint.name], "dynamics", damping=number(damping[0]))
+                element = self.joints[joint.name]
+                dynamics = element.find("dynamics")
+                dynamics = add(element, "dynamics") if dynamics is None else dynamics
+                dynamics.set("damping", number(damping[0]))
             elif any(damping):
                 self.tree.left_out.append(
                     f"damping of joint '{joint.name}', which has several speeds"

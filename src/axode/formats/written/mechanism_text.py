@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
@@ -16,9 +16,10 @@ import numpy as np
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, NotApplicable, OmissionWarning, UnknownName, shortened
 from axode.formats.written.written_joints import FramePose, numbers_of, turn_to
-from axode.formats.written.written_tree import WrittenLink, WrittenTree
+from axode.formats.written.written_tree import WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.elements.bodies import Box, Cylinder, Sphere
-from axode.mechanism.elements.wheels import Contact
+from axode.mechanism.elements.wheels import AbstractWheel, Contact
+from axode.mechanism.files.read_contacts import Surface
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.parameter_values import at_values
 from axode.mechanism.topology import coordinate_names, parameters_of
@@ -43,6 +44,7 @@ class WrittenSolid:
     size: tuple[float, ...]
     place: FramePose
     file: str = ""
+    surface: Surface | None = None
 
 
 class WrittenFloor(NamedTuple):
@@ -82,7 +84,7 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
     shapes = {body.name: body.shapes for body in tree.mechanism.bodies}
     for contact in tree.mechanism.contacts:
         radius = numeric(contact.wheel.radius)
-        if contact.wheel.picture == "point":
+        if not radius and contact.wheel.picture == "point":
             tree.left_out.append(f"contact '{contact.name}', a point that may touch the ground")
             continue
         if not radius:
@@ -103,14 +105,63 @@ def wheels(tree: WrittenTree) -> Iterator[tuple[str, WrittenSolid]]:
         else:
             placed = place @ FramePose.of(at, (0.0, 0.0, 0.0))
             solid = WrittenSolid(contact.name, "sphere", (radius,), placed)
-        tree.left_out.append(_rolling(contact, solid.kind))
-        yield link, solid
+        surface = surface_of(contact.wheel)
+        lost = _rolling(contact, solid.kind) if surface is None else _unlike(contact, solid.kind)
+        tree.left_out += filter(None, [lost])
+        yield link, replace(solid, surface=surface)
+
+
+def surface_of(wheel: AbstractWheel) -> Surface | None:
+    """Return how a wheel rubs on the ground; None for one that never slips."""
+    if wheel.is_ideal:
+        return None
+    kinetic = 0.0 if wheel.friction is None else numeric(wheel.friction[1])
+    lengths = numeric(wheel.scrub), numeric(wheel.rolling_resistance)
+    return Surface(kinetic, *lengths, numeric(wheel.restitution))
+
+
+def _unlike(contact: Contact, solid: str) -> str:
+    """What a solid with friction in a file is not that a wheel with friction is."""
+    wheel, lost = contact.wheel, []
+    if wheel.friction is not None and numeric(wheel.friction[0]) != numeric(wheel.friction[1]):
+        lost.append("the friction is the kinetic one")
+    if wheel.picture == "rollers":
+        lost.append(f"a {solid} without rollers rubs in all directions")
+    elif wheel.picture != "point":
+        free = [n for n in ("longitudinal", "lateral") if n not in wheel.rolling_rows]
+        lost += [f"it rubs in the {' and '.join(free)} direction too"] if free else []
+    return f"wheel '{contact.name}' in the file: {', '.join(lost)}" if lost else ""
+
+
+def joint_laws(
+    tree: WrittenTree,
+) -> Iterator[tuple[WrittenJoint, float, tuple[float, float] | None]]:
+    """Yield joints with their dry friction and stops, and note what no format can say of them."""
+    for connection in tree.mechanism.connections:
+        if not connection.rubs_or_stops:
+            continue
+        name, friction, stops = connection.name, 0.0, None
+        joint = tree.joint_of_coordinate(connection.coordinates[0])
+        if joint is None:
+            tree.left_out.append(f"friction and stops of joint '{name}'")
+            continue
+        if connection.friction is not None:
+            static, friction = map(numeric, connection.friction)
+            if static != friction:
+                tree.left_out.append(
+                    f"static friction of joint '{name}', {static:g}; its kinetic one is in the file"
+                )
+        if connection.stops is not None:
+            low, high = map(numeric, connection.stops)
+            stops = low, high
+            if numeric(connection.restitution):
+                tree.left_out.append(f"restitution of the stops of joint '{name}'")
+        yield joint, friction, stops
 
 
 def _rolling(contact: Contact, solid: str) -> str:
     wheel = contact.wheel
-    rolls = "rolls exactly" if wheel.is_ideal else "has friction and restitution of its own"
-    lost = f"wheel '{contact.name}' {rolls}; in the file a {solid} touches the ground, "
+    lost = f"wheel '{contact.name}' rolls exactly; in the file a {solid} touches the ground, "
     if wheel.picture == "rollers":
         return lost + "with friction in all directions and without rollers"
     free = [n for n in ("longitudinal", "lateral") if n not in wheel.rolling_rows]

@@ -114,6 +114,8 @@ SENSORS = "sensors (measure names quantities of the state)"
 FLUID = "forces of air and water"
 LIMITS = "limits of joints and tendons"
 DRY_FRICTION = "dry friction (damping is viscous here)"
+UNREAD_STOPS = 'limits of joints that contacts="stops" or "all" reads as stops'
+UNREAD_FRICTION = 'dry friction of joints that contacts="friction" or "all" reads'
 SPEED_DAMPING = "damping of joints with several speeds (add_damper takes one of them)"
 
 AS_WRITTEN = "used as written"
@@ -431,6 +433,7 @@ class XmlFile:
         remarks: Line, message and remedy of what was found when the file was decoded.
         geometry: Where to put the solids of the links, and the planes that they may stand on.
         label: What messages call the file; its path unless given.
+        contacts: What to read of friction and stops.
     """
 
     text: str
@@ -441,6 +444,7 @@ class XmlFile:
     remarks: list[tuple[int, str, str]] = field(default_factory=list)
     geometry: Geometry = field(default_factory=Geometry)
     label: str = ""
+    contacts: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.base is not None and self.base not in BASES:

@@ -131,7 +131,16 @@ def lock_joints(mechanism: Mechanism, names: Sequence[str]) -> list[str]:
 def _rigid(connection: Connection, moved: tuple[np.ndarray, np.ndarray]) -> Connection:
     """Return a joint with the turn and shift that it has at home, and no freedom."""
     R, p = moved
-    fixed = replace(connection, joint=Fixed(), coordinate_names=(), speed_names=(), armature=0.0)
+    fixed = replace(
+        connection,
+        joint=Fixed(),
+        coordinate_names=(),
+        speed_names=(),
+        armature=0.0,
+        friction=None,
+        stops=None,
+        restitution=0.0,
+    )
     if (matrix((0.0, 0.0, 0.0)) == R).all() and not p.any():
         return fixed
     before = matrix(connection.rotation)

@@ -20,6 +20,7 @@ from axode.mechanism.elements.bodies import GROUND, Box, Cylinder, Mesh, Shape, 
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import AbstractWheel, Ball, Contact, Plane, Rolling
+from axode.mechanism.files.read_contacts import Surface
 from axode.mechanism.home_poses import HomePoses, home_poses, matrix, vector
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
@@ -55,6 +56,7 @@ class LinkSolid:
         axis: Unit axis of a cylinder in the frame of the link; none for a sphere or box.
         half_edges: What it extends to both sides of the centre: half the axis of a cylinder, the
             three half edges of a box, each a vector in the frame of the link [m].
+        surface: How it rubs on the ground, where that is read.
     """
 
     body: str
@@ -62,6 +64,7 @@ class LinkSolid:
     radius: float = 0.0
     axis: Numbers | None = None
     half_edges: tuple[Numbers, ...] = ()
+    surface: Surface | None = None
 
     @classmethod
     def cylinder(cls, body: str, at: Any, radius: float, length: float, axis: Any) -> LinkSolid:
@@ -150,9 +153,17 @@ class ProposedWheel:
     def _free(self) -> list[str]:
         return [row for row in _TANGENTS if getattr(self.wheel, row, "rigid") == "free"]
 
+    def _laws(self) -> Iterator[tuple[str, float]]:
+        if self.wheel.friction is not None:
+            yield "friction", numeric(self.wheel.friction[0])
+        for name in ("restitution", "rolling_resistance", "scrub"):
+            if getattr(self.wheel, name):
+                yield name, numeric(getattr(self.wheel, name))
+
     def call(self) -> str:
         """Write the call that adds it to a mechanism called robot."""
         wheel = [repr(self.wheel.radius), *(f'{row}="free"' for row in self._free())]
+        wheel += [f"{name}={value!r}" for name, value in self._laws()]
         given = [f"ax.{type(self.wheel).__name__}({', '.join(wheel)})", f"body={self.body!r}"]
         given += [f"{key}={_listed(values, '()')}" for key, values in self._fields()]
         if self.plane != Plane():
@@ -168,6 +179,7 @@ class ProposedWheel:
             f"body = {toml_text(self.body)}",
             f"radius = {self.wheel.radius!r}",
             *(f'{row} = "free"' for row in self._free()),
+            *(f"{name} = {value!r}" for name, value in self._laws()),
             *(f"{key} = {_listed(values, '[]')}" for key, values in self._fields()),
         ]
         if self.plane != Plane():
@@ -559,7 +571,7 @@ class _Search:
         # a sphere touches below its centre, however its axis is inclined
         inclined = axle.axis is not None and abs(axle.axis @ vector(plane.normal)) > PARALLEL
         is_ball = axis is None or (solid.axis is None and inclined)
-        wheel = Ball(solid.radius) if is_ball else Rolling(solid.radius)
+        wheel = _surfaced(Ball(solid.radius) if is_ball else Rolling(solid.radius), solid)
         return ProposedWheel(
             solid.body, wheel, at, None if is_ball else axis, plane, name=solid.body
         )
@@ -601,9 +613,13 @@ class _Search:
                 name, number = f"{solid.body}_{number}", number + 1
             names.add(name)
             (radius,) = _numbers([height])
-            ball = Ball(radius, longitudinal="free", lateral="free")
+            ball = _surfaced(Ball(radius, longitudinal="free", lateral="free"), solid)
             found.append(ProposedWheel(solid.body, ball, solid.at, None, plane, name))
         return found
+
+
+def _surfaced(wheel: AbstractWheel, solid: LinkSolid) -> AbstractWheel:
+    return wheel if solid.surface is None else solid.surface.on(wheel)
 
 
 def _chain(body: str, holding: dict[str, Connection]) -> list[Connection]:

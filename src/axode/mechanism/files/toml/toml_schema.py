@@ -321,6 +321,9 @@ class ExtendsTable(Table):
     wheels: WheelChoice = Field(
         None, description='Links that roll: "proposed", or the names of proposed ones.'
     )
+    contacts: Literal["all"] | list[Literal["stops", "friction", "wheels"]] = Field(
+        [], description='What is read of friction and stops: "all", or some of the three.'
+    )
     hold: list[StrictStr] = Field(
         [], description='Joints that are held where they stand at home, such as "arm_*".'
     )
