@@ -39,6 +39,7 @@ MODULES = {
     "assemble": "problems.assemble.assemble",
     "assemble_many": "problems.assemble.assemble",
     "simulate_with_contacts": "problems.contact_events.event_driven",
+    "linearize_modes": "problems.contact_events.linear_modes",
     "consistent_speeds": "problems.assemble.start_speeds",
     "export_model": "exports.export",
     # of motors along a motion

@@ -20,7 +20,7 @@ from axode.model.consistency import table_sizes
 from axode.model.direct_functions import table_call
 from axode.model.function_products import FunctionProducts
 from axode.model.function_source import Entry
-from axode.model.model_parts import ModelParts, facts_of
+from axode.model.model_parts import ModelParts, facts_of, warn_once
 from axode.model.named_arguments import SCALARS, as_numbers
 from axode.runtime.arrays import is_on_device
 from axode.stages import call_stage
@@ -121,6 +121,7 @@ class Differentiation(ModelParts, ABC):
 
             call = DerivativeCall(cast("Model", self), function, by, multipliers)
             self._derivative_calls[key] = call
+            warn_once(cast("Model", self), function)
         return call(cast("Model", self), given, options)
 
     @cached_property
@@ -434,6 +435,7 @@ class DerivativeProducts(Differentiation):
     def products(self, function: str) -> FunctionProducts:
         """Derivatives of a function as functions of arrays, for wrappers."""
         if function not in self._products:
+            warn_once(cast("Model", self), function)
             self._products[function] = FunctionProducts(self._library, function)
         return self._products[function]
 

@@ -21,7 +21,7 @@ from axode.model.force_deficit import solve_inverse, warn_of_deficit
 from axode.model.function_source import ALL_ROWS, AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
 from axode.model.model_display import ModelDisplay
-from axode.model.model_parts import entry_of, function_tape
+from axode.model.model_parts import entry_of, function_tape, require_ideal, warn_once
 from axode.model.motion_switches import MOMENTUM, motion_switches
 from axode.model.named_arguments import NamedArguments, NeedsSolving, as_numbers, require_finite
 from axode.model.parameter_checks import FAULTS, parameter_checks
@@ -127,6 +127,7 @@ class Model(DerivativeProducts, ModelDisplay):
         **options: Unpack[Options],
     ) -> Array:
         """Independent accelerations nu_dot for inputs u (zero unless given)."""
+        warn_once(self, "forward_dynamics")
         return self._evaluate("forward_dynamics", {"q": q, "nu": nu, "u": u}, options)
 
     def inverse_dynamics(
@@ -150,6 +151,7 @@ class Model(DerivativeProducts, ModelDisplay):
             weights: Weights of the motors' efforts, one unless given.
             options: See `Options`.
         """
+        warn_once(self, "inverse_dynamics")
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if not self.is_underactuated:
             return self._evaluate("inverse_dynamics", values, options)
@@ -171,6 +173,7 @@ class Model(DerivativeProducts, ModelDisplay):
 
         The arguments are those of `inverse_dynamics`; there is no warning.
         """
+        warn_once(self, "inverse_dynamics")
         values = {"q": q, "nu": nu, "nu_dot": nu_dot, "u": u, "weights": weights}
         if self.is_underactuated:
             return solve_inverse(self, values, options)[:2]
@@ -195,6 +198,7 @@ class Model(DerivativeProducts, ModelDisplay):
             u: Known inputs; as many are left out as accelerations are known.
             options: See `Options`.
         """
+        warn_once(self, "hybrid_dynamics")
         nu_dot = self.signals.names("independent").by_full_name(nu_dot)
         u = self.signals.names("input").by_full_name(u)
         key = ("hybrid", tuple(nu_dot), tuple(u))
@@ -289,7 +293,11 @@ class Model(DerivativeProducts, ModelDisplay):
             x: Coordinates, then independent speeds: (size,), or (size, n) for n states.
             u: Inputs in order or by name; zero unless given.
             parameters: Values by name instead of the defaults.
+
+        Raises:
+            NotApplicable: for contacts that slip and lift, joints that rub, and stops.
         """
+        require_ideal("rhs", self)
         state, size = as_numbers("x", x), len(self.coordinates)
         if state.ndim not in (1, 2) or len(state) != size + len(self.independent):
             raise InvalidArgument(
@@ -319,6 +327,7 @@ class Model(DerivativeProducts, ModelDisplay):
 
         A row that shares its force with dropped ones holds what they carry together.
         """
+        warn_once(self, "multipliers")
         return self._evaluate("multipliers", {"q": q, "nu": nu, "u": u}, options)
 
     def motor_powers(
@@ -344,6 +353,7 @@ class Model(DerivativeProducts, ModelDisplay):
         indeterminate (two wheels of one axle share their lateral force in a way statics does not
         determine) or where the base itself carries it (normal forces on a Planar base).
         """
+        warn_once(self, "contact_forces")
         forces = self._evaluate("contact_forces", {"q": q, "nu": nu, "u": u}, options)
         for wheel, component in self._facts.unknown_forces:
             forces[..., wheel, component] = np.nan
@@ -452,6 +462,7 @@ class Model(DerivativeProducts, ModelDisplay):
     def c_code(self, function: str, *, prefix: str = "") -> CCode:
         """C99 code of a function: header, source and a self-test; names begin with `prefix`."""
         check_arguments(Model.c_code, locals())
+        warn_once(self, function)
         from axode.codegen.targets.c import c_code
 
         return c_code(function_tape(self, function), prefix)

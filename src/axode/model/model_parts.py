@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import NotApplicable, warn_renamed
+from axode.mechanism.elements.contact_laws import warn_without_contacts
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -56,6 +57,14 @@ def require_ideal(verb: str, model: ModelParts) -> None:
             f"{listed}.\n  simulate does; for the mechanism with wheels that never slip, without "
             "stops and dry friction, take mechanism.ideal().derive().compile()"
         )
+
+
+def warn_once(model: ModelParts, function: str) -> None:
+    """Warn, once for each function, that it leaves the forces of contacts out."""
+    names = facts_of(model).contact_table.names
+    if names and function not in (known := memory_of(model).setdefault("warned", set())):
+        known.add(function)
+        warn_without_contacts(facts_of(model).name, names, [function])
 
 
 def library_of(model: ModelParts) -> AbstractLibrary:

@@ -155,7 +155,7 @@ def through(
     check_arguments(through, locals())
     verb, faults = "through", list[str]()
     if model is not None:
-        require_model(verb, model, contacts=True)
+        require_model(verb, model, contacts=torque is None)
     if isinstance(waypoints, Mapping) or len(waypoints) < 2:
         raise InvalidArgument(f"{verb}: a list of two waypoints or more is needed")
     labels = [f"waypoint {k}" for k in range(len(waypoints))]

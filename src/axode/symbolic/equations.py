@@ -26,6 +26,7 @@ from axode.errors import (
     warn_of_description,
 )
 from axode.mechanism.description_cache import DescriptionCache
+from axode.mechanism.elements.contact_laws import warn_without_contacts
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.quasi_velocities import Definition, read_independent
 from axode.mechanism.topology import speed_meanings
@@ -669,6 +670,8 @@ class Equations:
         from axode.symbolic.functions import are_fixed, casadi_function
 
         wanted = (names,) if isinstance(names, str) else tuple(names)
+        contacts = [part.name for part in self.mechanism.contact_parts]
+        warn_without_contacts(self.name, contacts, wanted)
         return casadi_function(self, wanted, fixed=are_fixed(parameters))
 
     @stoppable

@@ -8,14 +8,15 @@ turns or rubs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, shortened
+from axode.errors import InvalidArgument, PlausibilityWarning, first_of, level_outside, shortened
 from axode.mechanism.values.expressions import Scalar, as_scalar, numeric, shown
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -132,3 +133,39 @@ class ContactTable:
         parts: Sequence[Array] = np.split(values, ends[:-1], axis=-1)
         gap, J, *others = parts
         return RowValues(gap, J.reshape(*J.shape[:-1], len(self.rows), dof), *others)
+
+
+# functions of a model that give motions or forces, and leave those of its contacts out
+WITHOUT_CONTACTS = frozenset(
+    {
+        "forward_dynamics",
+        "inverse_dynamics",
+        "inverse_residual",
+        "hybrid_dynamics",
+        "state_rate",
+        "multipliers",
+        "contact_forces",
+    }
+)
+
+
+def warn_without_contacts(name: str, contacts: Sequence[str], functions: Iterable[str]) -> None:
+    """Warn that functions leave the forces of contacts with friction and stops out.
+
+    Args:
+        name: The mechanism's.
+        contacts: Names of such contacts; without any nothing is missing.
+        functions: What is asked for.
+
+    Warns:
+        PlausibilityWarning: naming functions and contacts, with what has their forces.
+    """
+    without = [function for function in functions if function in WITHOUT_CONTACTS]
+    if contacts and without:
+        warnings.warn(
+            f"{first_of(without)} of '{name}': forces of {first_of(list(contacts), 4)} are left "
+            "out, as if nothing were touched; simulate has them, and contact_rows is the function "
+            "of gaps and rows.\n  With wheels that never slip: mechanism.ideal().derive()",
+            PlausibilityWarning,
+            stacklevel=level_outside(),
+        )

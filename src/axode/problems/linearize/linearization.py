@@ -53,6 +53,8 @@ class Linearization:
         dt: Time between samples [s]; 0 in continuous time.
         axes: Axes that move along with a steady motion, in which the states are counted.
         carried: States that mean something else in axes that stand still.
+        modes: What contacts with friction, joints that rub and stops do there, by name: "stick",
+            "closed" or "open"; empty for mechanisms without.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Linearization:
     dt: float = 0.0
     axes: CoMoving = field(default_factory=CoMoving)
     carried: tuple[str, ...] = ()
+    modes: Mapping[str, str] = field(default_factory=dict)
 
     # what it says ------------------------------------------------------------------------------
 
@@ -274,6 +277,8 @@ class Linearization:
     def __str__(self) -> str:
         step = f", in steps of {self.dt:g} s" if self.dt else ""
         lines = [f"{self.name}, linearized at {self._where()}{step}: {self._kind()}"]
+        if self.modes:
+            lines.append("  contacts: " + ", ".join(f"{n} {m}" for n, m in self.modes.items()))
         both = np.column_stack([self.A, self.B])
         rows = [f"{name}{'+' if self.dt else chr(39)}" for name in self.states]
         lines += named_matrix(rows, (*self.states, *self.inputs), both)

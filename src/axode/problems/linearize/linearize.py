@@ -21,6 +21,7 @@ from axode.errors import (
 from axode.mechanism.topology import tree_order
 from axode.model.conditions import Conditions
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.model.state import State
 from axode.numerics.rank import smallest_singular_value, weakest_rows
 from axode.numerics.tolerances import AT_REST, HALF_DIGITS, LIES_FLAT, ROW_RANK, SEVEN_DIGITS
@@ -43,6 +44,7 @@ from axode.problems.linearize.steady_motions import (
 from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.pivots import find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
+from axode.stages import call_stage
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
@@ -70,6 +72,9 @@ def linearize(
 ) -> Linearization:
     """The linear model at a state that satisfies all constraints, by exact derivatives.
 
+    Of contacts with friction, joints that rub and stops it is that of the modes they have there:
+    what sticks is ideal, what is open is not there, and a joint that sticks is locked.
+
     Args:
         model: What moves.
         state: The operating point, by name, as arrays `q` or `(q, nu)`, as a `State`, as
@@ -90,10 +95,15 @@ def linearize(
         InvalidArgument: for states that repeat each other or do not stand alone, or if there is
             no equilibrium to settle at.
         SingularConfiguration: where the constraints lose rank.
+        NotApplicable: where a contact slips, or is about to slip, lift or stick.
     """
-    check_arguments(linearize, locals())
-    require_model("linearize", model)
+    given = locals()
+    check_arguments(linearize, given)
+    require_model("linearize", model, contacts=True)
     check_parameters(model, parameters)
+    if facts_of(model).contact_table:
+        options = {name: value for name, value in given.items() if name not in ("model", "state")}
+        return call_stage("linearize_modes", model, state, options)
     conditions = Conditions.of(model, start_time(t, read_state(model, state, "state")), parameters)
     point = find_operating_point(model, state, conditions)
     regular = choose_rows(model, point.q, conditions)

@@ -67,6 +67,12 @@ class RealTimeRun:
     ) -> None:
         if mode not in MODES:
             raise InvalidArgument(f"drive: '{mode}' is neither 'speed' nor 'torque'")
+        if mode == "speed" and facts_of(model).contact_table and facts_of(model).motors:
+            raise NotApplicable(
+                f"drive: '{model.name}' has contacts that slip and lift, and how fast its motors "
+                'turn is not theirs alone.\n  drive="torque" sets torques; wheels that never slip '
+                "take speeds: view(mechanism.ideal(), drive=True)"
+            )
         self.model, self.motors, self.mode = model, Motors(model, size), mode
         self._start = start
         if parameters:
@@ -180,8 +186,7 @@ class RealTimeRun:
                 duration,
                 start=(self.q, nu),
                 input=self.u if len(self.u) else None,
-                method="rk4",
-                step=DEFAULT_STEP,
+                **self._stepping,
                 save_every=duration,
                 t0=self.time,
                 progress=False,
@@ -194,6 +199,12 @@ class RealTimeRun:
         self.q = np.array([self.last[name] for name in self.model.coordinates])
         self.nu = np.array([self.last[name] for name in self.model.independent])
         self.time = float(run.time[-1])
+
+    @property
+    def _stepping(self) -> dict[str, Any]:
+        """How to integrate: through contacts that slip and lift, where there are some."""
+        slips = bool(facts_of(self.model).contact_table)
+        return {"step": DEFAULT_STEP, **({"contacts": "steps"} if slips else {"method": "rk4"})}
 
     def _inputs(self, nu: Array, duration: float) -> Array:
         if self.mode == "speed" and self.motors.count:  # held: right in the middle of the frame
@@ -340,6 +351,10 @@ class Motors:
         hold = np.abs(self.torques(q, nu, np.zeros(self.count), options)[: self.count])
         limits = [math.inf if x is None else float(x) for x in facts_of(self.model).limits]
         rough = np.maximum(brisk, 2 * hold)
+        if facts_of(self.model).contact_table:  # what drives free wheels does not move a vehicle
+            weight = np.abs(self.model.potential_force(q, **options)).max(initial=0.0)
+            radii = [touch.radius for touch in self.model.scene.touches]
+            rough = np.maximum(rough, weight * max(radii, default=0.0))
         return np.array(
             [
                 bound if math.isfinite(bound) else _round_up(x)
@@ -359,7 +374,9 @@ class Motors:
     ) -> tuple[Array, Array]:
         """Accelerations of the motors without inputs, and what each input of one adds to each."""
         u = np.concatenate([np.zeros((1, len(self.model.inputs))), self._units()])
-        made = self.model.forward_dynamics(q, nu, u, **options) @ shares.T
+        arrays = {"q": np.broadcast_to(q, (len(u), q.size)), "u": u}
+        arrays["nu"] = np.broadcast_to(nu, (len(u), nu.size))
+        made = self.model.evaluate("forward_dynamics", arrays, options) @ shares.T  # type: ignore[arg-type]
         return made[0], (made[1:] - made[0]).T
 
 

@@ -21,6 +21,7 @@ from axode.kinematics.workspaces.workspace_result import Workspace
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import Array, Scene
 from axode.model.model import Model
+from axode.model.model_parts import facts_of
 from axode.names import title_words
 from axode.problems.simulate.scenario import Scenario
 from axode.problems.simulate.simulate import simulate
@@ -378,7 +379,8 @@ def _driven(
     model = _model(what)
     signals = model.signals
     looks["signals"] = tuple(signals.resolve(name).name for name in looks["signals"])
-    mode = drive if isinstance(drive, str) else "speed"
+    slips = bool(facts_of(model).contact_table) and not drive
+    mode = drive if isinstance(drive, str) else "torque" if slips else "speed"
     driven = RealTimeRun(model, model.scene.size, start=start, mode=mode, parameters=parameters)
     scene = scene_with(model, driven.parameters)
     check_trails(scene, looks["trails"])
