@@ -24,7 +24,7 @@ from axode.model.model_parts import facts_of, memory_of
 from axode.model.state import State
 from axode.numerics.tolerances import NEGLIGIBLE, SEVEN_DIGITS, TINY
 from axode.problems.arguments import read_state, start_time
-from axode.problems.contact_events.decisions import TOUCHING, Instant, Undetermined
+from axode.problems.contact_events.decisions import TOUCHING, Instant, Undetermined, mode_words
 from axode.problems.contact_events.mode_model import WATCHED, ModeValues, mode_model
 from axode.problems.linearize.linearization import Linearization
 from axode.problems.linearize.linearize import linearize
@@ -187,7 +187,7 @@ def _require_modes(
         decided = instant.decide(NEGLIGIBLE, ModeValues(table))
     except Undetermined as error:
         raise _switch(model, str(error), "has no motion that rigid bodies determine") from None
-    words = instant.words(decided)
+    words = mode_words(table, decided)
     for name, mode in modes.items():
         if words[name] != mode:
             what = {"open": "would lift", "slip": "would slip"}.get(words[name], "would stick")
