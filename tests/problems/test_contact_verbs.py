@@ -134,7 +134,6 @@ SOLVING: dict[str, tuple[str, Verb]] = {
         REFUSED,
         lambda _: motions.time_optimal(model(), WAYPOINTS, torque=1.0),
     ),
-    "ros.velocity_limits": (REFUSED, lambda _: ax.ros.velocity_limits(model(), 1.0, 1.0, 0.5)),
     "resolved_rates": (
         REFUSED,
         lambda _: ax.resolved_rates(model(), {"arm": ax.Target(position=(0, 0, 0.1))}),
