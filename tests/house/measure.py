@@ -19,6 +19,19 @@ from house.arrows import imports
 from house.tree import PACKAGE, ROOT, nodes, parsed, sources
 
 RANK_CALLS = re.compile(r"\b(svd|svdvals|pinv|lstsq|matrix_rank)\(")
+# Small numbers that are sizes, pauses and weights: nothing is compared with them.
+SIZES = {
+    "axode.cli.bench": {"LEAST", "STEP"},
+    "axode.cli.interruption": {"YIELD"},
+    "axode.gallery.agile_eye": {"THICK"},
+    "axode.kinematics.reaching.reach_program": {"POSTURE"},
+    "axode.literature.reproduce.manipulator_coupling": {"CONTROL"},
+    "axode.problems.contact_events.shares": {"LEASH"},
+    "axode.problems.runs.settings": {"DEFAULT_STEP"},
+    "axode.show.render.painter": {"CORD"},
+    "axode.show.viewer.panel": {"RANGE_CHANGE"},
+    "axode.symbolic.algebra.casadi_interrupts": {"RESEND_AFTER"},
+}
 SMALL = re.compile(r"^_?[A-Z][A-Z_0-9]*$")
 
 
@@ -105,14 +118,15 @@ def functions() -> dict[str, int]:
 
 
 def small_constants() -> dict[str, list[str]]:
-    """Names of module constants whose value is a number below 1e-2, by module."""
+    """Names of tolerances by module: constants whose value is a number below 1e-2, but sizes."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sources():
         for node in parsed(path.read_text()).body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 names = [t.id for t in targets if isinstance(t, ast.Name) and SMALL.match(t.id)]
-                if names and _small(node.value):
+                sizes = SIZES.get(_module(path), set())
+                if names and _small(node.value) and names[0] not in sizes:
                     found[_module(path)] += names[:1]
     return found
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from axode.design.whole_states import described_at
 from axode.errors import InvalidArgument, UnknownName, counted, shortened
 from axode.mechanism.mechanism import Mechanism
-from axode.numerics.tolerances import SEVEN_DIGITS
+from axode.numerics.tolerances import NEGLIGIBLE, NOTICEABLE, SEVEN_DIGITS
 from axode.problems.progress import Progress
 from axode.problems.sweep.unit_cube import sobol_points
 
@@ -29,8 +29,6 @@ COSTS: dict[str, Cost] = {
     "workspace": lambda found: -found.workspace,
 }
 CHANGE = 1e-4  # of the bounds' range: central differences, whose error is the square of it
-AT_BOUND = 1e-3  # of the bounds' range
-PRECISION = 1e-9  # of the cost of the described design: where descent ends
 STEPS, GENERATIONS = 60, 60
 INFEASIBLE = 1e9  # cost of designs that break limits
 UNREACHED = 10.0  # times the largest cost known: what a pose costs that is not reached
@@ -71,7 +69,7 @@ class Optimum:
             name
             for name, (low, high) in variables
             if min(self.parameters[name] - low, high - self.parameters[name])
-            <= AT_BOUND * (high - low)
+            <= NOTICEABLE * (high - low)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -294,7 +292,7 @@ def _descend(problem: _Problem, points: Array, starts: int, seed: int, bar: Prog
             bounds=[(0.0, 1.0)] * len(points[k]) + [(None, None)],
             constraints={"type": "ineq", "fun": rows, "jac": slopes},
             method="SLSQP",
-            options={"maxiter": STEPS, "ftol": PRECISION},
+            options={"maxiter": STEPS, "ftol": NEGLIGIBLE},
         )
         if np.isfinite(made.x).all():
             ends.append(np.clip(made.x[:-1], 0.0, 1.0))

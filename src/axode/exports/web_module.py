@@ -15,7 +15,7 @@ from axode.codegen.tape.rewriting import fuse
 from axode.codegen.targets.wasm import WasmModule
 from axode.model.model_parts import facts_of, function_tape
 from axode.model.parameter_checks import FAULTS, parameter_checks
-from axode.numerics.tolerances import LOST_PIVOT
+from axode.numerics.tolerances import RANK
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -93,7 +93,7 @@ def _about(model: Model, own: Sequence[str]) -> dict[str, Any]:
         "home": list(facts.home),
         "bodies": list(model.bodies),
         "contacts": list(model.contacts),
-        "least_pivot": LOST_PIVOT,
+        "least_pivot": RANK,
         "checks": list(facts.parameter_checks),
         "signals": [
             {"name": s.name, "unit": s.unit, "kind": s.kind, "array": s.function, "place": s.index}

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument, UnderactuatedMotionWarning, level_outside
-from axode.numerics.tolerances import NEGLIGIBLE, TINY_FORCE
+from axode.numerics.tolerances import NEGLIGIBLE, UNBALANCED
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -53,7 +53,7 @@ def find_deficit(model: Model, missing: Array, size: float) -> tuple[float, str]
 
 def _is_rounding(model: Model, worst: Array) -> bool:
     """Return whether forces move nothing: next to none is needed, and splines have rounding."""
-    if worst.max(initial=0.0) > TINY_FORCE or "mass_matrix" not in model.functions:
+    if worst.max(initial=0.0) > UNBALANCED or "mass_matrix" not in model.functions:
         return False
     return bool((worst <= NEGLIGIBLE * np.diag(model.mass_matrix(model.home))).all())
 

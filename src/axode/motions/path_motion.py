@@ -25,12 +25,11 @@ from axode.motions.planned_motion import SAMPLES, SharedValues
 from axode.numerics.newton import Function, difference_jacobian, find_roots
 from axode.numerics.tolerances import (
     ANGLE_JUMP,
-    ANGLE_STEP,
-    AT_REST,
+    DIFFERENCE_STEP,
     HALF_DIGITS,
     LAST_ANGLE_STEP,
-    MISSED,
     NEGLIGIBLE,
+    NO_MOTION,
 )
 from axode.problems.arguments import require_model
 from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
@@ -236,7 +235,7 @@ def _follows(motion: DesiredMotion, q: Array, turned: Array) -> bool:
         return True
     options = motion.conditions_at(0.0).options
     there = [motion.model.residual(q + angle * turned, **options) for angle in (-FAR, 0.0, FAR)]
-    return bool(np.abs(np.array(there)).max(initial=0.0) < MISSED)
+    return bool(np.abs(np.array(there)).max(initial=0.0) < NEGLIGIBLE)
 
 
 @dataclass(frozen=True)
@@ -254,9 +253,11 @@ class Steering:
         if not self.pairs:
             return self
         q, at, times, size = self._there(np.array([self._fastest[0]]))
-        slopes = difference_jacobian(lambda d, _: self._left(q, d, at, times, size)[0], ANGLE_STEP)
+        slopes = difference_jacobian(
+            lambda d, _: self._left(q, d, at, times, size)[0], DIFFERENCE_STEP
+        )
         effect = np.abs(slopes(self._angles(q), np.arange(1)))
-        kept = np.flatnonzero(effect[0].max(axis=0) > AT_REST)
+        kept = np.flatnonzero(effect[0].max(axis=0) > NO_MOTION)
         pairs = [self.pairs[p] for p in kept]
         return Steering(self.motion, self.duration, self.home, pairs, self.along[kept])
 
@@ -302,7 +303,7 @@ class Steering:
     def _moving(self, times: Array) -> npt.NDArray[np.bool_]:
         """Return whether the path does not stand still, where nothing determines the steering."""
         speeds = np.linalg.norm(self.motion.desired_values(times)[1][:, :3], axis=-1)
-        moving: npt.NDArray[np.bool_] = speeds > AT_REST * self._fastest[1]
+        moving: npt.NDArray[np.bool_] = speeds > NO_MOTION * self._fastest[1]
         return moving
 
     @cached_property
@@ -377,7 +378,7 @@ class Steering:
         for x in (rates, seconds):
             x[:, 0], x[:, 1] = c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1]
         size = np.linalg.norm(rates[:, :3], axis=-1, keepdims=True)
-        size[size <= AT_REST * self._fastest[1]] = np.inf
+        size[size <= NO_MOTION * self._fastest[1]] = np.inf
         return q, (positions, rates, seconds), times, size
 
     def _angles(self, q: Array) -> Array:
@@ -436,7 +437,7 @@ def largest_jump(times: Array, values: Array, rates: Array) -> tuple[int, float]
 
 def _find_root(function: Function, x: Array) -> Array:
     """Solve in least squares by differences, all samples at once, until rounding is left."""
-    jacobian = difference_jacobian(function, ANGLE_STEP)
+    jacobian = difference_jacobian(function, DIFFERENCE_STEP)
     return find_roots(
         function, jacobian, x, tolerance=0.0, last_step=LAST_ANGLE_STEP, max_step=MAX_STEERING_STEP
     )[0]

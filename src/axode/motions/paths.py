@@ -18,7 +18,7 @@ from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.model.model import Model
 from axode.motions.path_motion import GRID_SAMPLES, SMOOTHER, largest_jump, misfit_size, path_motion
 from axode.motions.planned_motion import named_rates, sample_times
-from axode.numerics.tolerances import ANGLE_JUMP, AT_REST, NEGLIGIBLE
+from axode.numerics.tolerances import ANGLE_JUMP, NEGLIGIBLE, NO_MOTION
 from axode.problems.arguments import StateArgument, read_state
 from axode.stages import call_stage
 
@@ -469,7 +469,7 @@ def check_jumps(path: Path) -> None:
     kinds = (moving, moving, ("rate of turning (curvature times speed)", turn, "rad/s"))
     for (_, rates, seconds), (what, size, unit) in zip(pose, kinds, strict=True):
         k, jump = largest_jump(times, rates, seconds)
-        if jump > ANGLE_JUMP * max(float(size), AT_REST):
+        if jump > ANGLE_JUMP * max(float(size), NO_MOTION):
             raise InvalidArgument(
                 f"{path.name}: its {what} jumps at t = {times[k]:.4g} s by "
                 f"{rates[k + 1] - rates[k]:.3g} {unit}, which takes torques without bound.\n  "

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from axode.errors import counted
 from axode.model.model_parts import facts_of
 from axode.motions.planned_motion import TimeLaw, law_of_rates
-from axode.numerics.tolerances import EXCESS, NEGLIGIBLE, PRODUCT_ROUNDING, SETTLED, SLACK, TINY
+from axode.numerics.tolerances import EXCESS, FAINT, NEGLIGIBLE, PRODUCT_ROUNDING, SETTLED, TINY
 
 if TYPE_CHECKING:
     from axode.motions.time_optimal import PathDynamics, PathLimits
@@ -176,7 +176,7 @@ def _pass_back(
     ends = ends[:, :, 1:, 0]
     highest, lowest = ends[..., 0].T, np.maximum(-ends[..., 1].T, 0.0)
     # nothing left at a point: none before it can reach the end
-    empty = lowest > highest * (1 + SLACK) + TINY
+    empty = lowest > highest * (1 + FAINT) + TINY
     empty = np.logical_or.accumulate(empty[:, ::-1], axis=1)[:, ::-1]
     return np.where(empty, 0.0, lowest), np.where(empty, -1.0, np.maximum(highest, lowest))
 
@@ -187,10 +187,10 @@ def _pass_forth(
     """Squared rates by the largest second rates."""
     sign = np.where(a >= 0, 1.0, -1.0)
     inverse = 1 / np.maximum(np.abs(a), TINY)
-    room, slope = steps * (1 + SLACK - sign * c) * inverse, sign * (steps * b - a) * inverse
+    room, slope = steps * (1 + FAINT - sign * c) * inverse, sign * (steps * b - a) * inverse
     bounds = np.stack([room, -slope], axis=-1)
     x = np.ones((len(a) + 1, first.size, 2, 1))  # one, the squared rate
-    fits = (first >= lowest[:, 0] * (1 - SLACK)) & (first <= highest[:, 0] * (1 + SLACK))
+    fits = (first >= lowest[:, 0] * (1 - FAINT)) & (first <= highest[:, 0] * (1 + FAINT))
     x[0, :, 1, 0] = np.where(fits, first, np.nan)
     forwards = zip(bounds, lowest.T[1:], highest.T[1:], x[:-1], x[1:, :, 1, 0], strict=True)
     for matrix, low, high, here, after in forwards:

@@ -23,6 +23,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.motors.ratings import Ratings, ratings_of
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.stages import call_stage
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
-AT_LIMIT = 1e-9  # relative: an input that was cut to the limit does not exceed it
 REMEDY = (
     "Remedy: move more slowly, change the gear, or take a stronger motor; run.motors shows all "
     "of them, and run.motors.size(catalogue) tries others"
@@ -175,7 +175,7 @@ class MotorDuty:
     @property
     def saturated(self) -> Any:
         """Part of the time for which the torque is at the limit or beyond."""
-        at_limit = self.share >= 1 - AT_LIMIT
+        at_limit = self.share >= 1 - NEGLIGIBLE
         samples = np.maximum((~np.isnan(self.torque)).sum(axis=-1), 1)
         return _number(at_limit.sum(axis=-1) / samples)
 
@@ -188,14 +188,14 @@ class MotorDuty:
         limit = np.broadcast_to(r.limit, size.shape)
         yield from self._excess("limit", size, limit, torque, "its limit")
         allowed = np.where(self.share > 0, size / np.where(self.share > 0, self.share, 1.0), limit)
-        within = np.where(size <= limit * (1 + AT_LIMIT), size, np.nan)  # the others are reported
+        within = np.where(size <= limit * (1 + NEGLIGIBLE), size, np.nan)  # the others are reported
         fast = " that it has at this speed"
         yield from self._excess("range", within, allowed, torque, "the", fast)
         free = np.broadcast_to(r.free_speed, rate.shape)
         yield from self._excess("no_load_speed", rate, free, speed, "its no-load speed")
         rms = np.atleast_1d(self.rms_torque)
         continuous = np.broadcast_to(np.squeeze(r.continuous), rms.shape)
-        over = rms > continuous * (1 + AT_LIMIT)
+        over = rms > continuous * (1 + NEGLIGIBLE)
         if over.any():
             k = np.unravel_index(int(np.argmax(np.where(over, rms / continuous, 0.0))), rms.shape)
             value, most = float(rms[k]), float(continuous[k])
@@ -211,7 +211,7 @@ class MotorDuty:
         self, what: str, size: Array, allowed: Array, unit: str, limit: str, more: str = ""
     ) -> Iterator[Excess]:
         with np.errstate(invalid="ignore", divide="ignore"):
-            over = size > allowed * (1 + AT_LIMIT)
+            over = size > allowed * (1 + NEGLIGIBLE)
             ratio = np.where(over, size / allowed, 0.0)
         if not over.any():
             return

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.numerics.rank import singular_vectors
-from axode.numerics.tolerances import CLOSED, LAST_STEP, ONE_ROUNDING, PART_OF_TOLERANCE, RANK
+from axode.numerics.tolerances import CLOSED, NEGLIGIBLE, ONE_ROUNDING, PART_OF_TOLERANCE, RANK
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -51,7 +51,7 @@ def find_roots(
     step: Step | None = None,
     retract: Callable[[Array], Array] | None = None,
     tolerance: float = CLOSED,
-    last_step: float = LAST_STEP,
+    last_step: float = NEGLIGIBLE,
     max_step: float = MAX_NEWTON_STEP,
     max_steps: int = MAX_STEPS,
 ) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.numerics.rank import least_squares
+from axode.numerics.rank import least_squares, singular_vectors
 from axode.numerics.tolerances import FIVE_DIGITS, HALF_DIGITS
 
 Array = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ def _nearest(name: str, matrices: Array) -> Array:
             f"{name}: not a rotation matrix: its columns are unit vectors at right angles, "
             "right-handed"
         )
-    U, _, Vt = np.linalg.svd(matrices)
+    U, _, Vt = singular_vectors(matrices)
     return np.asarray(U @ Vt)
 
 

@@ -11,7 +11,7 @@ from axode.mechanism.scene.scene import GROUND, Array, Scene
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.rank import least_norm, null_space
-from axode.numerics.tolerances import NOTICEABLE, RANK, SAME_MOTION
+from axode.numerics.tolerances import NO_MOTION, NOTICEABLE, RANK
 
 POSSIBLE = 0.5  # of a wanted velocity: a motion that misses more of it is another one
 TRIAL = 1e-2  # [s] for which steering turns to see where it leads
@@ -77,7 +77,7 @@ def _rates(plane: Array, shares: Array, direction: Array) -> Array | None:
     nu = least_norm(plane, direction, RANK)
     rates: Array = shares @ nu
     missed = np.linalg.norm(plane @ nu - direction)
-    return rates if missed < POSSIBLE and np.abs(rates).max() > SAME_MOTION else None
+    return rates if missed < POSSIBLE and np.abs(rates).max() > NO_MOTION else None
 
 
 def _differ(a: Array, b: Array) -> bool:
@@ -100,15 +100,15 @@ def _steered(
     Z = null_space(plane, RANK)
     steering = Z @ Z.T @ np.ones(len(model.independent))
     rates = shares @ steering
-    if np.abs(rates).max() <= SAME_MOTION:
+    if np.abs(rates).max() <= NO_MOTION:
         return []
     turned = q + TRIAL * model.rates(q, steering, **options)
     after = _velocities(model, chassis, turned, options)
-    ahead = next(e for e in np.eye(3)[:2] if np.linalg.norm(plane.T @ e) > SAME_MOTION)
+    ahead = next(e for e in np.eye(3)[:2] if np.linalg.norm(plane.T @ e) > NO_MOTION)
     if (after @ least_norm(after, ahead, RANK))[2] < 0.0:
         rates = -rates
     places = [
-        place if abs(rate) > SAME_MOTION else -1
+        place if abs(rate) > NO_MOTION else -1
         for place, rate in zip(motor_coordinates(model, q, options), rates, strict=True)
     ]
     angles = tuple(places) if any(place >= 0 for place in places) else ()
@@ -127,4 +127,4 @@ def moved_by(moving: Array, share: Array) -> int:
     """Place of the joint or coordinate whose rate is that of a motor; -1 if there is none."""
     missed = np.linalg.norm(moving - share[:, np.newaxis], axis=0)
     place = int(np.argmin(missed))
-    return place if missed[place] <= SAME_MOTION * np.linalg.norm(share) else -1
+    return place if missed[place] <= NO_MOTION * np.linalg.norm(share) else -1

@@ -32,7 +32,7 @@ from axode.kinematics.polynomials.polynomial_family import (
     pairs,
     parts,
 )
-from axode.numerics.tolerances import NEAR_END, PART_OF_TOLERANCE, SHORTEST_PART, TOO_NEAR
+from axode.numerics.tolerances import MATRIX_ROUNDING, NEAR_END, PART_OF_TOLERANCE, TOO_NEAR
 
 SETTINGS = ("tolerance", "radius", "max_steps")  # in the order of the buffer
 ORDER = 3  # last power of s in the series of a root
@@ -309,7 +309,7 @@ def _outcome(
     factor = active.then(good.then(grown, factor * SHRINK), factor)
     steps = active.then(steps + 1.0, steps)
     large = reduce(Formula.most, (a.square() for a in x)).sqrt()
-    stuck = h < SHORTEST_PART
+    stuck = h < MATRIX_ROUNDING
     near = s < NEAR_END
     lost = (near & (large > NEARLY_INFINITE)).then(
         float(PathStatus.AT_INFINITY),

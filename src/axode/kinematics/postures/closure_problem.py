@@ -36,7 +36,7 @@ from axode.kinematics.motion_graph import (
 from axode.kinematics.postures.chains import ChainGeometry, ReducedChain, Space, reduce_chain
 from axode.mechanism.elements.bodies import GROUND
 from axode.numerics.rotations import nearest_point, perpendiculars
-from axode.numerics.tolerances import MISSED
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.symbolic.algebra.spatial import SX, Pose
 
 Array = npt.NDArray[np.float64]
@@ -251,7 +251,7 @@ class _Home:
         points = np.array([frame[:3, 3] for frame in self.frames if frame is not None])
         self.size = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
         self.size = self.size or 1.0
-        self.tolerance = max(state.tolerance, MISSED)
+        self.tolerance = max(state.tolerance, NEGLIGIBLE)
         self.normal: Array = np.array([0.0, 0.0, 1.0])
         self.centre: Array = np.zeros(3)
         self.base: Array = np.eye(4)

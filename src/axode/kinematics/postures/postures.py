@@ -40,7 +40,6 @@ from axode.model.named_arguments import as_numbers
 from axode.model.state import State
 from axode.numerics.rotations import to_angles
 from axode.numerics.tolerances import (
-    LAST_STEP,
     NEAR_ROOT,
     NEARLY_REAL,
     NEGLIGIBLE,
@@ -506,7 +505,7 @@ class PostureSolver:
         polished, error = x.copy(), np.zeros(len(x))
         polished[doubtful], error[doubtful] = polish_roots(family, x[doubtful], p[doubtful])
         moved = np.linalg.norm(polished - x, axis=1)
-        good = (error < LAST_STEP) & (moved < NEAR_ROOT * (1.0 + np.linalg.norm(x, axis=1)))
+        good = (error < NEGLIGIBLE) & (moved < NEAR_ROOT * (1.0 + np.linalg.norm(x, axis=1)))
         roots = real_roots(self.closure, polished, p)
         kept = np.flatnonzero(good & _first_of_each(roots.features, rows, doubtful))
         x, p = polished[kept], p[kept]

@@ -30,7 +30,6 @@ from axode.codegen.tape.program import Evaluate, JacobianColumns, Operation, Pro
 from axode.codegen.tape.tape import Tape
 from axode.kinematics.reaching.goals import SIZES
 from axode.numerics.tolerances import (
-    LAST_STEP,
     MATRIX_ROUNDING,
     NEGLIGIBLE,
     POLISHED,
@@ -495,7 +494,7 @@ def _polish_step(tapes: ReachTapes, v: dict[str, Vector]) -> dict[str, Vector]:
     trial = step_within_limits(tapes, x, d, v)
     better, _ = _value(tapes, {**v, "x": trial})
     moved = largest([abs(a) for a in d], zero)
-    still = convex & (moved < LAST_STEP)
+    still = convex & (moved < NEGLIGIBLE)
     helps = active & convex & (better <= value + SUM_ROUNDING * value)
     least = SEVEN_DIGITS * largest([abs(H[i][i]) for i in range(n)], zero)
     longer = (10.0 * damping).most(least)

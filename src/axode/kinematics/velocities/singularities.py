@@ -45,7 +45,7 @@ from axode.model.model import Model
 from axode.model.state import state_values
 from axode.numerics.newton import find_roots, quick_step
 from axode.numerics.rank import singular_values, singular_vectors
-from axode.numerics.tolerances import AT_REST, CLOSED, SEVEN_DIGITS, SINGULAR_MARGIN
+from axode.numerics.tolerances import CLOSED, HALF_DIGITS, NO_MOTION, SEVEN_DIGITS
 from axode.problems.arguments import coordinate_units, number
 from axode.problems.assemble.closure import ClosureSystem
 from axode.stages import call_stage
@@ -275,7 +275,7 @@ class Singularities:
         driven = velocity[TWIST:] * speed_scales(rows.units, length)
         size = float(np.abs(velocity).max())
         screw = None
-        if np.abs(velocity[:TWIST]).max() > AT_REST * size:
+        if np.abs(velocity[:TWIST]).max() > NO_MOTION * size:
             screw = InstantaneousScrew.of(twist, self._velocities.origin, length)
         return screw, dict(zip(rows.driven, driven.tolist(), strict=True))
 
@@ -292,7 +292,7 @@ class Singularities:
         shares = np.array(list(driven.values())) / speed_scales(rows.units, self.length)
         what = "chosen velocities" if not self._choice.is_whole else "motion"
         text = f"it can move with the {what} of '{self._output}' at rest"
-        if np.abs(shares).max(initial=0.0) > AT_REST:
+        if np.abs(shares).max(initial=0.0) > NO_MOTION:
             text = f"{name_largest(rows.driven, shares)} can move while '{self._output}' stands"
         if blocked is not None:
             lost = blocked.describe(self._output, self.length)
@@ -333,7 +333,7 @@ class Singularities:
 
 
 def singularities_of(
-    velocities: Velocities, output: OutputChoice, body: str, tolerance: float = SINGULAR_MARGIN
+    velocities: Velocities, output: OutputChoice, body: str, tolerance: float = HALF_DIGITS
 ) -> Singularities:
     """Find what is singular about feasible velocities, given the name of the output body."""
     margins = margins_of(velocities, output)

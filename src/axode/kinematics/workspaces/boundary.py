@@ -16,7 +16,7 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
-from axode.numerics.tolerances import PRODUCT_ROUNDING, ROUNDING
+from axode.numerics.tolerances import DIFFERENCE_STEP, PRODUCT_ROUNDING, ROUNDING
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -24,7 +24,6 @@ Function = Callable[[Array], Array]
 MAX_STEPS = 60  # of the search along an edge
 CellEdge = tuple[int, tuple[int, ...]]  # its axis and its lower corner
 FLAT = 0.05  # of the largest eigenvalue: below, normals differ by curvature and not by an edge
-STEP = 1e-5  # of a cell: of differences that give normals
 NEXT = {1: ((),), 2: ((1,), (0,)), 3: ((1, 2), (2, 0), (0, 1))}  # axes across an edge
 BEYOND = -1.0  # value of points without one
 
@@ -157,7 +156,7 @@ def _gradient(points: Array, spacing: Array, function: Function) -> Array:
     made = np.empty_like(points)
     for k, width in enumerate(spacing):
         step = np.zeros(len(spacing))
-        step[k] = STEP * width
+        step[k] = DIFFERENCE_STEP * width
         made[:, k] = function(points + step) - function(points - step)
     return made
 

@@ -44,14 +44,7 @@ from axode.mechanism.elements.bodies import GROUND
 from axode.model.function_source import shaped_tape
 from axode.numerics.rank import choose_columns, rank
 from axode.numerics.rotations import to_angles
-from axode.numerics.tolerances import (
-    LAST_STEP,
-    NEGLIGIBLE,
-    PRODUCT_ROUNDING,
-    RANK,
-    ROUNDING,
-    SEVEN_DIGITS,
-)
+from axode.numerics.tolerances import NEGLIGIBLE, PRODUCT_ROUNDING, RANK, ROUNDING, SEVEN_DIGITS
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -363,13 +356,13 @@ def inverse(
     r, R = as_poses(legs.motion, pose)
     if legs.motion.kind == "restricted" and not isinstance(pose, Mapping):
         off, error = np.moveaxis(legs.offsets(np.ascontiguousarray(r), by_rows(R)), -1, 0)
-        worst = float(np.max(off, where=error < LAST_STEP, initial=0.0))
+        worst = float(np.max(off, where=error < NEGLIGIBLE, initial=0.0))
         if worst > SEVEN_DIGITS:
             raise_off_motion(legs.motion, worst)
     batch = r.shape[:-1]
     values = legs.solutions(np.ascontiguousarray(r), by_rows(R))
     made = values[..., :-1].reshape(*batch, len(legs.legs), 3)
-    known = np.isfinite(r).all(axis=-1, keepdims=True) & (values[..., -1:] < LAST_STEP)
+    known = np.isfinite(r).all(axis=-1, keepdims=True) & (values[..., -1:] < NEGLIGIBLE)
     missed = (made[..., 2] < -PRODUCT_ROUNDING) | ~known
     solutions = np.where(missed[..., np.newaxis], np.nan, made[..., :2])
     kept = (0,) if branch == "home" else (slice(None),)

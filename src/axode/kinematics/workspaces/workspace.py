@@ -21,7 +21,7 @@ from axode.kinematics.workspaces.pose_arguments import by_rows, home_coordinates
 from axode.kinematics.workspaces.pose_limits import PoseLimits, pose_measures
 from axode.kinematics.workspaces.workspace_result import ARRAYS, Workspace
 from axode.model.function_source import tape_entry
-from axode.numerics.tolerances import LAST_STEP, NEGLIGIBLE
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 
@@ -164,7 +164,7 @@ class PoseEvaluator:
         function = self.functions.call(tape, self.target)
         made: Array = function(r, R, self.numbers, threads=self.threads)
         if self.legs.motion.kind == "restricted":
-            made[~(made[:, -1] < LAST_STEP), 0] = UNCOMPLETED
+            made[~(made[:, -1] < NEGLIGIBLE), 0] = UNCOMPLETED
         return made[:, :-1]
 
 

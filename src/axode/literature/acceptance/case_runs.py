@@ -23,7 +23,7 @@ from axode.literature.acceptance.adapters import Adapter, Instant, adapter_of
 from axode.literature.acceptance.cases import Case, Quantity
 from axode.mechanism.values.expressions import Scalar
 from axode.model.model import Model
-from axode.numerics.tolerances import MISSED, SAME_TIME
+from axode.numerics.tolerances import NEGLIGIBLE, SAME_TIME
 from axode.problems.simulate.simulate import simulate
 from axode.symbolic.algebra.formula_symbols import symbolic_value
 from axode.symbolic.equations import Equations
@@ -322,7 +322,7 @@ class Holding:
         parameters = list(self.equations.parameters.values())
         values, rates = (np.array(x).ravel() for x in self._state(q, nu, t, parameters))
         for hold, value, rate in zip(self.holds, values, rates, strict=True):
-            if abs(value - hold.value) > MISSED or abs(rate) > MISSED:
+            if abs(value - hold.value) > NEGLIGIBLE or abs(rate) > NEGLIGIBLE:
                 raise InvalidArgument(
                     f"hold: '{hold.name}' is to be kept at {hold.value:g} and is at {value:g}, "
                     f"moving at {rate:g}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from axode.literature.reproduce.item import FigureCurve, FigurePanel, ItemResult
+from axode.numerics.tolerances import ONE_ROUNDING
 from axode.show.style import COLOURS, FAINT, INK, figure_style, new_figure, png
 
 HEIGHT, LINE = 2.3, 0.2  # [in] of a row of panels, and more for a line of a legend
@@ -24,7 +25,6 @@ BAR, ROOM = 0.6, 1.15  # height of a bar, and room for its number beyond the lon
 TICKS = 7  # at most, of a length on the horizontal axis: their labels are long
 NEAR, HIDDEN = 0.005, 0.25  # of the height: as near as a line is broad; of the length: too much
 COVERING = (0, (4, 3))  # dashes through which what lies beneath is seen
-SMALLEST = 1e-16  # of what dots show; below it is zero
 
 
 def draw(outcome: ItemResult) -> bytes:
@@ -97,9 +97,9 @@ def _draw_dots(axes: Any, panel: FigurePanel) -> None:
     """One dot for each name, from top to bottom."""
     names, values = zip(*panel.dots, strict=True)
     places = range(len(names))
-    axes.plot([max(value, SMALLEST) for value in values], places, "o", color=COLOURS[0])
+    axes.plot([max(value, ONE_ROUNDING) for value in values], places, "o", color=COLOURS[0])
     axes.set_xscale("log")
-    axes.set_xlim(SMALLEST / 10, 1e3 * max(*values, SMALLEST))
+    axes.set_xlim(ONE_ROUNDING / 10, 1e3 * max(*values, ONE_ROUNDING))
     axes.set_yticks(places, names)
     axes.invert_yaxis()
 

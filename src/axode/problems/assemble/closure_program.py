@@ -23,8 +23,8 @@ from axode.codegen.tape.tape import Tape
 from axode.numerics.newton import MAX_DAMPING, MAX_NEWTON_STEP, MAX_STEPS, MIN_DAMPING
 from axode.numerics.tolerances import (
     CLOSED,
-    LAST_STEP,
     LEAST_DAMPING,
+    NEGLIGIBLE,
     ONE_ROUNDING,
     PART_OF_TOLERANCE,
 )
@@ -216,7 +216,7 @@ def _step(
     y = least_norm_step(J, r, damping)
     length = largest([abs(a) for a in y], zero)
     undamped = damping.equals(0.0)
-    is_last = undamped & (length < LAST_STEP)
+    is_last = undamped & (length < NEGLIGIBLE)
     shorter = MAX_NEWTON_STEP / length.most(MAX_NEWTON_STEP)
     trial = list(q)
     for j, a in zip(free, y, strict=True):

@@ -19,7 +19,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import add_in_order
 from axode.numerics.rank import singular_values, smallest_singular_value
-from axode.numerics.tolerances import NEGLIGIBLE, NEW_SHARE, ROW_RANK
+from axode.numerics.tolerances import FAINT, NEGLIGIBLE, ROW_RANK
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.assemble.start_warnings import warn_of_start
 
@@ -189,7 +189,7 @@ class _ShortestSpeeds:
             for direction in self._directions:
                 new = new - direction * _dot(new, direction)[:, np.newaxis]
         length = np.sqrt(_dot(new, new))
-        is_new = length > NEW_SHARE * np.sqrt(_dot(row, row))
+        is_new = length > FAINT * np.sqrt(_dot(row, row))
         direction = np.where(is_new[:, np.newaxis], new / length[:, np.newaxis], 0.0)
         need = value - _dot(row, self.nu)
         size = np.where(is_new, need / _dot(row, direction), 0.0)

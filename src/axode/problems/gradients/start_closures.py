@@ -27,7 +27,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import MAX_NEWTON_STEP, residual_size
 from axode.numerics.rank import pseudo_inverse, rank
-from axode.numerics.tolerances import CLOSED, LAST_STEP, NEARLY_SINGULAR, PART_OF_TOLERANCE
+from axode.numerics.tolerances import CLOSED, NEARLY_SINGULAR, NEGLIGIBLE, PART_OF_TOLERANCE
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
 from axode.problems.gradients.end_costs import weighted_gradient
@@ -142,12 +142,12 @@ class ClosedPlaces:
             trial = self.closure.normalized(x - self._columns * step, self.fixed)
             there = self._residual(trial)
             helps = np.linalg.norm(there, axis=1) < np.linalg.norm(now.r, axis=1)
-            self.exact &= done | helps | (length < LAST_STEP)
-            done |= length < LAST_STEP
+            self.exact &= done | helps | (length < NEGLIGIBLE)
+            done |= length < NEGLIGIBLE
             path.append(now)
             x, r = trial, there
         missed = np.abs(x - q) / self.closure.columns
-        self.exact &= missed.max(axis=1, initial=0.0) < LAST_STEP
+        self.exact &= missed.max(axis=1, initial=0.0) < NEGLIGIBLE
         if path and self.closure.follows(self.fixed):
             self.exact[:] = False  # couplings moved the guess first
         self._path = [*path, *self._path]

@@ -21,7 +21,7 @@ from axode.model.named_arguments import as_numbers
 from axode.model.signals import Signal
 from axode.model.state import signal_values
 from axode.names import Names
-from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT
+from axode.numerics.tolerances import LIES_FLAT, RANK
 from axode.problems.arguments import StateArgument, read_state, require_model, start_time
 from axode.problems.assemble.closure import allowed_residual
 from axode.problems.assemble.dropped_rows import check_dropped_rows
@@ -218,7 +218,7 @@ def require_regular(
     pivots = smallest
     if described is not None:
         pivots = np.where(described.elsewhere.reshape(pivots.shape), 1.0, pivots)
-    if np.nanmin(pivots, initial=1.0) >= LOST_PIVOT:
+    if np.nanmin(pivots, initial=1.0) >= RANK:
         return smallest
     low = np.unravel_index(int(np.nanargmin(pivots)), pivots.shape)
     t = float(np.broadcast_to(conditions.t, pivots.shape)[low])

@@ -21,7 +21,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.numerics.newton import find_roots
 from axode.numerics.rank import least_norm, null_space, rank, singular_values
-from axode.numerics.tolerances import MISSED, RANK
+from axode.numerics.tolerances import NEGLIGIBLE, RANK
 from axode.problems.arguments import StateArgument, coordinate_units, in_units, residual_units
 from axode.problems.inverse.motion_rows import Rows
 from axode.problems.inverse.quadrature import Rates, integrate
@@ -303,7 +303,7 @@ class DesiredMotion:
             rows=self._position_units,
             columns=columns if free is None else columns * free,
         )
-        if not (error <= MISSED).all():
+        if not (error <= NEGLIGIBLE).all():
             self._raise_open(q, times, wanted)
         return q
 

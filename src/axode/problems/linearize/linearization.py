@@ -18,7 +18,7 @@ from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, NotApplicable, counted, install_command
 from axode.model.state import State
 from axode.names import Names
-from axode.numerics.tolerances import AT_REST, NEGLIGIBLE
+from axode.numerics.tolerances import NEGLIGIBLE, NO_MOTION
 from axode.problems.linearize.controllability import (
     ReachableModes,
     controllable,
@@ -100,7 +100,7 @@ class Linearization:
     @property
     def equilibrium(self) -> bool:
         """Return whether the operating point persists in fixed axes, without drift."""
-        return self.steady and not self.axes.rates and bool((np.abs(self.drift) < AT_REST).all())
+        return self.steady and not self.axes.rates and bool((np.abs(self.drift) < NO_MOTION).all())
 
     @property
     def controllable(self) -> ReachableModes:
@@ -289,22 +289,22 @@ class Linearization:
         return "\n".join([*lines, f"  {self.controllable}", f"  {self.observable}"])
 
     def _where(self) -> str:
-        pairs = [(n, x) for n, x in zip(self.states, self.x0, strict=True) if abs(x) > AT_REST]
+        pairs = [(n, x) for n, x in zip(self.states, self.x0, strict=True) if abs(x) > NO_MOTION]
         # a measure among the states may be one of these speeds by another name
         speeds = zip(self.point.model.independent, self.point.nu.tolist(), strict=True)
         pairs += [
             (n, v)
             for n, v in speeds
-            if abs(v) > AT_REST
+            if abs(v) > NO_MOTION
             and n not in self.states
-            and np.abs(self.x0 - v).min(initial=np.inf) > AT_REST
+            and np.abs(self.x0 - v).min(initial=np.inf) > NO_MOTION
         ]
-        pairs += [(n, u) for n, u in self.held.items() if abs(u) > AT_REST]
+        pairs += [(n, u) for n, u in self.held.items() if abs(u) > NO_MOTION]
         return ", ".join(f"{n} = {x:.4g}" for n, x in pairs) or "zero"
 
     def _kind(self) -> str:
         if self.axes.rates:
-            moving = [n for n, x in zip(self.states, self.drift, strict=True) if abs(x) > AT_REST]
+            moving = [n for n, x in zip(self.states, self.drift, strict=True) if abs(x) > NO_MOTION]
             more = f", with a steady motion of {', '.join(moving)}" if moving else ""
             return f"a steady motion, states measured in rotating axes: {self.axes}{more}"
         if self.equilibrium:
@@ -313,7 +313,7 @@ class Linearization:
             verb = "changes" if len(self.changing) == 1 else "change"
             return f"no equilibrium, {', '.join(self.changing)} {verb}"
         drifting = zip(self.states, self.drift.tolist(), strict=True)
-        return f"a steady motion of {', '.join(n for n, rate in drifting if abs(rate) > AT_REST)}"
+        return f"a steady motion of {', '.join(n for n, rate in drifting if abs(rate) > NO_MOTION)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in JSON's own types."""

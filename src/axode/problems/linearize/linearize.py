@@ -24,7 +24,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.state import State
 from axode.numerics.rank import smallest_singular_value, weakest_rows
-from axode.numerics.tolerances import AT_REST, HALF_DIGITS, LIES_FLAT, ROW_RANK, SEVEN_DIGITS
+from axode.numerics.tolerances import HALF_DIGITS, LIES_FLAT, NO_MOTION, ROW_RANK, SEVEN_DIGITS
 from axode.problems.arguments import read_state, require_model, start_time
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
@@ -284,7 +284,7 @@ class _Task:
             task = _Task(self.observables, point, self.u, self.axes, q)
             carried = task._there(states, ()).carried_by_z @ task.tangents
             sizes = np.maximum(sizes, np.abs(carried).max(axis=1, initial=0.0))
-        return tuple(n for n, size in zip(states, sizes.tolist(), strict=True) if size > AT_REST)
+        return tuple(n for n, size in zip(states, sizes.tolist(), strict=True) if size > NO_MOTION)
 
     def _changing(self, A: Array, drift: Array, states: tuple[str, ...]) -> tuple[str, ...]:
         """Independent speeds that change, be they states or not; else states whose rates do."""
@@ -295,8 +295,8 @@ class _Task:
         accelerated = zip(self.model.independent, speeds.tolist(), strict=True)
         bent = zip(states, (A @ drift).tolist(), strict=True)
         return (
-            tuple(name for name, rate in accelerated if abs(rate) > AT_REST)
-            or tuple(name for name, rate in bent if abs(rate) > AT_REST)
+            tuple(name for name, rate in accelerated if abs(rate) > NO_MOTION)
+            or tuple(name for name, rate in bent if abs(rate) > NO_MOTION)
             or self._varying(A, states)
         )
 

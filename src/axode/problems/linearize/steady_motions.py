@@ -14,7 +14,7 @@ from axode.errors import AxodeError
 from axode.model.model import Model
 from axode.model.state import State
 from axode.numerics.rank import least_norm
-from axode.numerics.tolerances import AT_REST
+from axode.numerics.tolerances import NO_MOTION
 from axode.problems.assemble.assemble import assemble
 from axode.problems.linearize.observables import Observables
 
@@ -70,7 +70,7 @@ def co_moving(observables: Observables, point: State, u: Array, t: float, p: Arr
         return CoMoving()
     symmetries = symmetries_of(observables)
     X, f = symmetries.values(point.q, point.nu, u, t, p).values()
-    if np.abs(f).max(initial=0.0) <= AT_REST:
+    if np.abs(f).max(initial=0.0) <= NO_MOTION:
         return CoMoving(proven=True)
     if _weights(X, f.ravel()) is None:
         return CoMoving()  # whatever commutes, it does not add up to this motion
@@ -107,7 +107,7 @@ def _weights(X: Array, f: Array) -> Array | None:
         return None
     sizes = np.linalg.norm(X, axis=0).clip(1e-300)
     weights: Array = least_norm(X / sizes, f, 1e-9) / sizes
-    return weights if np.abs(X @ weights - f).max() <= AT_REST else None
+    return weights if np.abs(X @ weights - f).max() <= NO_MOTION else None
 
 
 def _made(symmetries: Symmetries, chosen: list[int], c: Array) -> CoMoving:
@@ -115,7 +115,7 @@ def _made(symmetries: Symmetries, chosen: list[int], c: Array) -> CoMoving:
     turned: set[int] = set()  # coordinates of what turns with the world: nothing of them drifts
     for k, weight in zip(chosen, c.tolist(), strict=True):
         symmetry = symmetries.found[k]
-        if symmetry.kind != "shift" and abs(weight) > AT_REST:
+        if symmetry.kind != "shift" and abs(weight) > NO_MOTION:
             weights[k] = weight
             rates[symmetry.words] = weight
             if symmetry.kind == "world":
@@ -152,7 +152,7 @@ def later_states(model: Model, point: State, u: Array) -> list[State]:
         return np.concatenate(found)
 
     z = np.concatenate([point.q, point.nu])
-    h = 1 / (STEPS * max(float(np.abs(rate(z)).max(initial=0.0)), AT_REST))
+    h = 1 / (STEPS * max(float(np.abs(rate(z)).max(initial=0.0)), NO_MOTION))
     states = []
     for step in range(STEPS):
         k1 = rate(z)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from axode.model.model import Model
 from axode.model.model_parts import row_numbers_of
-from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT
+from axode.numerics.tolerances import LIES_FLAT, RANK
 from axode.problems.assemble.failed_starts import FailedStarts
 from axode.problems.inputs.inputs import InputPlan, plan_input
 from axode.problems.other_models import carry_speeds
@@ -295,7 +295,7 @@ class Runs:
         q = batch.buffers["q"][begins]
         pivots = find_smallest_pivots(self.model, q, batch.conditions(begins))
         gone = []
-        for run in begins[~(pivots > LOST_PIVOT)].tolist():
+        for run in begins[~(pivots > RANK)].tolist():
             begun = find_start_elsewhere(batch, run, self.model)
             if begun is not None:
                 self._begun.add(run)

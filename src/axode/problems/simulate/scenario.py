@@ -16,6 +16,7 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.memory import ModelWithMemory
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, memory_of, model_on_cpu
+from axode.numerics.tolerances import OPEN
 from axode.problems.arguments import StateArgument, number, read_state, require_model, start_time
 from axode.problems.assemble.start_warnings import collect_warnings, warn_of_start
 from axode.problems.inputs.events import check_events
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 IDEAL = "ideal"
 EVENTS = "events"
-DEEP = 1e-6  # [m or rad] below the ground that runs from event to event may be
+DEEP = OPEN  # [m or rad] below the ground that runs from event to event may be
 CONTACT_CHOICES = (AUTOMATIC, IDEAL, EVENTS, STEPS)
 _EMPTY: dict[str, Any] = {"events": (), "singular": "stop", "jumps": "impulse"}
 _DEPENDS = {  # what is computed once, and the options that it depends on

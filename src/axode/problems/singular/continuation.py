@@ -22,7 +22,7 @@ from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, library_of, row_numbers_of
 from axode.model.state import state_values
-from axode.numerics.tolerances import MISSED, NEGLIGIBLE, SAME_MOTION
+from axode.numerics.tolerances import NEGLIGIBLE, NO_MOTION
 from axode.problems.arguments import residual_units
 from axode.problems.inputs.events import event_tape
 from axode.problems.inputs.tracing import TracedFunction, call_traced
@@ -129,7 +129,7 @@ class _Approach:
         if not self._stays_closed(fine, gap):
             return None
         uncertain = float(np.abs(x - coarse(end)).max() / (1 + np.abs(x).max()))
-        if not uncertain < SAME_MOTION:
+        if not uncertain < NO_MOTION:
             return None
         found = self._on_constraints(x, end)
         if found is None:
@@ -221,7 +221,7 @@ class _Approach:
         times = self.t + self.direction * gap * np.linspace(0.0, 1.0, CLOSURE_SAMPLES)
         q = np.array([path(t)[: self.n_q] for t in times])
         residual = self.model.residual(q, **self.batch.conditions(self.run).options)
-        return bool(np.abs(residual / residual_units(self.model)).max(initial=0.0) < MISSED)
+        return bool(np.abs(residual / residual_units(self.model)).max(initial=0.0) < NEGLIGIBLE)
 
     def _misses_samples(self, gap: float) -> bool:
         """Check whether a held input changes in the passage."""
@@ -241,13 +241,13 @@ class _Approach:
             q = model.evaluate("projection", {"q": q}, options)
         if (
             not np.abs(model.residual(q, **options) / residual_units(model)).max(initial=0.0)
-            < MISSED
+            < NEGLIGIBLE
         ):
             return None
         independent = [model.speed_names.index(name) for name in model.independent]
         nu = v[independent]
         moved = np.abs(model.joint_speeds(q, nu, **options) - v).max()
-        if not moved < SAME_MOTION * (1 + np.abs(v).max()):
+        if not moved < NO_MOTION * (1 + np.abs(v).max()):
             return None
         before = model.energy(self.x[: self.n_q], self.x[self.n_q : -2], **options)
         gained = w - self.x[-2:]
@@ -256,7 +256,7 @@ class _Approach:
         if not (kinetic > 0 and wanted > 0):
             return None
         scale = float(np.sqrt(wanted / kinetic))
-        if not abs(scale - 1) < SAME_MOTION:
+        if not abs(scale - 1) < NO_MOTION:
             return None
         return np.concatenate([q, scale * nu, w]), scale - 1
 

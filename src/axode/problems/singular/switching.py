@@ -15,7 +15,7 @@ from axode.model.function_source import SymbolicLibrary
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, library_of, row_numbers_of
 from axode.numerics.rank import smallest_singular_value
-from axode.numerics.tolerances import LIES_FLAT, LOST_PIVOT, RANK, SHORTEST_STEP, SMALL_PIVOT
+from axode.numerics.tolerances import LIES_FLAT, RANK, SHORTEST_STEP, SMALL_PIVOT
 from axode.problems.other_models import (
     GOOD_PIVOT,
     DescribedStates,
@@ -209,7 +209,7 @@ def find_changes(
     better &= (offered > REGULAR) & ~rows.lost & ~lies & change
     if can_cross:
         better &= rows.best_pivot >= SMALLEST_PIVOT
-    regular = (near > LOST_PIVOT) & (np.minimum(kept, rows.margin) > REGULAR) & ~lies
+    regular = (near > RANK) & (np.minimum(kept, rows.margin) > REGULAR) & ~lies
     least = np.where(regular, RETRY_BELOW * near, least)
     leaving = [(choice, better & (number == k)) for k, choice in enumerate(found)]
     models = [(choices.model(own, choice), runs[which]) for choice, which in leaving if which.any()]
@@ -308,7 +308,7 @@ def find_start_elsewhere(batch: CompiledRuns, run: int, own: Model) -> tuple[Mod
     """
     b = batch.buffers
     q, nu, conditions = b["q"][run].copy(), b["nu"][run].copy(), batch.conditions(run)
-    if row_numbers_of(own) is None or smallest_pivot(own, q, conditions) > LOST_PIVOT:
+    if row_numbers_of(own) is None or smallest_pivot(own, q, conditions) > RANK:
         return None
     if find_flattest_wheel(own, q, conditions)[0] < LIES_FLAT:
         return None

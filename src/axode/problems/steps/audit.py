@@ -20,7 +20,7 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 from axode.errors import RunsInaccurateWarning, level_outside
-from axode.numerics.tolerances import ENERGY_TOLERANCE, REST_ENERGY
+from axode.numerics.tolerances import ENERGY_TOLERANCE, FAINT
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import FINISHED, INACCURATE, RUNNING
 
@@ -185,7 +185,7 @@ def _judge(d: Dynamics, energy: Tape) -> list[Operation]:
 
     def rest(doubt: Vector, audit: Vector, energy: Vector) -> dict[str, Vector]:
         *kept, floor = audit
-        least = doubt[0].then(floor.most(REST_ENERGY * energy[0]), floor)
+        least = doubt[0].then(floor.most(FAINT * energy[0]), floor)
         return {"audit": [*kept, least], "doubt": [0.0 * doubt[0]]}
 
     def judge(status: Vector, audit: Vector, tolerance: Vector) -> dict[str, Vector]:

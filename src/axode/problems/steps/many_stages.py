@@ -7,11 +7,10 @@ from fractions import Fraction
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, WeightedSum, slices
+from axode.numerics.tolerances import TINY
 from axode.problems.steps.adaptive import CONTROL, Interpolant, control, error_size
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.tableaus import ButcherTableau
-
-TINY = 1e-200  # squares of errors below it are zero
 
 
 def weighted_stages(method: ButcherTableau, d: Dynamics) -> list[Operation]:

@@ -29,6 +29,7 @@ from axode.mechanism.scene.scene import floor_normal
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, model_on_cpu, require_ideal
 from axode.names import title_words
+from axode.numerics.tolerances import NEGLIGIBLE
 from axode.problems.arguments import number
 from axode.problems.assemble.assemble import assemble
 from axode.problems.inputs.inputs import plan_input
@@ -55,7 +56,6 @@ SLIDE, SLIDE_IN_LOOP = 0.2, 0.05  # sizes of the mechanism, of a slider of a len
 LIVELY = 4.0  # times a brisk torque: the most of a motor without a limit
 TRIAL = 2.0  # [s] of a law, to see which signals move
 NEARBY = 1e-2  # [s] of motion to a configuration that is not special
-NOISE = 1e-9  # of changes: less is rounding
 CURVES = 3  # signals that are shown first
 KEYS = {
     "ahead": "I K, &#8593; &#8595; or W S: ahead and back",
@@ -305,7 +305,9 @@ def _moved_by(law: Scenario) -> set[str]:
         warnings.simplefilter("ignore")
         run = simulate(law, progress=False)
         ends = {name: (np.nanmin(run[name]), np.nanmax(run[name])) for name in run.names}
-        return {n for n, (low, high) in ends.items() if high - low > NOISE * max(1.0, abs(high))}
+        return {
+            n for n, (low, high) in ends.items() if high - low > NEGLIGIBLE * max(1.0, abs(high))
+        }
     return set()
 
 
@@ -317,13 +319,17 @@ def _movable(model: Model, q: Array, options: dict[str, Any]) -> set[str]:
     still = model.rates(near, np.zeros(n), **options)
     moves = np.abs(model.rates(near, np.eye(n), **options) - still).max(axis=0, initial=0.0)
     found = {*model.independent}
-    found |= {name for name, rate in zip(model.coordinates, moves, strict=True) if rate > NOISE}
+    found |= {
+        name for name, rate in zip(model.coordinates, moves, strict=True) if rate > NEGLIGIBLE
+    }
     if model.measure_names:
         by = model.measures_jacobian(near, np.zeros(n), **options)
         rates = model.rates(near, np.eye(n), **options) - still
         change = np.concatenate([by[:, : len(q)] @ rates.T, by[:, len(q) :]], axis=1)
         sizes = np.abs(change).max(axis=1, initial=0.0)
-        found |= {m for m, size in zip(model.measure_names, sizes, strict=True) if size > NOISE}
+        found |= {
+            m for m, size in zip(model.measure_names, sizes, strict=True) if size > NEGLIGIBLE
+        }
     return found
 
 

@@ -12,11 +12,10 @@ from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 from axode.numerics.rank import choose_columns
-from axode.numerics.tolerances import SINGULAR_INERTIA
+from axode.numerics.tolerances import RANK, ROUNDING
 from axode.symbolic.constraints.system import System
 from axode.symbolic.formulations.recursive import RecursiveFormulation
 
-DOUBTFUL = 1e-9  # below it, forward dynamics keeps fewer than seven digits
 LIGHT = 1e-7  # of the heaviest body: lighter ones count as massless
 MOST_NAMES = 8  # of bodies in one message
 
@@ -47,10 +46,10 @@ def find_missing_inertia(system: System) -> MechanismError | None:
         scale = np.sqrt(np.abs(np.diag(matrix)).clip(1e-300))
         values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
         smallest = float(values[np.argmin(np.abs(values))])
-        if abs(smallest) > SINGULAR_INERTIA and np.abs(np.diag(matrix)).min() > 1e-200:
+        if abs(smallest) > ROUNDING and np.abs(np.diag(matrix)).min() > 1e-200:
             _warn(system, suspects, smallest, float(values[0]))
             return None
-        lost = np.abs(values) <= max(SINGULAR_INERTIA, abs(smallest))
+        lost = np.abs(values) <= max(ROUNDING, abs(smallest))
         directions = (vectors[:, lost] / scale[:, None]).T
     return MechanismError(
         f"mechanism '{system.mechanism.name}'", _faults(system, suspects, smallest, directions)
@@ -103,13 +102,13 @@ def _carried(mechanism: Mechanism, speed: str) -> set[str]:
 def _warn(system: System, suspects: list[Body], smallest: float, lowest: float) -> None:
     """Warn of a nearly singular or negative inertia."""
     name = f"mechanism '{system.mechanism.name}'"
-    if lowest < -SINGULAR_INERTIA:
+    if lowest < -ROUNDING:
         listed = ", ".join(body.name for body in suspects if body.inertia.unphysical)
         message = (
             f"{name}: the kinetic energy of some motions is negative, so that forces accelerate "
             f"them backwards; check the inertia of {listed}"
         )
-    elif smallest < DOUBTFUL:
+    elif smallest < RANK:
         digits = max(round(16 + math.log10(smallest)), 0)
         message = (
             f"{name}: bodies of very different mass leave forward dynamics about {digits} digits; "

@@ -22,7 +22,14 @@ from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import speed_units
 from axode.numerics.rank import null_space, singular_values
-from axode.numerics.tolerances import RANK
+from axode.numerics.tolerances import (
+    MATRIX_ROUNDING,
+    NEARLY_SINGULAR,
+    NEGLIGIBLE,
+    RANK,
+    ROW_RANK,
+    SHORTEST_STEP,
+)
 from axode.symbolic.algebra.spatial import ROOT, SX, symbolic_vector
 from axode.symbolic.constraints.redundant_rows import rank_of
 from axode.symbolic.constraints.system import System
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 
-ZERO_SPEED = 1e-9
 MOST_COUPLINGS = 12  # lines of a report; a hand may have more
 
 
@@ -215,7 +221,7 @@ def _locked(system: System) -> tuple[str, ...]:
     return tuple(
         name
         for j, name in enumerate(names)
-        if all(np.abs(Z[j]).max(initial=0.0) < ZERO_SPEED for Z in system.report.null_bases)
+        if all(np.abs(Z[j]).max(initial=0.0) < NEGLIGIBLE for Z in system.report.null_bases)
         and not any(row.kind == "prescribed" and j in row.entries for row in system.kept)
     )
 
@@ -224,15 +230,12 @@ Array = npt.NDArray[np.float64]
 SOLID = 1e-11  # of the largest singular value: larger ones are directions, rounding leaves 1e-12,
 LEAP = 1e6  # ... or more, far below a last direction that one bracket fewer would give
 GAP = 1e4  # between the last direction and the largest rounding error
-PRECISION = 1e-13  # of the integration
 GROWTH = 1e3  # of fields, and of what carries them back: farther on a pole is near
 SUBSTEPS = (2, 4, 6, 8, 10, 12, 14)  # midpoint rules that are extrapolated
-SHORTEST = 1e-6  # [s] of steps
 DURATION, PARTS, STEPS = 10.0, 200, 5  # of one motion: seconds; parts, and steps per part
 WAVES, FASTEST = 6, 6.0  # of each input: how many, and up to which frequency [rad/s]
 PACES = (1.0, 0.3, 2.0, 0.3, 2.0)  # of motions, in turn [rad/s, or lengths per second]
 AT_LEAST, AT_MOST = 4, 12  # motions, unless all directions are found before
-FAINT = 1e-4  # of the largest: rows that are smaller are not enlarged
 
 
 def reachable_dimension(system: System, most: int) -> tuple[int, bool]:
@@ -326,7 +329,7 @@ def _integrate(rate: Callable[[float, Array], Array], y: Array) -> Iterator[Arra
     E. Hairer, S. P. Norsett, G. Wanner, *Solving Ordinary Differential Equations I*, section II.9.
     """
     t, h = 0.0, 0.01
-    while t < DURATION and h > SHORTEST:
+    while t < DURATION and h > SHORTEST_STEP:
         h, slope = min(h, DURATION - t), rate(t, y)
         row: list[Array] = []
         for j, n in enumerate(SUBSTEPS):
@@ -338,20 +341,17 @@ def _integrate(rate: Callable[[float, Array], Array], y: Array) -> Iterator[Arra
             for older, m in zip(last, reversed(SUBSTEPS[:j]), strict=True):
                 row.append(row[-1] + (row[-1] - older) / ((n / m) ** 2 - 1))
         error = float(np.max(np.abs(row[-1] - row[-2]) / (1 + np.maximum(abs(y), abs(row[-1])))))
-        if error <= PRECISION:
+        if error <= MATRIX_ROUNDING:
             t, y = t + h, row[-1]
             yield y
-        h *= min(max(0.9 * (PRECISION / max(error, 1e-300)) ** (1 / 13), 0.2), 4.0)
+        h *= min(max(0.9 * (MATRIX_ROUNDING / max(error, 1e-300)) ** (1 / 13), 0.2), 4.0)
 
 
 def _spectrum(directions: Array) -> Array:
     """Singular values, after the directions and then the rows are brought to one length."""
     columns = directions / np.linalg.norm(directions, axis=0).clip(1e-300)
     rows = np.linalg.norm(columns, axis=1, keepdims=True)
-    return singular_values(columns / rows.clip(FAINT * rows.max()))
-
-
-TURNS = 1e-7  # yaw rate of a unit motion below which nothing turns
+    return singular_values(columns / rows.clip(NEARLY_SINGULAR * rows.max()))
 
 
 def turning_conflicts(system: System) -> Iterator[str]:
@@ -390,7 +390,7 @@ def _turns(system: System, link: int, contact: Contact, without: set[str]) -> bo
     rows = [r for r, row in enumerate(system.rows) if row.name not in without and r not in loose]
     for q, A in zip(system.samples, system.report.all_matrices, strict=True):
         free = null_space(A[rows], RANK)
-        if free.shape[1] and np.abs(yaw(q) @ free).max() > TURNS:
+        if free.shape[1] and np.abs(yaw(q) @ free).max() > ROW_RANK:
             return True
     return False
 

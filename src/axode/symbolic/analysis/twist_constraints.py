@@ -39,6 +39,7 @@ from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import Contact
 from axode.numerics.rank import least_norm
+from axode.numerics.tolerances import RANK
 from axode.symbolic.algebra.spatial import SX, cross, skew, symbolic_vector
 from axode.symbolic.constraints.loops import Closure
 from axode.symbolic.constraints.redundant_rows import rank_of
@@ -245,7 +246,6 @@ def _annihilator(directions: list[SX]) -> SX:
 
 
 Array = npt.NDArray[np.float64]
-FOLLOWS = 1e-9  # of a row's length: less than this of its own is rounding
 PLACES = 3  # at which combinations are compared: those that change are not written out
 
 
@@ -363,10 +363,10 @@ def _combination(places: list[list[_CouplingRows]], kept: list[int], k: int) -> 
             {groups[i].name: x for i, x in zip(kept, last, strict=True) if groups[i].contact}
         )
     first, name = found[0], places[0][k].name
-    others = [n for n in first if any(abs(one[n]) > FOLLOWS for one in found)]
+    others = [n for n in first if any(abs(one[n]) > RANK for one in found)]
     if not others:
         return f"{name} follows from the joints"
-    if any(abs(one[n] - first[n]) > FOLLOWS for one in found for n in others):
+    if any(abs(one[n] - first[n]) > RANK for one in found for n in others):
         return f"{name} follows from {', '.join(others)}"
     terms = [(first[n], n) for n in others]
     text = " ".join(f"{'-' if c < 0 else '+'} {_times(abs(c))}{n}" for c, n in terms)
@@ -374,4 +374,4 @@ def _combination(places: list[list[_CouplingRows]], kept: list[int], k: int) -> 
 
 
 def _times(size: float) -> str:
-    return "" if abs(size - 1.0) < FOLLOWS else f"{size:.6g} "
+    return "" if abs(size - 1.0) < RANK else f"{size:.6g} "

@@ -21,7 +21,7 @@ from axode.mechanism.elements.parts import Connection
 from axode.mechanism.topology import coupled_by, tree_order
 from axode.numerics.newton import find_roots, residual_size, truncated_step, unit_length
 from axode.numerics.rank import has_singular_values_between, rank, singular_vectors
-from axode.numerics.tolerances import CLOSED, ONE_ROUNDING, ROUNDING
+from axode.numerics.tolerances import CLOSED, MATRIX_ROUNDING, ONE_ROUNDING, ROUNDING
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import Row, column_of
@@ -75,10 +75,6 @@ class LeastNorm:
         return ca.vertcat(upper, ca.horzcat(J, -damping * ca.DM.eye(self._rows)))
 
 
-ROUNDED = 1e-12  # the same of rows that contradict others: these are not solved for either
-LOST = (
-    1e-13  # of the largest singular value, or of one unit: what rounding leaves of rows that follow
-)
 NEGLIGIBLE_STEP = 3e-5  # [rad or of the length]: where rows are closed as nearly as they allow
 DENSE = 40  # rows up to which dense least squares are as fast as sparse ones
 WALK = 8  # steps from home to a sample
@@ -228,14 +224,14 @@ class Assembly:
             q: The configuration, at any time.
             tolerance: Rows that nearly follow by no more than this close nothing.
         """
-        along, rounding = self._last_step(q, max(LOST, NEARLY * tolerance))
+        along, rounding = self._last_step(q, max(MATRIX_ROUNDING, NEARLY * tolerance))
         return [along, along + rounding] if rounding.any() else []
 
     def _polish(self, q: np.ndarray, t: float) -> np.ndarray:
         """Close rows that nearly follow from others too, which Newton's method leaves open."""
         left = self._open(q)
         while left.any():
-            step = self._last_step(q, LOST)[0]
+            step = self._last_step(q, MATRIX_ROUNDING)[0]
             longest = np.abs(step / self.coordinate_lengths).max().clip(DRIVEN)
             trial, _ = self.close(q - step * (DRIVEN / longest), t)
             there = self._open(trial)
@@ -303,7 +299,7 @@ class Assembly:
             columns = self._extents_of_columns / self.coordinate_lengths
             relative = J * columns * rows[:, np.newaxis]
             least = NEARLY * cut
-            if has_singular_values_between(relative, ROUNDED, least):  # some rows nearly follow
+            if has_singular_values_between(relative, ROUNDING, least):  # some rows nearly follow
                 return np.asarray(columns * truncated_step(relative, r * rows, damping, least))
         return truncated_step(J, r, damping)
 

@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 
 from axode.numerics.rank import pseudo_inverse, smallest_singular_value
-from axode.numerics.tolerances import ROUNDING
+from axode.numerics.tolerances import POLISHED, ROUNDING, SMALL_PIVOT
 from axode.symbolic.algebra.linear import CLOSED_FORM, Block
 from axode.symbolic.algebra.spatial import SX, is_zero, symmetric
 from axode.symbolic.constraints.long_chains import (
@@ -39,8 +39,6 @@ from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.recursions import Twists
 from axode.symbolic.tree.rows import Row, Side
 
-PIVOT_TOLERANCE = 1e-3  # how well conditioned, relative to the best, speeds of small blocks must be
-ACCURATE = 1e-11  # of the largest speed: what solves from link to link may err at home
 DETOUR_TOLERANCE = 0.1  # and relative to those asked for, before a detour by way of them is taken
 
 
@@ -127,7 +125,7 @@ def cheapest_partition(report: RankReport) -> Partition:
     order = sorted(range(size), key=lambda j: (mentions[j] == 0, mentions[j]))
     dependent: list[int] = []
     residual = A / np.abs(A).max(axis=1, keepdims=True).clip(1e-300)
-    for threshold in (PIVOT_TOLERANCE, 1e-6, 1e-9, 0.1 * report.weakest):
+    for threshold in (SMALL_PIVOT, 1e-6, 1e-9, 0.1 * report.weakest):
         for j in order:
             if len(dependent) == A.shape[0]:
                 break
@@ -167,7 +165,7 @@ def _by_depth(
     if left is None:
         return None
     found = partition(report, left)
-    if found.largest > CLOSED_FORM or _error(found, asked, report) > ACCURATE:
+    if found.largest > CLOSED_FORM or _error(found, asked, report) > POLISHED:
         return None
     return found
 

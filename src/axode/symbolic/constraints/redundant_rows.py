@@ -21,14 +21,12 @@ from axode.numerics.rank import (
     singular_values,
     smallest_singular_value,
 )
-from axode.numerics.tolerances import MATRIX_ROUNDING, NEW_SHARE, ROW_RANK
+from axode.numerics.tolerances import FAINT, MATRIX_ROUNDING, NEARLY_SINGULAR, ROW_RANK, SPANNING
 from axode.symbolic.tree.rows import Row
 
-NEARLY_FOLLOWS = 1e-4  # of a row: less of its own is reported
 AMPLIFIED = 100.0  # times the tolerance: a larger rest is no rounding, whatever rows it takes
 UNCERTAIN = 10.0  # times what rows change by where closing was inexact
 WELL_CONDITIONED = 0.05  # smallest singular value asked of a choice of speeds, if one has it
-VALID = 1e-6  # smallest singular value at which a choice still describes the motion
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,7 @@ def analyse(
             alone[r] = max(_share(A[kept], A[r]) for A in matrices)
         exact = r in hold or alone[r] > AMPLIFIED * tolerance
         if exact:
-            least[r] = (NEW_SHARE if alone[r] > 0.0 else ROW_RANK) * own[r]
+            least[r] = (FAINT if alone[r] > 0.0 else ROW_RANK) * own[r]
         elif least[r] <= there.max() < AMPLIFIED * tolerance * scales[r]:
             # rounding errors of the rows it follows from count as often as it takes these rows
             taken = [np.abs(_coefficients(A[kept], A[r], tolerance)) for A in matrices]
@@ -216,7 +214,7 @@ def analyse(
     reports, indeterminate = _describe(rows, follows, parts)
     kept_matrices = tuple(A[kept] for A in given)
     remaining = np.maximum(left, alone)
-    nearly = {r: float(left[r]) for r in strong if remaining[r] < NEARLY_FOLLOWS} | weak
+    nearly = {r: float(left[r]) for r in strong if remaining[r] < NEARLY_SINGULAR} | weak
     named = tuple((rows[r].name, part) for r, part in sorted(nearly.items()))
     regularity = max(map(_regularity, kept_matrices)) if kept else 1.0
     weakest = min(ROW_RANK, 0.1 * regularity)
@@ -403,7 +401,7 @@ class _Span:
     def add(self, rest: np.ndarray, row: np.ndarray, tolerance: float = 0.0) -> None:
         """Add a row, given the part of it that was not spanned."""
         length = float(np.linalg.norm(rest))
-        if length > max(NEW_SHARE, tolerance) * float(np.linalg.norm(row)):
+        if length > max(FAINT, tolerance) * float(np.linalg.norm(row)):
             self._basis[self._count] = rest / length
             self._count += 1
 
@@ -467,7 +465,7 @@ def choose_speeds(report: RankReport, preferred: list[int]) -> list[int]:
     homes = [null_basis(A, n, report.weakest) for A in report.home_matrix]
     at_home = [_unit_rows(Z) for Z in homes if Z is not None]
     free = _free_speeds(report.null_bases)
-    for threshold in (WELL_CONDITIONED, 1e-3, VALID):
+    for threshold in (WELL_CONDITIONED, 1e-3, SPANNING):
         chosen: list[int] = []
         for speed in preferred:
             if len(chosen) == n:
@@ -494,5 +492,5 @@ def _free_speeds(bases: Sequence[np.ndarray]) -> set[int]:
 def _unit_rows(Z: np.ndarray) -> np.ndarray:
     """Scale rows to unit length; those that vanish stay zero."""
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
-    scaled: np.ndarray = np.where(lengths > VALID, Z / lengths.clip(1e-300), 0.0)
+    scaled: np.ndarray = np.where(lengths > SPANNING, Z / lengths.clip(1e-300), 0.0)
     return scaled

@@ -34,7 +34,7 @@ from axode.numerics.rank import (
     singular_vectors,
     smallest_singular_value,
 )
-from axode.numerics.tolerances import NEARLY_SINGULAR
+from axode.numerics.tolerances import NEARLY_SINGULAR, RANK
 
 if TYPE_CHECKING:
     from axode.symbolic.constraints.system import System
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 AS_GOOD = 0.5  # of what the best choice keeps: rows that keep this stay, as do small blocks
 AS_GOOD_OWN = 0.35  # of what the best speeds keep: the user's that keep this stay
 AS_GOOD_ROUNDED = 0.8  # the same of rows that contradict others, the more the less they keep
-REGULAR = 1e-9  # smallest singular value of scaled rows at samples that still say what is usual
 
 
 Chosen = np.ndarray | tuple[int, ...]
@@ -134,7 +133,7 @@ class RowNumbers:
             return tuple(matrices)
         scales = self.scales[rows, np.newaxis].clip(1e-300)
         regular = (
-            A for A in matrices if smallest_singular_value(A * self.speed_units / scales) > REGULAR
+            A for A in matrices if smallest_singular_value(A * self.speed_units / scales) > RANK
         )
         return tuple(regular) or tuple(matrices)
 

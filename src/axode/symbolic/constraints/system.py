@@ -18,7 +18,7 @@ from axode.mechanism.elements.wheels import Contact
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import parameters_of, speed_meanings, tree_order
 from axode.numerics.rank import least_norm, weakest_rows
-from axode.numerics.tolerances import NEGLIGIBLE
+from axode.numerics.tolerances import NEGLIGIBLE, SPANNING
 from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
@@ -27,7 +27,6 @@ from axode.symbolic.constraints.level import LevelBase, level_bases, level_tree
 from axode.symbolic.constraints.loops import loop_rows, point_loops
 from axode.symbolic.constraints.quasi_velocities import with_quasi_velocities
 from axode.symbolic.constraints.redundant_rows import (
-    VALID,
     RankReport,
     analyse,
     choose_speeds,
@@ -487,7 +486,7 @@ def _users_choice(
         if name not in meanings:
             raise UnknownName(f"mechanism '{mechanism.name}'", "speed", name, tree.speed_names)
         chosen.append(tree.speed_names.index(meanings[name]))
-    if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > VALID:
+    if len(set(chosen)) == len(chosen) == n and condition_of(report, chosen) > SPANNING:
         return chosen
     names, order = [tree.speed_names[j] for j in chosen], list(dict.fromkeys([*chosen, *preferred]))
     others = [tree.speed_names[j] for j in choose_speeds(report, order)]

@@ -15,7 +15,7 @@ import numpy as np
 from axode.errors import NotApplicable
 from axode.mechanism.elements.bodies import Body
 from axode.mechanism.elements.parts import Connection
-from axode.numerics.tolerances import MISSED
+from axode.numerics.tolerances import NEGLIGIBLE, SPANNING
 from axode.symbolic.algebra.linear import Block
 from axode.symbolic.algebra.spatial import (
     ROOT,
@@ -179,7 +179,6 @@ def _leg_path(tree: Tree, edges: list[LegEdge], first: LegEdge, platform: int) -
 
 FREEDOMS = 6  # of a leg that constrains nothing: as many as a free body has
 PERTURBATION = 0.01  # change of parameters that shows whether axes meet only at their defaults
-SPANNING = 1e-6  # smallest volume that three axes of a spherical joint span
 
 
 @dataclass(frozen=True)
@@ -337,7 +336,7 @@ def _concurrent(axes: np.ndarray, point: np.ndarray) -> bool:
     e, s, at = axes[0:3], axes[3:6], axes[6:9]
     if np.abs(s).max() > 0 or abs(np.linalg.det(e)) < SPANNING:
         return False
-    return bool(np.abs(np.cross(e.T, (point[:, np.newaxis] - at).T)).max() < MISSED)
+    return bool(np.abs(np.cross(e.T, (point[:, np.newaxis] - at).T)).max() < NEGLIGIBLE)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from axode.errors import NotApplicable
-from axode.numerics.tolerances import SINGULAR_INERTIA
+from axode.numerics.tolerances import ROUNDING
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.system import System
@@ -84,6 +84,6 @@ def regular_inertia(system: System) -> bool:
     for q in system.samples:
         matrix = np.array(function(q, 0.0, system.defaults))
         scale = np.sqrt(np.diag(matrix).clip(1e-300))
-        if np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] > SINGULAR_INERTIA:
+        if np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] > ROUNDING:
             return True
     return False

@@ -26,7 +26,7 @@ from axode.mechanism.topology import tree_order
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
 from axode.numerics.rank import least_squares, null_space, singular_vectors
-from axode.numerics.tolerances import RANK, ROUNDING
+from axode.numerics.tolerances import FAINT, RANK, ROUNDING
 from axode.symbolic.algebra.spatial import (
     SX,
     Rotation,
@@ -47,7 +47,6 @@ from axode.symbolic.tree.rows import DEFINITION, Row, matrix_of
 
 Array = np.ndarray
 ACROSS = 0.05  # smallest singular value from which directions span a plane
-SAME = 1e-10  # relative: rates that are the same but for rounding
 
 
 @dataclass(frozen=True)
@@ -308,6 +307,6 @@ def shorter_rate(system: System, general: Callable[[], SX]) -> SX | None:
         given = q, nu, u, 0.0, system.defaults
         expected = theirs(*given).full()
         off = np.abs(ours(*given).full() - expected).max()
-        if not off <= SAME * max(1.0, np.abs(expected).max()):
+        if not off <= FAINT * max(1.0, np.abs(expected).max()):
             return None
     return found

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from axode.errors import SelfCheckFailed
 from axode.numerics.rank import least_norm, least_squares
+from axode.numerics.tolerances import MATRIX_ROUNDING, NEGLIGIBLE, ONE_ROUNDING
 from axode.oracle.body_laws import ConstraintRows, Oracle
 from axode.oracle.numbers import cross, matvec
 from axode.symbolic.algebra.spatial import ROOT, ROUNDING, SX
@@ -145,12 +146,12 @@ class TreeNumbers:
 
 
 Array = npt.NDArray[Any]
-AGREEMENT = 1e-9  # of the terms of each sum; rounding leaves 1e-15 to 1e-12
+AGREEMENT = NEGLIGIBLE  # of the terms of each sum; rounding leaves 1e-15 to 1e-12
 SLACK = 10.0  # on what open loops and rows that are only nearly dependent add to a bias
 # The best of solvers leaves 1e-13 of the largest forces in every equation, small ones included:
 # so much of them counts that AGREEMENT allows this.
-SOLVED = 1e-4
-EXPLAINED = 2e-13  # of the condition of the equations: a thousand roundings explain as much
+SOLVED = MATRIX_ROUNDING / AGREEMENT
+EXPLAINED = 1e3 * ONE_ROUNDING  # of the condition of the equations explains as much
 INSTANT = 0.37  # [s]: any instant but the special one at zero
 STATES = 2
 CHECKED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "state_rate")
