@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.cli import derive as derive_verb
 from axode.cli import run
+from axode.cli.model_sources import Built
 from axode.gallery import build
 from tests.literature.test_concordance import ALL, CODE, NUMBERS, covered
 from tests.literature.theory_by_oracle import SixLegs, Theory
@@ -96,12 +96,12 @@ for _command in commands("derive"):
 
 @pytest.mark.parametrize("mechanism", slow(BY_MECHANISM, "six_legged_platform"))
 def test_numbers_at_a_state(mechanism: str, monkeypatch, capsys):
-    def once(source: str, options: list[str] | None) -> Any:
-        given = {key: float(value) for key, value in (o.split("=") for o in options or ())}
-        own = tuple(sorted(given.items()))
+    def once(built: Built) -> Any:
+        given = {key: float(value) for key, value in (o.split("=") for o in built.option or ())}
+        own, source = tuple(sorted(given.items())), built.source
         return SimpleNamespace(derive=lambda _, speeds: equations(source, own, tuple(speeds or ())))
 
-    monkeypatch.setattr(derive_verb, "mechanism_from", once)
+    monkeypatch.setattr(Built, "mechanism", once)
     theories: dict[tuple[str, ...], Theory] = {}
     for command in BY_MECHANISM[mechanism]:
         words = shlex.split(command)

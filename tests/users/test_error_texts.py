@@ -14,7 +14,7 @@ import pytest
 
 import axode as ax
 from axode import gallery
-from axode.cli.model_sources import mechanism_from
+from axode.cli.model_sources import Built
 from axode.cli.trajectories import load_columns
 from axode.codegen.targets.ptx import Kernels
 from axode.disk.typed import parse_json
@@ -206,7 +206,7 @@ FILES = {
     "it has no system, expected": lambda: Case.of({"id": "a"}, 1),
     "time: '1e999' is no number": lambda: Quantity.of("x@1e999"),
     "hold: no motor acts on 'hinge'": lambda: read_holds({"hinge": 0.0}, arm().derive(), {}),
-    "'four_bar' cannot be built with": lambda: mechanism_from("four_bar", ["theta1=[1,2]"]),
+    "'four_bar' cannot be built with": lambda: Built("four_bar", ["theta1=[1,2]"]).mechanism(),
 }
 TABLES = {
     "is empty; its first line should name the columns": "\n",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.model_sources import model_from
-from axode.cli.options import AsJson, JsonFile, Source, Texts, words
-from axode.cli.output import deliver, show_table
+from axode.cli.model_sources import Built
+from axode.cli.options import Result, Source, Texts, words
+from axode.cli.output import show_table
 from axode.errors import AxodeError, UnknownName
 from axode.model.model_parts import function_tape
 
@@ -28,13 +28,13 @@ STEP = 1e-5  # [s], so short that nothing falls over
 
 
 def bench(
+    *,
     source: Source = "wheeled_pendulum",
     option: Texts = None,
     functions: Texts = None,
     repeat: Annotated[int, typer.Option(min=3, max=1000)] = 15,
     batch: Annotated[int, typer.Option(min=8, max=1000000)] = 4096,
-    as_json: AsJson = False,
-    out: JsonFile = None,
+    result: Result,
 ) -> None:
     """Time the functions and the simulation of a model: median, fastest and slowest.
 
@@ -47,7 +47,7 @@ def bench(
         repeat COUNT: Number of repetitions of every timing.
         batch COUNT: Number of samples in a batch.
     """
-    model = model_from(source, option, "fixed")
+    model = Built(source, option).model("fixed")
     asked = words(functions) or tuple(
         n for n in USUAL if n in model.functions and (n != "inverse_dynamics" or model.inputs)
     )
@@ -68,7 +68,7 @@ def bench(
         "functions": rows,
         "steps_per_second": steps,
     }
-    deliver(data, lambda: _show(data), as_json=as_json, out=out)
+    result.deliver(data, lambda: _show(data))
     if stop.interrupted:
         typer.echo("interrupted; what was timed is kept", err=True)
         raise typer.Exit(INTERRUPTED)

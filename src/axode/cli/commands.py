@@ -25,7 +25,7 @@ from axode.cli.kinematics import kinematics, reach, workspace
 from axode.cli.linearize import linearize, lqr
 from axode.cli.literature import gallery, reproduce, verify
 from axode.cli.model_sources import BUILD_OPTIONS
-from axode.cli.options import WRONG_DATA, Verb, Verbs, describe_options, options_of_verb
+from axode.cli.options import WRONG_DATA, Verb, Verbs, as_command, describe_options, options_of_verb
 from axode.cli.ros import ros
 from axode.cli.show import animate, page, report, view
 from axode.cli.simulate import simulate
@@ -35,33 +35,36 @@ from axode.errors import AxodeError
 READER_GONE = 141  # exit code if the reader of the output went away, as in `axode ... | head`
 
 # In the order in which `axode --help` lists them; each imports what it needs when it is called.
-VERBS = (
-    check,
-    derive,
-    compare,
-    simulate,
-    sweep,
-    view,
-    report,
-    animate,
-    page,
-    inverse,
-    feasible,
-    size,
-    export,
-    ros,
-    linearize,
-    lqr,
-    kinematics,
-    reach,
-    workspace,
-    design,
-    gallery,
-    verify,
-    bench,
-    doctor,
-    reproduce,
-    completion,
+VERBS = tuple(
+    as_command(verb)
+    for verb in (
+        check,
+        derive,
+        compare,
+        simulate,
+        sweep,
+        view,
+        report,
+        animate,
+        page,
+        inverse,
+        feasible,
+        size,
+        export,
+        ros,
+        linearize,
+        lqr,
+        kinematics,
+        reach,
+        workspace,
+        design,
+        gallery,
+        verify,
+        bench,
+        doctor,
+        reproduce,
+        completion,
+    )
 )
 
 app = typer.Typer(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from axode.cli.model_sources import additions_from, equations_from, mechanism_from
-from axode.cli.options import WRONG_DATA, AsJson, JsonFile, Source, Texts, numbers, refuse, words
+from axode.cli.model_sources import Built
+from axode.cli.options import WRONG_DATA, AsJson, Result, Texts, numbers, refuse, words
 from axode.cli.output import (
     check_writable,
-    deliver,
     format_number,
     print_json,
     show_entries,
@@ -28,13 +26,7 @@ if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
 
 
-def check(
-    source: Source,
-    option: Texts = None,
-    twists: bool = False,
-    as_json: AsJson = False,
-    out: JsonFile = None,
-) -> None:
+def check(*, built: Built, twists: bool = False, result: Result) -> None:
     """Analyse a mechanism: mobility, redundant constraints, actuation, additions.
 
     axode check examples/rover.toml
@@ -46,10 +38,10 @@ def check(
     Options:
         twists: Count the constraints on the twists of bodies as well.
     """
-    equations = equations_from(source, option)
+    equations = built.equations()
     report = equations.mobility
     on_twists = equations.twist_redundancy if twists else None
-    additions = additions_from(source, option)
+    additions = built.additions()
     more: dict[str, object] = {"holonomic": report.holonomic, "integrable": report.integrable}
     changed = asdict(additions) if additions else {}
 
@@ -64,7 +56,7 @@ def check(
 
     more |= {"twists": asdict(on_twists)} if on_twists else {}
     data = asdict(report) | more | ({"additions": changed} if additions else {})
-    deliver(data, show, as_json=as_json, out=out)
+    result.deliver(data, show)
 
 
 # derive -------------------------------------------------------------------------------------------
@@ -76,18 +68,61 @@ UNSEEN = str.maketrans("", "", " {}_^&\\")
 COUNTED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "multipliers")
 
 
+@dataclass(frozen=True)
+class Printed:
+    """What of the equations is printed, how, and where to."""
+
+    part: Texts = None
+    state: Texts = None
+    input: Texts = None
+    steps: bool = False
+    latex: bool = False
+    out: Path | None = None
+    as_json: AsJson = False
+
+    def show_steps(self, equations: Equations, built: Built) -> None:
+        """Print a worked derivation, or write it to a file."""
+        from axode import gallery
+
+        given = numbers("--input", self.input) if self.input is not None else None
+        made = equations.derivation(numbers("--state", self.state) or None, given)
+        if self.out is not None:
+            ready = built.source in gallery.NAMES and not built.option
+            made.save(self.out, f'ax.gallery.build("{built.source}")' if ready else None)
+            print(f"{made!r}\nwrote {self.out}")
+        else:
+            print(made.latex() if self.latex else made)
+
+    def show_values(self, equations: Equations) -> None:
+        """Print parts as numbers at a state."""
+        import numpy as np
+
+        from axode.printing.parts import default_parts, part_values
+        from axode.problems.assemble.assemble import assemble
+
+        given = numbers("--input", self.input)
+        for name in given:
+            if name not in equations.inputs:
+                raise UnknownName("the model", "input", name, equations.inputs)
+        start = assemble(equations.compile("interpreter"), numbers("--state", self.state))
+        u = np.array([given.get(name, 0.0) for name in equations.inputs])
+        parts = words(self.part) or default_parts(equations)
+        found = part_values(equations, parts, start.q, start.nu, u)
+        if self.as_json:
+            print_json([asdict(part) for part in found])
+            return
+        for part in found:
+            heads = ("", *(f">{column}" for column in part.columns))
+            rows = [
+                [name, *map(format_number, row)]
+                for name, row in zip(part.rows, part.values, strict=True)
+            ]
+            show_table(heads, rows, title=f"{part.name}: {part.what}")
+            print()
+
+
 def derive(
-    source: Source,
-    option: Texts = None,
-    formulation: str = "recursive",
-    independent: Texts = None,
-    part: Texts = None,
-    state: Texts = None,
-    input: Texts = None,
-    steps: bool = False,
-    latex: bool = False,
-    out: Path | None = None,
-    as_json: AsJson = False,
+    *, built: Built, formulation: str = "recursive", independent: Texts = None, printed: Printed
 ) -> None:
     """Derive the equations of motion; print names, sizes and costs, and the equations if short.
 
@@ -118,21 +153,22 @@ def derive(
         out FILE: File for the equations as a LaTeX document (.tex); of --steps also a page (.html)
             or a notebook (.ipynb).
     """
-    check_writable(out, (".tex", ".html", ".ipynb") if steps else (".tex",))
-    if steps and (part or as_json):
-        refuse("--steps prints all parts as text", *(["part"] if part else ["json"]))
+    out, as_json, latex = printed.out, printed.as_json, printed.latex
+    check_writable(out, (".tex", ".html", ".ipynb") if printed.steps else (".tex",))
+    if printed.steps and (printed.part or as_json):
+        refuse("--steps prints all parts as text", *(["part"] if printed.part else ["json"]))
     if latex and as_json:
         raise typer.BadParameter("choose one of --latex and --json", param_hint="--latex")
-    equations = mechanism_from(source, option).derive(formulation, words(independent) or None)
-    if steps:
-        _show_steps(equations, source, option, state, input, out, latex=latex)
+    equations = built.mechanism().derive(formulation, words(independent) or None)
+    if printed.steps:
+        printed.show_steps(equations, built)
         return
-    parts = words(part) or None
-    if state is not None or input is not None:
+    if printed.state is not None or printed.input is not None:
         if latex or out is not None:
             refuse("numbers at a state are printed or given as --json", "latex", "out")
-        _show_values(equations, parts, state, input, as_json=as_json)
+        printed.show_values(equations)
         return
+    parts = words(printed.part) or None
     if out is not None:
         write_text(out, document(equations, parts))
     if latex:
@@ -141,63 +177,6 @@ def derive(
         print_json(_facts(equations) | {"latex": equations.latex(parts)})
     else:
         _show_equations(equations, parts, out)
-
-
-def _show_steps(
-    equations: Equations,
-    source: str,
-    option: list[str] | None,
-    state: list[str] | None,
-    inputs: list[str] | None,
-    out: Path | None,
-    *,
-    latex: bool,
-) -> None:
-    """Print a worked derivation, or write it to a file."""
-    from axode import gallery
-
-    given = numbers("--input", inputs) if inputs is not None else None
-    made = equations.derivation(numbers("--state", state) or None, given)
-    if out is not None:
-        ready = source in gallery.NAMES and not option
-        made.save(out, f'ax.gallery.build("{source}")' if ready else None)
-        print(f"{made!r}\nwrote {out}")
-    else:
-        print(made.latex() if latex else made)
-
-
-def _show_values(
-    equations: Equations,
-    parts: Sequence[str] | None,
-    state: list[str] | None,
-    inputs: list[str] | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Print parts as numbers at a state."""
-    import numpy as np
-
-    from axode.printing.parts import default_parts, part_values
-    from axode.problems.assemble.assemble import assemble
-
-    given = numbers("--input", inputs)
-    for name in given:
-        if name not in equations.inputs:
-            raise UnknownName("the model", "input", name, equations.inputs)
-    start = assemble(equations.compile("interpreter"), numbers("--state", state))
-    u = np.array([given.get(name, 0.0) for name in equations.inputs])
-    found = part_values(equations, parts or default_parts(equations), start.q, start.nu, u)
-    if as_json:
-        print_json([asdict(part) for part in found])
-        return
-    for part in found:
-        heads = ("", *(f">{column}" for column in part.columns))
-        rows = [
-            [name, *map(format_number, row)]
-            for name, row in zip(part.rows, part.values, strict=True)
-        ]
-        show_table(heads, rows, title=f"{part.name}: {part.what}")
-        print()
 
 
 def document(equations: Equations, parts: tuple[str, ...] | None = None) -> str:
@@ -290,13 +269,7 @@ def _show_equations(equations: Equations, parts: tuple[str, ...] | None, out: Pa
 # compare ------------------------------------------------------------------------------------------
 
 
-def compare(
-    source: Source,
-    option: Texts = None,
-    formulation: Texts = None,
-    as_json: AsJson = False,
-    out: JsonFile = None,
-) -> None:
+def compare(*, built: Built, formulation: Texts = None, result: Result) -> None:
     """Derive a mechanism by every formulation and compare the results.
 
     axode compare caster_robot
@@ -310,10 +283,10 @@ def compare(
     """
     from axode.problems.compare import compare as compare_formulations
 
-    result = compare_formulations(mechanism_from(source, option), words(formulation) or None)
-    data = asdict(result) | {"agrees": result.agrees}
-    deliver(data, lambda: _show_comparison(result), as_json=as_json, out=out)
-    if not result.agrees:
+    found = compare_formulations(built.mechanism(), words(formulation) or None)
+    data = asdict(found) | {"agrees": found.agrees}
+    result.deliver(data, lambda: _show_comparison(found))
+    if not found.agrees:
         raise typer.Exit(WRONG_DATA)
 
 

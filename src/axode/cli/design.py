@@ -2,32 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
-from axode.cli.model_sources import mechanism_from
-from axode.cli.options import AsJson, Source, Texts, ranges, words
+from axode.cli.model_sources import Robot
+from axode.cli.options import AsJson, Texts, ranges, words
 from axode.cli.output import check_writable, print_json
+
+if TYPE_CHECKING:
+    from axode.design.study import Study
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a robot is designed for."""
+
+    poses: Texts = None
+    limits: Texts = None
+    margins: Texts = None
+    components: Texts = None
+    length: float | None = None
+
+    def study(self, robot: Robot, vary: Texts) -> Study:
+        """Set up the choice of parameters."""
+        from axode.design.study import Study
+
+        made = robot.kinematics()
+        axes: dict[str, Any] = ranges("--poses", self.poses, (1, 3))
+        grid = np.meshgrid(*axes.values(), indexing="ij")
+        return Study(
+            made,
+            ranges("--vary", vary, (2,)),
+            dict(zip(axes, grid, strict=True)),
+            limits=ranges("--limits", self.limits, (2,)),
+            margins=ranges("--margins", self.margins, (1,)),
+            components=words(self.components) or None,
+            length=self.length,
+        )
+
+
+@dataclass(frozen=True)
+class Search:
+    """How many designs are looked at."""
+
+    starts: int = 6
+    samples: int = 64
+    seed: int = 0
 
 
 def design(
-    source: Source,
-    option: Texts = None,
-    output: str | None = None,
-    driven: Texts = None,
+    *,
+    robot: Robot,
     vary: Texts = None,
-    poses: Texts = None,
-    limits: Texts = None,
-    margins: Texts = None,
+    task: Task,
     cost: str = "dexterity",
-    components: Texts = None,
-    length: float | None = None,
-    starts: int = 6,
-    samples: int = 64,
-    seed: int = 0,
+    search: Search,
     out: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,25 +88,10 @@ def design(
         seed NUMBER: Seed of the draws.
         out FILE: File for the description with the values that were found (.toml).
     """
-    from axode.design.study import Study
-    from axode.kinematics.robot_kinematics import Kinematics
-
     check_writable(out, (".toml",))
     if not vary:
         raise typer.BadParameter("give at least one, NAME=LOW:HIGH", param_hint="--vary")
-    robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)
-    axes: dict[str, Any] = ranges("--poses", poses, (1, 3))
-    grid = np.meshgrid(*axes.values(), indexing="ij")
-    study = Study(
-        robot,
-        ranges("--vary", vary, (2,)),
-        dict(zip(axes, grid, strict=True)),
-        limits=ranges("--limits", limits, (2,)),
-        margins=ranges("--margins", margins, (1,)),
-        components=words(components) or None,
-        length=length,
-    )
-    best = study.optimize(cost, starts=starts, samples=samples, seed=seed)  # type: ignore[arg-type]
+    best = task.study(robot, vary).optimize(cost, **vars(search))  # type: ignore[arg-type]
     if out is not None:
         best.mechanism.save(out)
     if as_json:

@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from axode.cli.options import AsJson, JsonFile
-from axode.cli.output import deliver, show_entries
+from axode.cli.options import Result
+from axode.cli.output import show_entries
 from axode.errors import AxodeError, install_command
 from axode.model.model_parts import function_tape
 
@@ -32,7 +32,7 @@ class Finding:
     seconds: float
 
 
-def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
+def doctor(result: Result) -> None:
     """Print what a bug report needs: what is installed, whether it works, and problems.
 
     axode doctor
@@ -42,19 +42,19 @@ def doctor(as_json: AsJson = False, out: JsonFile = None) -> None:
 
     facts = _all_facts()
     found: list[Finding] = []
-    if not as_json:
+    if not result.as_json:
         show_entries("Axode on this machine", _entries(facts))
         print()
     for finding in _findings():
         found.append(finding)
-        if not as_json:
+        if not result.as_json:
             word = "OK    " if finding.passed else "FAILED"
             print(f"{word}  {finding.what}: {finding.detail} ({finding.seconds:.1f} s)", flush=True)
     problems = _problems(facts, found)
     data = facts | {"checks": [asdict(finding) for finding in found], "problems": problems}
     data["passed"] = not problems
     text = "\n  ".join(["\nProblems:", *problems]) if problems else "All is well."
-    deliver(data, lambda: print(text), as_json=as_json, out=out)
+    result.deliver(data, lambda: print(text))
 
 
 def _problems(facts: dict[str, Any], found: list[Finding]) -> list[str]:

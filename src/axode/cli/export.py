@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
-from axode.cli.model_sources import additions_for, mechanism_from, model_from
-from axode.cli.options import AsJson, Source, Texts, numbers, refuse, words
+from axode.cli.model_sources import Built
+from axode.cli.options import AsJson, Texts, numbers, refuse, words
 from axode.cli.output import check_writable, print_json, write_text
 from axode.model.model_parts import facts_of
 
@@ -32,21 +33,51 @@ FOLDER = "/"  # a CMake project
 DESCRIPTIONS = (".toml", ".tex", ".urdf", ".xml", ".sdf")  # of the mechanism, not of its model
 
 
+@dataclass(frozen=True)
+class FormatOptions:
+    """Options that some formats have, and others refuse."""
+
+    rollout: str | None = None
+    capability: str | None = None
+    precision: str | None = None
+    prefix: str | None = None
+    fmi: str | None = None
+    outputs: Texts = None
+    start: Texts = None
+    step: float | None = None
+    additions: bool = False
+
+    def read(self, ending: str) -> dict[str, Any]:
+        """Return the options of the format; those of other formats must not be given."""
+        c = {"prefix": self.prefix, "precision": self.precision}
+        ptx = ("rollout", "capability", "precision")
+        formats: dict[str, dict[str, Any]] = {
+            ".c": c,
+            FOLDER: c,
+            ".ptx": {name: getattr(self, name) for name in ptx},
+            ".toml": {"additions": self.additions or None},
+            ".fmu": {
+                "fmi": self.fmi,
+                "outputs": words(self.outputs) or None,
+                "start": numbers("--start", self.start) or None,
+                "step": self.step,
+            },
+        }
+        own = formats.get(ending, {})
+        for other, options in formats.items():
+            given = [name for name, v in options.items() if v is not None and name not in own]
+            if given:
+                raise typer.BadParameter(f"it is for {other} files", param_hint=f"--{given[0]}")
+        return {name: v for name, v in own.items() if v is not None}
+
+
 def export(
-    source: Source,
+    *,
+    built: Built,
     to: Path,
-    option: Texts = None,
     functions: Texts = None,
     parameters: str | None = None,
-    rollout: str | None = None,
-    capability: str | None = None,
-    precision: str | None = None,
-    prefix: str | None = None,
-    fmi: str | None = None,
-    outputs: Texts = None,
-    start: Texts = None,
-    step: float | None = None,
-    additions: bool = False,
+    options: FormatOptions,
     as_json: AsJson = False,
 ) -> None:
     """Write a model for other programs: C, FMU, WebAssembly, PTX, LaTeX, TOML, URDF, MJCF, SDF.
@@ -85,8 +116,8 @@ def export(
 
     if to.suffix.lower() == ".html":
         raise typer.BadParameter(
-            f"axode page {source} --out {to} writes a page that simulates, axode report a page "
-            "about a run",
+            f"axode page {built.source} --out {to} writes a page that simulates, axode report a "
+            "page about a run",
             param_hint="--to",
         )
     if mistaken := format_as_name(to, ENDINGS):
@@ -101,25 +132,12 @@ def export(
             f"'{parameters}' is neither fixed nor free", param_hint="--parameters"
         )
     ending, asked = FOLDER if project else to.suffix.lower(), words(functions)
-    c = {"prefix": prefix, "precision": precision}
-    groups: dict[str, dict[str, Any]] = {
-        ".c": c,
-        FOLDER: c,
-        ".ptx": {"rollout": rollout, "capability": capability, "precision": precision},
-        ".toml": {"additions": additions or None},
-        ".fmu": {
-            "fmi": fmi,
-            "outputs": words(outputs) or None,
-            "start": numbers("--start", start) or None,
-            "step": step,
-        },
-    }
-    more = _format_options(ending, groups)
+    more = options.read(ending)
     if ending in DESCRIPTIONS:
         refuse(f"a {ending} file keeps its parameters", "parameters")
-        written, arrays = _export_mechanism(source, option, to, asked, **more), {}
+        written, arrays = _export_mechanism(built, to, asked, **more), {}
     else:
-        model = model_from(source, option, cast(Literal["fixed", "free"], parameters))
+        model = built.model(cast(Literal["fixed", "free"], parameters))
         if asked == ("all",):
             asked = model.functions
         written = list(model.export(to, asked or None, **more))
@@ -133,26 +151,16 @@ def export(
         print(f"  {name:<3}{', '.join(entries) or 'none'}")
 
 
-def _format_options(ending: str, groups: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the options of the format; those of other formats must not be given."""
-    own = groups.get(ending, {})
-    for other, options in groups.items():
-        given = [name for name, v in options.items() if v is not None and name not in own]
-        if given:
-            raise typer.BadParameter(f"it is for {other} files", param_hint=f"--{given[0]}")
-    return {name: v for name, v in own.items() if v is not None}
-
-
 def _export_mechanism(
-    source: str, option: Texts, to: Path, asked: tuple[str, ...], additions: bool = False
+    built: Built, to: Path, asked: tuple[str, ...], additions: bool = False
 ) -> list[Path]:
     ending = to.suffix.lower()
     if asked:
         raise typer.BadParameter(f"a {ending} file holds no functions", param_hint="--functions")
     if additions:
-        write_text(to, additions_for(source, option, to))
+        write_text(to, built.additions_text(to))
         return [to]
-    mechanism = mechanism_from(source, option)
+    mechanism = built.mechanism()
     if ending == ".toml":
         mechanism.save(to)
         return [to]

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from axode.cli.model_sources import model_from
+from axode.cli.model_sources import Built
 from axode.cli.options import (
     WRONG_DATA,
     AsJson,
+    Conditions,
     PlotFile,
-    Source,
     Texts,
     numbers,
     one_or_named,
     refuse,
-    run_options,
     words,
 )
 from axode.cli.output import format_number, print_json, show_table
-from axode.cli.trajectories import ColumnsFile, along_motion, along_path
+from axode.cli.trajectories import Course, RunSummary, Table, save_columns
 from axode.errors import MotorLimitWarning
 from axode.model.model_parts import facts_of
 
@@ -39,23 +38,14 @@ KINDS = ("input", "force", "power")  # of the columns that answer the question
 
 
 def inverse(
-    source: Source,
-    option: Texts = None,
-    motion: Texts = None,
-    path: str | None = None,
-    point: str = "0,0,0",
-    time: float | None = None,
+    *,
+    built: Built,
+    course: Course,
     every: float | None = None,
-    start: Texts = None,
     state: Texts = None,
     acceleration: Texts = None,
     weight: Texts = None,
-    parameter: Texts = None,
-    columns: Texts = None,
-    out: ColumnsFile = None,
-    plot: PlotFile = None,
-    degrees: bool = False,
-    as_json: AsJson = False,
+    summary: RunSummary,
 ) -> None:
     """Compute the motor torques and forces along a motion, along a path, or at one state.
 
@@ -73,37 +63,24 @@ def inverse(
             default.
         weight MOTOR=VALUE: Weight of a motor where there are more than needed; 1 by default.
     """
-    from axode.cli.trajectories import RunSummary
-
     for alone in ({"--state": state}, {"--acceleration": acceleration}):
-        given = {"--motion": motion, "--path": path} | alone
+        given = {"--motion": course.motion, "--path": course.path} | alone
         named = [flag for flag, value in given.items() if value]
         if len(named) > 1:
             raise typer.BadParameter(f"choose one of {' and '.join(named)}", param_hint=named[1])
     options: dict[str, Any] = {
-        "parameters": numbers("--parameter", parameter) or None,
+        "parameters": course.parameters,
         "weights": numbers("--weight", weight) or None,
     }
-    begin, where = numbers("--start", start), numbers("--state", state)
+    where = numbers("--state", state)
     rates = numbers("--acceleration", acceleration)
-    if not motion and not path:
+    if not course.check():
         needs_motion = ("out", "plot", "time", "every", "start", "columns", "point")
         refuse("it needs --motion or --path", *needs_motion)
-        _one_state(model_from(source, option), where, rates, options, as_json=as_json)
+        _one_state(built.model(), where, rates, options, as_json=summary.as_json)
         return
-    model, options = model_from(source, option), options | {"save_every": every}
-    if path:
-        refuse("a path has its own duration", "time")
-        run = along_path(model, path, point, begin, options)
-    else:
-        refuse("it needs --path", "point")
-        run = along_motion(model, motion or [], time, begin, options)
-    summary = RunSummary(words(columns), out, plot, KINDS, degrees)
-    summary.write(run)
-    if as_json:
-        print_json(summary.summary(run))
-    else:
-        summary.show(run)
+    run = course.follow(built.model(), **options, save_every=every)
+    summary.deliver(run, kinds=KINDS)
 
 
 # one state ---------------------------------------------------------------------------------------
@@ -158,22 +135,34 @@ def _one_state(
 MARGINS = ("slipping_margin", "tipping_margin")
 
 
+@dataclass(frozen=True)
+class CourseOrRun(Course):
+    """A motion that is given, or a simulated run."""
+
+    input: Texts = None
+
+    def check(self) -> bool:
+        """Require a motion, or the duration of a run."""
+        given = super().check()
+        if not given and self.time is None:
+            raise typer.BadParameter("give --path, --motion, or --time for a simulation")
+        return given
+
+    def run(self, model: Model) -> Trajectory:
+        """Return the motion, or simulate."""
+        from axode.cli.show import simulated
+
+        if self.check():
+            refuse("it is for a simulation, not for a given motion", "input")
+            return self.follow(model, parameters=self.parameters)
+        refuse("it needs --path", "point")
+        return simulated(
+            model, self.time or 0.0, Conditions(self.start, self.input, self.parameter)
+        )
+
+
 def feasible(
-    source: Source,
-    friction: list[str],
-    option: Texts = None,
-    stiffness: Texts = None,
-    path: str | None = None,
-    point: str = "0,0,0",
-    motion: Texts = None,
-    time: float | None = None,
-    start: Texts = None,
-    input: Texts = None,
-    parameter: Texts = None,
-    columns: Texts = None,
-    out: ColumnsFile = None,
-    plot: PlotFile = None,
-    as_json: AsJson = False,
+    *, built: Built, friction: list[str], stiffness: Texts = None, course: CourseOrRun, table: Table
 ) -> None:
     """Check whether a vehicle can really roll along a path, a motion or a simulated run.
 
@@ -190,57 +179,27 @@ def feasible(
         time SECONDS: Duration of a simulation, or of a motion given by formulas.
         columns NAME,NAME: Columns to plot; both margins by default.
     """
-    from axode.cli.trajectories import save_columns
     from axode.problems.feasible.feasible import feasible as check_motion
 
-    chosen = [name for name, value in {"--path": path, "--motion": motion}.items() if value]
-    if len(chosen) > 1:
-        raise typer.BadParameter("choose one of --path and --motion", param_hint="--motion")
-    if not chosen and time is None:
-        raise typer.BadParameter("give --path, --motion, or --time for a simulation")
-    if plot is None:
+    course.check()
+    if table.plot is None:
         refuse("it needs --plot", "columns")
     mu, stiff = one_or_named("--friction", friction), one_or_named("--stiffness", stiffness)
-    given = run_options(start, input, parameter)
-    model = model_from(source, option)
-    run = motion_or_run(model, path, point, motion or [], time, given)
-    found = check_motion(model, run, mu, stiffness=stiff, parameters=given["parameters"])
-    if out is not None:
-        save_columns(found.trajectory, out)
-    if plot is not None:
-        found.trajectory.plot(*(words(columns) or MARGINS), save=plot)
-    files = [str(file) for file in (out, plot) if file is not None]
-    if as_json:
-        print_json(_summary(found) | {"files": files})
+    model = built.model()
+    run = course.run(model)
+    found = check_motion(model, run, mu, stiffness=stiff, parameters=course.parameters)
+    if table.out is not None:
+        save_columns(found.trajectory, table.out)
+    if table.plot is not None:
+        found.trajectory.plot(*(words(table.columns) or MARGINS), save=table.plot)
+    if table.as_json:
+        print_json(_summary(found) | {"files": table.files})
     else:
         _show(found)
-        for file in files:
+        for file in table.files:
             print(f"wrote {file}")
     if not found.ok:
         raise typer.Exit(WRONG_DATA)
-
-
-def motion_or_run(
-    model: Model,
-    path: str | None,
-    point: str,
-    motion: list[str],
-    time: float | None,
-    given: dict[str, Any],
-) -> Trajectory:
-    """Return a motion along a path, by formulas or a file, or by simulation."""
-    from axode.cli.show import load_or_simulate
-
-    options = {"parameters": given["parameters"]}
-    if path or motion:
-        refuse("it is for a simulation, not for a given motion", "input")
-    if path:
-        refuse("a path has its own duration", "time")
-        return along_path(model, path, point, given["start"] or {}, options)
-    refuse("it needs --path", "point")
-    if motion:
-        return along_motion(model, motion, time, given["start"] or {}, options)
-    return load_or_simulate(model, None, time or 0.0, given)
 
 
 def _summary(found: Feasibility) -> dict[str, Any]:
@@ -281,18 +240,12 @@ def _show(found: Feasibility) -> None:
 
 
 def size(
-    source: Source,
+    *,
+    built: Built,
     catalogue: Path | None = None,
     margin: float = 1.0,
     motors: str | None = None,
-    option: Texts = None,
-    path: str | None = None,
-    point: str = "0,0,0",
-    motion: Texts = None,
-    time: float | None = None,
-    start: Texts = None,
-    input: Texts = None,
-    parameter: Texts = None,
+    course: CourseOrRun,
     plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -310,17 +263,13 @@ def size(
         time SECONDS: Duration of a simulation, or of a motion given by formulas.
         plot FILE: File for torque against speed of each motor: .png, .svg or .pdf.
     """
-    if not path and not motion and time is None:
-        raise typer.BadParameter("give --path, --motion, or --time for a simulation")
-    if path and motion:
-        raise typer.BadParameter("choose one of --path and --motion", param_hint="--motion")
+    course.check()
     if catalogue is None:
         refuse("it needs --catalogue", "margin")
-    given = run_options(start, input, parameter)
-    model = model_from(source, option)
+    model = built.model()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MotorLimitWarning)  # they are in the table
-        run = motion_or_run(model, path, point, motion or [], time, given)
+        run = course.run(model)
     report, chosen = run.motors, tuple(words(motors))
     sized = report.size(catalogue, margin=margin, motors=chosen) if catalogue else None
     if plot is not None:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from axode.cli.model_sources import mechanism_from, model_from
+from axode.cli.model_sources import Built, Robot
 from axode.cli.options import (
     WRONG_DATA,
     AsJson,
-    JsonFile,
     PlotFile,
-    Source,
+    Result,
     Texts,
     numbers,
     ranges,
     refuse,
     words,
 )
-from axode.cli.output import check_writable, deliver, format_number, print_json, show_table
+from axode.cli.output import check_writable, format_number, print_json, show_table
 from axode.errors import NotApplicable, counted
 from axode.model.model_parts import facts_of
 
@@ -32,16 +32,13 @@ if TYPE_CHECKING:
 
 
 def kinematics(
-    source: Source,
-    option: Texts = None,
-    output: str | None = None,
-    driven: Texts = None,
+    *,
+    robot: Robot,
     values: Texts = None,
     pose: Texts = None,
     parameter: Texts = None,
     plot: PlotFile = None,
-    as_json: AsJson = False,
-    out: JsonFile = None,
+    result: Result,
 ) -> None:
     """Find all postures of a robot: its legs, its assembly modes, which of them are real.
 
@@ -54,27 +51,25 @@ def kinematics(
         pose NAME=VALUE: x, y, z (metres), roll, pitch, yaw (radians) of the output, at home by
             default: all configurations of a serial robot that reach it.
     """
-    from axode.kinematics.robot_kinematics import Kinematics
-
-    robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)
+    made = robot.kinematics()
     if pose:
         if values or parameter:
             raise typer.BadParameter("give a pose, or values and parameters", param_hint="--pose")
-        found = robot.all_inverse(numbers("--pose", pose))
+        found = made.all_inverse(numbers("--pose", pose))
     else:
-        found = robot.direct(
+        found = made.direct(
             numbers("--values", values), parameters=numbers("--parameter", parameter) or None
         )
-    legs = _legs(robot)
+    legs = _legs(made)
     data = {
-        "mechanism": robot.mechanism.name,
-        "output": robot.output,
-        "mobility": robot.mobility,
-        "driven": list(robot.driven),
+        "mechanism": made.mechanism.name,
+        "output": made.output,
+        "mobility": made.mobility,
+        "driven": list(made.driven),
         "legs": legs,
         **found.to_dict(),
     }
-    deliver(data, lambda: _show_postures(robot, legs, found), as_json=as_json, out=out)
+    result.deliver(data, lambda: _show_postures(made, legs, found))
     if plot is not None:
         found.plot(save=plot)
 
@@ -107,17 +102,27 @@ def _show_postures(robot: Kinematics, legs: dict[str, str], found: Postures) -> 
 TARGET = "NAME=X,Y,Z or NAME=X,Y,Z,ROLL,PITCH,YAW of a body, NAME=VALUE of a coordinate or measure"
 
 
+@dataclass(frozen=True)
+class Search:
+    """Where a posture is searched for."""
+
+    start: Texts = None
+    limits: Texts = None
+    hold: Texts = None
+    attempts: int = 10
+
+    def read(self) -> dict[str, Any]:
+        """Return the arguments of `inverse_kinematics`."""
+        return {
+            "start": numbers("--start", self.start),
+            "limits": ranges("--limits", self.limits, (2,)),
+            "hold": words(self.hold),
+            "attempts": self.attempts,
+        }
+
+
 def reach(
-    source: Source,
-    option: Texts = None,
-    target: Texts = None,
-    start: Texts = None,
-    limits: Texts = None,
-    hold: Texts = None,
-    attempts: int = 10,
-    parameter: Texts = None,
-    as_json: AsJson = False,
-    out: JsonFile = None,
+    *, built: Built, target: Texts = None, search: Search, parameter: Texts = None, result: Result
 ) -> None:
     """Find a posture in which bodies, coordinates or measures are where they are wanted.
 
@@ -140,16 +145,10 @@ def reach(
     if not target:
         raise typer.BadParameter(f"give at least one, {TARGET}", param_hint="--target")
     targets = dict(_target(text) for text in target)
-    bounded = ranges("--limits", limits, (2,))
-    model = model_from(source, option)
+    options = search.read()
+    model = built.model()
     found = inverse_kinematics(
-        model,
-        targets,
-        start=numbers("--start", start),
-        limits=bounded,
-        hold=words(hold),
-        attempts=attempts,
-        parameters=numbers("--parameter", parameter) or None,
+        model, targets, **options, parameters=numbers("--parameter", parameter) or None
     )
     data = {
         "model": model.name,
@@ -161,7 +160,7 @@ def reach(
         "iterations": int(found.iterations),
         "attempts": int(found.attempts),
     }
-    deliver(data, lambda: _show_reached(model, found), as_json=as_json, out=out)
+    result.deliver(data, lambda: _show_reached(model, found))
     if not found.reached:
         raise typer.Exit(WRONG_DATA)
 
@@ -206,20 +205,34 @@ def _coordinates(option: str, text: str, separator: str) -> tuple[str, list[floa
 # workspace ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Volume:
+    """Which poses are looked at, and which of them a robot may take."""
+
+    kind: str = "constant-orientation"
+    at: Texts = None
+    orientations: Texts = None
+    limits: Texts = None
+    diameter: float | None = None
+    condition: float | None = None
+    length: float | None = None
+    bounds: Texts = None
+    grid: int = 100
+
+    def read(self) -> dict[str, Any]:
+        """Return the arguments of `Kinematics.workspace`."""
+        return vars(self) | {
+            "at": numbers("--at", self.at),
+            "orientations": ranges("--orientations", self.orientations, (3,)) or None,
+            "limits": ranges("--limits", self.limits, (1, 2)),
+            "bounds": ranges("--bounds", self.bounds, (2,)),
+        }
+
+
 def workspace(
-    source: Source,
-    option: Texts = None,
-    output: str | None = None,
-    driven: Texts = None,
-    kind: str = "constant-orientation",
-    at: Texts = None,
-    orientations: Texts = None,
-    limits: Texts = None,
-    diameter: float | None = None,
-    condition: float | None = None,
-    length: float | None = None,
-    bounds: Texts = None,
-    grid: int = 100,
+    *,
+    robot: Robot,
+    volume: Volume,
     out: Path | None = None,
     plot: PlotFile = None,
     show: str = "limits",
@@ -246,23 +259,10 @@ def workspace(
         out FILE: File for the grid and the boundary (.npz) or the boundary (.stl, .obj).
         show limits|margin|dexterity|regions: Colours of the plot.
     """
-    from axode.kinematics.robot_kinematics import Kinematics
-
     check_writable(out, (".npz", ".stl", ".obj"))
     if plot is None:
         refuse("it needs --plot", "show")
-    robot = Kinematics(mechanism_from(source, option), output, words(driven) or None)
-    made = robot.workspace(
-        kind,  # type: ignore[arg-type]
-        at=numbers("--at", at),
-        orientations=ranges("--orientations", orientations, (3,)) or None,
-        limits=ranges("--limits", limits, (1, 2)),
-        diameter=diameter,
-        condition=condition,
-        length=length,
-        bounds=ranges("--bounds", bounds, (2,)),
-        grid=grid,
-    )
+    made = robot.kinematics().workspace(**volume.read())
     if plot is not None:
         made.plot(show, save=plot)  # type: ignore[arg-type]
     if out is not None:

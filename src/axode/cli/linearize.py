@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.model_sources import model_from
-from axode.cli.options import AsJson, JsonFile, Source, Texts, numbers, one_or_named, words
-from axode.cli.output import check_writable, deliver, format_number, print_json, show_table
+from axode.cli.model_sources import Built
+from axode.cli.options import AsJson, Result, Texts, numbers, one_or_named, words
+from axode.cli.output import check_writable, format_number, print_json, show_table
 
 if TYPE_CHECKING:
-    from axode.model.model import Model
     from axode.problems.linearize.feedback import StateFeedback
     from axode.problems.linearize.linearization import Linearization
 
 
+@dataclass(frozen=True)
+class Point:
+    """The state about which a linear model holds, and which signals it has."""
+
+    state: Texts = None
+    states: Texts = None
+    inputs: Texts = None
+    input: Texts = None
+    hold: bool = False
+    settle: bool = False
+    parameter: Texts = None
+    dt: float | None = None
+
+    def linearize(self, built: Built, outputs: Texts = None) -> Linearization:
+        """Linearize there; options are read before the model is built."""
+        from axode.problems.linearize.linearize import linearize as linearize_model
+
+        if self.hold and self.input:
+            raise typer.BadParameter("give inputs, or let --hold find them", param_hint="--hold")
+        point, values = numbers("--state", self.state), numbers("--parameter", self.parameter)
+        held: Any = "hold" if self.hold else numbers("--input", self.input)
+        made = linearize_model(
+            built.model(),
+            point,
+            states=words(self.states) or None,
+            inputs=words(self.inputs) or None,
+            outputs=words(outputs) or None,
+            input=held,
+            settle=self.settle,
+            parameters=values,
+        )
+        return made if self.dt is None else made.discretized(self.dt)
+
+
 def linearize(
-    source: Source,
-    option: Texts = None,
-    state: Texts = None,
-    states: Texts = None,
-    inputs: Texts = None,
+    *,
+    built: Built,
+    point: Point,
     outputs: Texts = None,
-    input: Texts = None,
-    hold: bool = False,
-    settle: bool = False,
-    parameter: Texts = None,
-    dt: float | None = None,
     out: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,18 +71,7 @@ def linearize(
         out FILE: File for the matrices and names: .npz or .json.
     """
     check_writable(out, (".npz", ".json"))
-    made = linear_model(
-        lambda: model_from(source, option),
-        state=state,
-        states=states,
-        inputs=inputs,
-        outputs=outputs,
-        input=input,
-        hold=hold,
-        settle=settle,
-        parameter=parameter,
-        dt=dt,
-    )
+    made = point.linearize(built, outputs)
     if out is not None:
         made.save(out)
     if as_json:
@@ -64,63 +80,16 @@ def linearize(
         print(made)
 
 
-def linear_model(
-    build: Any,
-    *,
-    state: Texts,
-    states: Texts,
-    inputs: Texts,
-    input: Texts,
-    hold: bool,
-    settle: bool,
-    parameter: Texts,
-    dt: float | None,
-    outputs: Texts = None,
-) -> Linearization:
-    """Linearize according to the options.
-
-    Args:
-        build: Returns the model; called when the options have been read.
-        state, states, inputs, input, hold, settle, parameter, dt, outputs: Options.
-    """
-    from axode.problems.linearize.linearize import linearize as linearize_model
-
-    if hold and input:
-        raise typer.BadParameter("give inputs, or let --hold find them", param_hint="--hold")
-    point, values = numbers("--state", state), numbers("--parameter", parameter)
-    held: Any = "hold" if hold else numbers("--input", input)
-    model: Model = build()
-    made = linearize_model(
-        model,
-        point,
-        states=words(states) or None,
-        inputs=words(inputs) or None,
-        outputs=words(outputs) or None,
-        input=held,
-        settle=settle,
-        parameters=values,
-    )
-    return made if dt is None else made.discretized(dt)
-
-
 # feedback -----------------------------------------------------------------------------------------
 
 
 def lqr(
-    source: Source,
-    option: Texts = None,
-    state: Texts = None,
-    states: Texts = None,
-    inputs: Texts = None,
-    input: Texts = None,
-    hold: bool = False,
-    settle: bool = False,
+    *,
+    built: Built,
+    point: Point,
     q: Annotated[Texts, typer.Option("--Q")] = None,
     r: Annotated[Texts, typer.Option("--R")] = None,
-    parameter: Texts = None,
-    dt: float | None = None,
-    as_json: AsJson = False,
-    out: JsonFile = None,
+    result: Result,
 ) -> None:
     """Find the state feedback u = u0 - K (x - x0) of least cost, the integral of x Q x + u R u.
 
@@ -135,17 +104,7 @@ def lqr(
         r VALUE|NAME=VALUE: Weights of the squared inputs, likewise; 1 by default.
     """
     cost_x, cost_u = one_or_named("--Q", q), one_or_named("--R", r)
-    linear = linear_model(
-        lambda: model_from(source, option),
-        state=state,
-        states=states,
-        inputs=inputs,
-        input=input,
-        hold=hold,
-        settle=settle,
-        parameter=parameter,
-        dt=dt,
-    )
+    linear = point.linearize(built)
     law = linear.lqr(1.0 if cost_x is None else cost_x, 1.0 if cost_u is None else cost_u)
     formulas = _formulas(law)
     data = {
@@ -159,7 +118,7 @@ def lqr(
         "dt": law.dt,
         "formulas": formulas,
     }
-    deliver(data, lambda: _show(linear, law, formulas), as_json=as_json, out=out)
+    result.deliver(data, lambda: _show(linear, law, formulas))
 
 
 def _formulas(law: StateFeedback) -> dict[str, str]:

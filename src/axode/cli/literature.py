@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.options import WRONG_DATA, AsJson, JsonFile, Texts, refuse, words
-from axode.cli.output import deliver, print_json, show_entries, show_table
+from axode.cli.options import WRONG_DATA, AsJson, Result, Texts, refuse, words
+from axode.cli.output import print_json, show_entries, show_table
 from axode.errors import first_of
 
 if TYPE_CHECKING:
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from axode.literature.reproduce.making import Reproduction
 
 
-def gallery(
-    name: Annotated[str | None, typer.Argument()] = None,
-    as_json: AsJson = False,
-    out: JsonFile = None,
-) -> None:
+def gallery(*, name: Annotated[str | None, typer.Argument()] = None, result: Result) -> None:
     """List the mechanisms that come with Axode, or describe one of them.
 
     axode gallery
@@ -35,7 +31,7 @@ def gallery(
     from axode import gallery as shelf
 
     if name is None:
-        deliver(shelf.NAMES, _list_gallery, as_json=as_json, out=out)
+        result.deliver(shelf.NAMES, _list_gallery)
         return
     facts = _facts(name)
     labels = ("file", "bodies", "joints", "loops", "wheels", "couplings", "motors", "parameters")
@@ -45,7 +41,7 @@ def gallery(
         show_entries(f"{name}: {facts['what']}", entries)
         print(f"\n{facts['text']}\n\n  axode check {name}\n  axode simulate {name} --time 2")
 
-    deliver(facts, show, as_json=as_json, out=out)
+    result.deliver(facts, show)
 
 
 def _list_gallery() -> None:
@@ -96,10 +92,7 @@ def _list_values(value: Any) -> str:
 
 
 def verify(
-    file: Annotated[str | None, typer.Argument()] = None,
-    case: Texts = None,
-    as_json: AsJson = False,
-    out: JsonFile = None,
+    *, file: Annotated[str | None, typer.Argument()] = None, case: Texts = None, result: Result
 ) -> None:
     """Run acceptance cases with the mechanisms of the gallery and compare every quantity.
 
@@ -115,17 +108,17 @@ def verify(
     """
     from axode.literature.acceptance.table import TITLES
 
-    result, left = _run_cases(file, words(case) or None)
+    checks, left = _run_cases(file, words(case) or None)
 
     def show() -> None:
-        failed = [number for number, check in enumerate(result) if not check.passed]
-        show_table(TITLES, [check.cells for check in result], note=result.summary, marked=failed)
+        failed = [number for number, check in enumerate(checks) if not check.passed]
+        show_table(TITLES, [check.cells for check in checks], note=checks.summary, marked=failed)
 
-    deliver([asdict(check) for check in result], show, as_json=as_json, out=out)
+    result.deliver([asdict(check) for check in checks], show)
     if left:
         typer.echo(f"interrupted; {left} cases were not run", err=True)
         raise typer.Exit(INTERRUPTED)
-    if not result.passed:
+    if not checks.passed:
         raise typer.Exit(WRONG_DATA)
 
 

@@ -7,15 +7,17 @@ import os
 import re
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from axode.cli.options import words
+from axode.cli.options import Source, Texts, words
 from axode.errors import AxodeError, FileError, InvalidArgument, NotApplicable, UnknownName
 
 if TYPE_CHECKING:
+    from axode.kinematics.robot_kinematics import Kinematics
     from axode.mechanism.files.toml.additions import Additions
     from axode.mechanism.mechanism import Mechanism
     from axode.model.model import Model
@@ -27,9 +29,94 @@ BUILD_OPTIONS = (*FILE_OPTIONS, *DERIVE_OPTIONS)
 ENDINGS = (".toml", ".urdf", ".urdf.xacro", ".xacro", ".xml", ".sdf", ".world", ".axm")
 
 
-def mechanism_from(source: str, options: Iterable[str] | None = None) -> Mechanism:
-    """Build a mechanism from a file or from the gallery."""
-    return _build(source, _values(options))
+@dataclass(frozen=True)
+class Built:
+    """The mechanism that a verb acts on: from a file or the gallery, and how it is built."""
+
+    source: Source
+    option: Texts = None
+
+    def mechanism(self) -> Mechanism:
+        """Build the mechanism."""
+        return _build(self.source, _values(self.option))
+
+    def equations(self) -> Equations:
+        """Derive its equations; some options are arguments of `derive`."""
+        values = _values(self.option)
+        derive = {name: value for name, value in values.items() if name in DERIVE_OPTIONS}
+        if "independent" in derive:
+            names = derive["independent"]
+            derive["independent"] = words([names]) if isinstance(names, str) else names
+        return _build(self.source, _without_derive(values)).derive(**derive)
+
+    def model(self, parameters: Literal["fixed", "free"] = "free") -> Model:
+        """Compile it, or read a file that `axode export` wrote."""
+        if is_compiled(self.source):
+            from axode.model.model_file import load_model
+
+            if self.option:
+                raise typer.BadParameter(f"'{self.source}' is built already", param_hint="--option")
+            return load_model(self.source)
+        return self.equations().compile(parameters=parameters)
+
+    def additions(self) -> Additions | None:
+        """Return what a file that extends another adds to it; None for any other source."""
+        from axode.formats.loading import read
+
+        if not _is_file(self.source) or Path(self.source).suffix.lower() != ".toml":
+            return None
+        options = _file_options(self.source, _without_derive(_values(self.option)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # reading the mechanism has given them
+            return read(self.source, **options).additions
+
+    def additions_text(self, to: Path) -> str:
+        """Return the text of a file that extends another, as a start for additions of one's own.
+
+        A URDF file whose links look like wheels once its root is free gets a floating base, unless
+        an option is given.
+        """
+        from axode.formats.loading import read
+        from axode.mechanism.files.toml.additions import additions_text
+
+        if not _is_file(self.source) or is_compiled(self.source):
+            raise typer.BadParameter(
+                f"'{self.source}' is no mechanism file", param_hint="--additions"
+            )
+        try:
+            file = Path(os.path.relpath(self.source, to.parent)).as_posix()
+        except ValueError:  # on another drive of Windows
+            file = Path(self.source).absolute().as_posix()
+        if file.startswith("../") or Path(file).is_absolute() or file == to.name:
+            raise typer.BadParameter(
+                f"it extends '{self.source}' and stands in the folder of that file, or in one "
+                "above it, under another name",
+                param_hint="--to",
+            )
+        values = _file_options(self.source, _values(self.option))
+        values.pop("wheels", None)  # all that look like wheels are listed
+        loaded = read(self.source, **values)
+        if loaded.if_free:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                free = read(self.source, **values, base="floating")
+            if free.proposals:
+                loaded, values["base"] = free, "floating"
+        return additions_text(loaded.mechanism, file, values.get("base"), loaded.proposals)
+
+
+@dataclass(frozen=True)
+class Robot(Built):
+    """A robot that moves one body by driven coordinates."""
+
+    output: str | None = None
+    driven: Texts = None
+
+    def kinematics(self) -> Kinematics:
+        """Build it."""
+        from axode.kinematics.robot_kinematics import Kinematics
+
+        return Kinematics(self.mechanism(), self.output, words(self.driven) or None)
 
 
 def _build(source: str, values: dict[str, Any]) -> Mechanism:
@@ -52,50 +139,6 @@ def _build(source: str, values: dict[str, Any]) -> Mechanism:
     return _from_gallery(source, values)
 
 
-def additions_from(source: str, options: Iterable[str] | None = None) -> Additions | None:
-    """Return what a file that extends another adds to it; None for any other source."""
-    from axode.formats.loading import read
-
-    if not _is_file(source) or Path(source).suffix.lower() != ".toml":
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # reading the mechanism has given them
-        return read(source, **_file_options(source, _without_derive(_values(options)))).additions
-
-
-def additions_for(source: str, options: Iterable[str] | None, to: Path) -> str:
-    """Return the text of a file that extends another, as a start for additions of one's own.
-
-    A URDF file whose links look like wheels once its root is free gets a floating base, unless an
-    option is given.
-    """
-    from axode.formats.loading import read
-    from axode.mechanism.files.toml.additions import additions_text
-
-    if not _is_file(source) or is_compiled(source):
-        raise typer.BadParameter(f"'{source}' is no mechanism file", param_hint="--additions")
-    try:
-        file = Path(os.path.relpath(source, to.parent)).as_posix()
-    except ValueError:  # on another drive of Windows
-        file = Path(source).absolute().as_posix()
-    if file.startswith("../") or Path(file).is_absolute() or file == to.name:
-        raise typer.BadParameter(
-            f"it extends '{source}' and stands in the folder of that file, or in one above it, "
-            "under another name",
-            param_hint="--to",
-        )
-    values = _file_options(source, _values(options))
-    values.pop("wheels", None)  # all that look like wheels are listed
-    loaded = read(source, **values)
-    if loaded.if_free:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            free = read(source, **values, base="floating")
-        if free.proposals:
-            loaded, values["base"] = free, "floating"
-    return additions_text(loaded.mechanism, file, values.get("base"), loaded.proposals)
-
-
 def _is_file(source: str) -> bool:
     return Path(source).exists() or bool(Path(source).suffix and not _in_gallery(source))
 
@@ -110,29 +153,6 @@ def _file_options(source: str, values: dict[str, Any]) -> dict[str, Any]:
         if name in ("wheels", "hold") and values[name] != "proposed":
             values[name] = [values[name]] if isinstance(values[name], str) else values[name]
     return values
-
-
-def model_from(
-    source: str, options: Iterable[str] | None = None, parameters: Literal["fixed", "free"] = "free"
-) -> Model:
-    """Return a compiled model: from a mechanism, or from a file that `axode export` wrote."""
-    if is_compiled(source):
-        from axode.model.model_file import load_model
-
-        if options:
-            raise typer.BadParameter(f"'{source}' is built already", param_hint="--option")
-        return load_model(source)
-    return equations_from(source, options).compile(parameters=parameters)
-
-
-def equations_from(source: str, options: Iterable[str] | None = None) -> Equations:
-    """Derive the equations of a mechanism; some options are arguments of `derive`."""
-    values = _values(options)
-    derive = {name: value for name, value in values.items() if name in DERIVE_OPTIONS}
-    if "independent" in derive:
-        names = derive["independent"]
-        derive["independent"] = words([names]) if isinstance(names, str) else names
-    return _build(source, _without_derive(values)).derive(**derive)
 
 
 def is_compiled(source: str) -> bool:

@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from functools import cache
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, wraps
 from pathlib import Path
 from textwrap import dedent
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -15,7 +16,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from axode.cli.output import check_json, check_picture
+from axode.cli.output import check_json, check_picture, json_text, print_json, write_text
 
 _known: set[str] = set()
 _given: set[str] = set()
@@ -93,11 +94,6 @@ class Verbs(TyperGroup):
             raise typer.Abort from None
 
 
-def tolerances(rtol: float, atol: float) -> dict[str, Any]:
-    """Return the tolerances that were given; what takes steps of one length has none."""
-    return {k: v for k, v in (("rtol", rtol), ("atol", atol)) if k in _given}
-
-
 def options_of_verb() -> set[str]:
     """Return the names of all options of the current verb."""
     return set(_known)
@@ -170,6 +166,33 @@ driven NAME,NAME: Driven coordinates; those with motors by default.
 _ENTRY = re.compile(r"(\w+)(?: (\S+))?: (.*)", re.DOTALL)
 
 
+def as_command(verb: Callable[..., None]) -> Callable[..., None]:
+    """Return a verb whose groups of options, which are dataclasses, are options of their own."""
+    hints = get_type_hints(verb, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(verb).parameters.values():
+        kind = hints[parameter.name]
+        inner = inspect.signature(kind).parameters.values() if parameter.name in groups else ()
+        own = get_type_hints(kind, include_extras=True) if inner else hints
+        parameters += [
+            each.replace(kind=each.KEYWORD_ONLY, annotation=own[each.name])
+            for each in inner or (parameter,)
+        ]
+
+    @wraps(verb)
+    def command(**values: Any) -> None:
+        made = {
+            name: kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+            for name, kind in groups.items()
+        }
+        verb(**values, **made)
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
 def describe_options(verb: Callable[..., None]) -> str:
     """Declare the options of a verb to Typer, and return the help of the verb itself.
 
@@ -189,8 +212,15 @@ def describe_options(verb: Callable[..., None]) -> str:
             metavar, words = texts[name]
             info.metavar, info.help = info.metavar or metavar, info.help or words
             hints[name] = Annotated[kind, info]
-    verb.__annotations__ = hints
+    _annotate(verb, hints)
     return text
+
+
+def _annotate(verb: Callable[..., None], hints: dict[str, Any]) -> None:
+    signature = inspect.signature(verb)
+    parameters = [p.replace(annotation=hints[p.name]) for p in signature.parameters.values()]
+    verb.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    verb.__annotations__ = hints
 
 
 @cache
@@ -274,15 +304,6 @@ def one_or_named(option: str, given: Sequence[str] | None) -> Any:
     return numbers(option, given) if given else None
 
 
-def run_options(start: Texts, input: Texts, parameter: Texts) -> dict[str, Any]:
-    """Return start, input and parameters as `simulate` takes them, None for what is not given."""
-    return {
-        "start": numbers("--start", start) or None,
-        "input": pairs("--input", input) or None,
-        "parameters": numbers("--parameter", parameter) or None,
-    }
-
-
 def ranges(option: str, given: Iterable[str] | None, counts: tuple[int, ...]) -> dict[str, Any]:
     """Read numbers between colons, by name; three of them are a range."""
     found: dict[str, Any] = {}
@@ -303,3 +324,57 @@ def ranges(option: str, given: Iterable[str] | None, counts: tuple[int, ...]) ->
 def words(given: Iterable[str] | None) -> tuple[str, ...]:
     """Read names, given one by one or between commas."""
     return tuple(part for part in split_at_commas(given) if part)
+
+
+# groups of options, which several verbs have -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a run starts from and is driven by, and its parameters."""
+
+    start: Texts = None
+    input: Texts = None
+    parameter: Texts = None
+
+    def read(self) -> dict[str, Any]:
+        """Return start, input and parameters as `simulate` takes them, None where not given."""
+        return {
+            "start": numbers("--start", self.start) or None,
+            "input": pairs("--input", self.input) or None,
+            "parameters": numbers("--parameter", self.parameter) or None,
+        }
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How a run is integrated."""
+
+    method: str | None = None
+    step: float | None = None
+    rtol: float = 1e-10
+    atol: float = 1e-12
+
+    def read(self) -> dict[str, Any]:
+        """Return the arguments that were given; steps of one length have no tolerances."""
+        if self.method == "rk4":
+            refuse("rk4 has fixed steps: --step, and no tolerances", "rtol", "atol")
+        names = [field.name for field in fields(Steps) if field.name in _given]
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where a result goes that is printed as a table or as JSON."""
+
+    as_json: AsJson = False
+    out: JsonFile = None
+
+    def deliver(self, data: Any, show: Callable[[], None]) -> None:
+        """Write a result to a file if asked for, and print it."""
+        if self.out is not None:
+            write_text(self.out, json_text(data) + "\n")
+        if self.as_json:
+            print_json(data)
+        else:
+            show()

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,16 +127,6 @@ def format_number(value: float) -> str:
 
 
 # results ------------------------------------------------------------------------------------------
-
-
-def deliver(data: Any, show: Callable[[], None], *, as_json: bool, out: Path | None = None) -> None:
-    """Write a result to a file if asked for, and print it as a table or as JSON."""
-    if out is not None:
-        write_text(out, json_text(data) + "\n")
-    if as_json:
-        print_json(data)
-    else:
-        show()
 
 
 def print_json(value: Any) -> None:

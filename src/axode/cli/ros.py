@@ -6,15 +6,15 @@ from pathlib import Path
 
 import typer
 
-from axode.cli.model_sources import model_from
-from axode.cli.options import Source, Texts, numbers
+from axode.cli.model_sources import Built
+from axode.cli.options import Texts, numbers
 from axode.cli.output import check_writable
 from axode.disk.atomic import write_atomically
 
 
 def ros(
-    source: Source,
-    option: Texts = None,
+    *,
+    built: Built,
     speed: float | None = None,
     turn: float | None = None,
     friction: float = 0.6,
@@ -42,7 +42,7 @@ def ros(
     check_writable(out, (".yaml", ".yml"))
     if (speed is None) != (turn is None):
         raise typer.BadParameter("give both, or neither", param_hint="--speed, --turn")
-    model = model_from(source, option)
+    model = built.model()
     text = controllers(model)
     if speed is not None and turn is not None:
         values = numbers("--parameter", parameter) or None

@@ -1,6 +1,7 @@
 """`axode view`, `animate`, `report` and `page`: a mechanism and its runs, to be seen."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,28 +9,59 @@ import typer
 
 from axode.cli import INTERRUPTED, interruption
 from axode.cli.interruption import keep_results, stop_early
-from axode.cli.model_sources import model_from
-from axode.cli.options import Source, Texts, refuse, run_options, words
+from axode.cli.model_sources import Built
+from axode.cli.options import Conditions, Texts, refuse, words
 from axode.cli.output import check_writable
 from axode.errors import SimulationFailed
 
 
+@dataclass(frozen=True)
+class Played(Conditions):
+    """A run from a file, or one that is simulated."""
+
+    run: Path | None = None
+    time: float | None = None
+
+    def of(self, model: Any, usual: float = 0.0) -> Any:
+        """Read the run, or simulate it for as long as asked, or as is usual."""
+        from axode.results.trajectory import Trajectory
+
+        if self.run is not None:
+            return Trajectory.load(self.run)
+        return simulated(model, usual if self.time is None else self.time, self)
+
+    def check(self) -> None:
+        """Refuse what is for a new run beside one from a file."""
+        if self.run is not None:
+            refuse("it is for a new run, not for --run", "start", "input", "parameter", "time")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn beside the mechanism."""
+
+    trail: Texts = None
+    signal: Texts = None
+    forces: bool = False
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where the viewer's page is."""
+
+    port: int | None = None
+    host: str = "127.0.0.1"
+    browser: bool = True
+
+
 def view(
-    source: Source,
-    option: Texts = None,
-    run: Path | None = None,
-    time: float | None = None,
-    start: Texts = None,
-    input: Texts = None,
-    parameter: Texts = None,
+    *,
+    built: Built,
+    played: Played,
     drive: bool = False,
     torque: bool = False,
-    trail: Texts = None,
-    signal: Texts = None,
-    forces: bool = False,
-    port: int | None = None,
-    host: str = "127.0.0.1",
-    browser: bool = True,
+    drawn: Drawn,
+    served: Served,
 ) -> None:
     """Show a mechanism in the browser, drive it, or play a run.
 
@@ -52,25 +84,37 @@ def view(
         host ADDRESS: Address to listen on; this machine only by default.
         browser: Open the page in the browser.
     """
-    _check_compatible(run, time, drive)
+    _check_compatible(played, drive)
     from axode.show.viewer.viewer import view as show
 
-    looks: dict[str, Any] = {"trails": words(trail), "signals": words(signal), "forces": forces}
-    given = run_options(start, input, parameter)
-    shown: Any = model_from(source, option)
-    if run is not None:
+    looks: dict[str, Any] = {
+        "trails": words(drawn.trail),
+        "signals": words(drawn.signal),
+        "forces": drawn.forces,
+    }
+    given = played.read()
+    shown: Any = built.model()
+    if played.run is not None:
         looks["model"] = shown
-    if run is not None or time is not None:
-        shown = load_or_simulate(shown, run, time or 0.0, given)
+    if played.run is not None or played.time is not None:
+        shown = played.of(shown)
     else:
         mode = "torque" if torque else "speed"
         looks |= {"drive": mode if drive else False}
         looks |= {"start": given["start"], "parameters": given["parameters"]}
     with interruption.close_on_interrupt():
-        show(shown, port=port, host=host, open_browser=browser, block=True, **looks)
+        show(
+            shown,
+            port=served.port,
+            host=served.host,
+            open_browser=served.browser,
+            block=True,
+            **looks,
+        )
 
 
-def _check_compatible(run: Path | None, time: float | None, drive: bool) -> None:
+def _check_compatible(played: Played, drive: bool) -> None:
+    run, time = played.run, played.time
     given = {"--run": run is not None, "--time": time is not None, "--drive": drive}
     chosen = [name for name in given if given[name]]
     if len(chosen) > 1:
@@ -83,15 +127,12 @@ def _check_compatible(run: Path | None, time: float | None, drive: bool) -> None
         refuse("it is for a new run, not for --run", "start", "parameter")
 
 
-def load_or_simulate(model: Any, file: Path | None, time: float, given: dict[str, Any]) -> Any:
-    """Read a run, or simulate one; a run that failed is shown up to its end."""
+def simulated(model: Any, time: float, conditions: Conditions) -> Any:
+    """Simulate a run; one that failed is shown up to its end."""
     from axode.problems.simulate.simulate import simulate
-    from axode.results.trajectory import Trajectory
 
-    if file is not None:
-        return Trajectory.load(file)
     try:
-        return simulate(model, time, **given)
+        return simulate(model, time, **conditions.read())
     except SimulationFailed as error:
         if error.trajectory is None:
             raise
@@ -102,27 +143,31 @@ def load_or_simulate(model: Any, file: Path | None, time: float, given: dict[str
 # movies -------------------------------------------------------------------------------------------
 
 
+USUAL = 5.0  # [s] that are simulated
 MOVIES = (".mp4", ".webm", ".gif", ".apng")
 
 
+@dataclass(frozen=True)
+class Looks:
+    """The camera of a movie, and what it shows beside the mechanism."""
+
+    follow: bool | None = None
+    azimuth: float | None = None
+    elevation: float | None = None
+    tracks: bool = True
+    forces: bool = False
+    clock: bool = True
+
+
 def animate(
-    source: Source,
-    option: Texts = None,
+    *,
+    built: Built,
     out: Path | None = None,
-    run: Path | None = None,
-    time: float = 5.0,
-    start: Texts = None,
-    input: Texts = None,
-    parameter: Texts = None,
+    played: Played,
     speed: float = 1.0,
     rate: float = 25.0,
     size: str = "640x480",
-    follow: bool | None = None,
-    azimuth: float | None = None,
-    elevation: float | None = None,
-    tracks: bool = True,
-    forces: bool = False,
-    clock: bool = True,
+    looks: Looks,
 ) -> None:
     """Write a run as a movie: MP4, WebM, GIF or animated PNG.
 
@@ -133,7 +178,7 @@ def animate(
     Options:
         out FILE: File of the movie: .mp4, .webm, .gif or .apng; NAME.mp4 by default.
         run FILE: Trajectory to show, as axode simulate --out wrote it: .npz or .parquet.
-        time SECONDS: Duration of the simulation.
+        time SECONDS: Duration of the simulation; 5 by default.
         speed NUMBER: Playback speed; 1 is real time.
         rate NUMBER: Frames per second.
         size WIDTHxHEIGHT: Size of the picture, in pixels.
@@ -148,19 +193,15 @@ def animate(
     from axode.show.render.movie_files import check_movie
 
     check_writable(out, MOVIES)
-    given = run_options(start, input, parameter)
-    if run is not None:
-        refuse("it is for a new run, not for --run", "start", "input", "parameter", "time")
+    played.check()
     picture_size = _size(size)
-    model = model_from(source, option)
+    model = built.model()
     path = out or page_name(model.name, ".mp4")
     check_movie(path, rate)
-    trajectory = load_or_simulate(model, run, time, given)
-    looks: dict[str, Any] = {"azimuth": azimuth, "elevation": elevation, "follow": follow}
-    looks |= {"tracks": tracks, "forces": forces, "clock": clock}
+    trajectory = played.of(model, USUAL)
     with stop_early() as stop, keep_results():
         write_animation(
-            trajectory, path, model=model, rate=rate, speed=speed, size=picture_size, **looks
+            trajectory, path, model=model, rate=rate, speed=speed, size=picture_size, **vars(looks)
         )
     if stop.interrupted:
         typer.echo(f"interrupted{'; ' + stop.message if stop.message else ''}", err=True)
@@ -180,16 +221,7 @@ def _size(text: str) -> tuple[int, int]:
 # pages --------------------------------------------------------------------------------------------
 
 
-def report(
-    source: Source,
-    option: Texts = None,
-    out: Path | None = None,
-    run: Path | None = None,
-    time: float = 5.0,
-    start: Texts = None,
-    input: Texts = None,
-    parameter: Texts = None,
-) -> None:
+def report(*, built: Built, out: Path | None = None, played: Played) -> None:
     """Write a page: the robot in motion, plots, energy and constraints, equations, numbers.
 
     axode report wheeled_pendulum --start theta3=0.3
@@ -199,18 +231,16 @@ def report(
     Options:
         out FILE: File of the page (.html); NAME.html by default.
         run FILE: Trajectory to report, as axode simulate --out wrote it: .npz or .parquet.
-        time SECONDS: Duration of the simulation; 0 shows the mechanism alone.
+        time SECONDS: Duration of the simulation, 5 by default; 0 shows the mechanism alone.
     """
     from axode.show.report import report as write_report
 
     check_writable(out, (".html", ".htm"))
-    given = run_options(start, input, parameter)
-    if run is not None:
-        refuse("it is for a new run, not for --run", "start", "input", "parameter", "time")
-    elif not time:
+    played.check()
+    if played.time == 0:
         refuse("nothing is simulated in 0 s", "start", "input", "parameter")
-    model = model_from(source, option)
-    trajectory = load_or_simulate(model, run, time, given) if run is not None or time else None
+    model = built.model()
+    trajectory = None if played.time == 0 else played.of(model, USUAL)
     path = write_report(model, out or page_name(model.name), run=trajectory)
     print(f"wrote {path}")
 
@@ -223,12 +253,10 @@ def page_name(name: str, ending: str = ".html") -> Path:
 
 
 def page(
-    source: Source,
-    option: Texts = None,
+    *,
+    built: Built,
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None,
-    start: Texts = None,
-    input: Texts = None,
-    parameter: Texts = None,
+    conditions: Conditions,
     signals: Texts = None,
     step: float = 0.001,
     title: str | None = None,
@@ -250,9 +278,8 @@ def page(
     from axode.show.live.live_page import page as write_page
 
     check_writable(out, (".html", ".htm"))
-    given = run_options(start, input, parameter)
-    model = model_from(source, option)
+    given = conditions.read()
+    model = built.model()
     path = out or page_name(model.name)
-    looks: dict[str, Any] = {"title": title, "signals": words(signals), "play": play}
-    write_page(model, path, step=step, **looks, **given)
+    write_page(model, path, step=step, title=title, signals=words(signals), play=play, **given)
     print(f"wrote {path} ({path.stat().st_size} bytes)")

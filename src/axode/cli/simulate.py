@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.model_sources import model_from
-from axode.cli.options import (
-    AsJson,
-    PlotFile,
-    Source,
-    Texts,
-    numbers,
-    refuse,
-    run_options,
-    tolerances,
-    words,
-)
-from axode.cli.output import print_json
-from axode.cli.trajectories import ColumnsFile
+from axode.cli.model_sources import Built
+from axode.cli.options import Conditions, Steps, Texts, numbers
+from axode.cli.trajectories import RunSummary
 from axode.errors import SimulationFailed
 
 if TYPE_CHECKING:
@@ -29,27 +19,33 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 
+@dataclass(frozen=True)
+class RunSteps(Steps):
+    """How one run is integrated and recorded."""
+
+    contacts: str = "auto"
+    every: float | None = None
+    backwards: bool = False
+    singular: str = "stop"
+
+    def read(self) -> dict[str, Any]:
+        """Return the arguments of `simulate`."""
+        return super().read() | {
+            "contacts": self.contacts,
+            "save_every": self.every,
+            "backwards": self.backwards,
+            "singular": self.singular,
+        }
+
+
 def simulate(
-    source: Source,
-    option: Texts = None,
+    *,
+    built: Built,
     time: float = 5.0,
-    start: Texts = None,
-    input: Texts = None,
-    parameter: Texts = None,
+    conditions: Conditions,
     until: Texts = None,
-    method: str | None = "auto",
-    step: float | None = None,
-    contacts: str = "auto",
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
-    every: float | None = None,
-    backwards: bool = False,
-    singular: str = "stop",
-    columns: Texts = None,
-    out: ColumnsFile = None,
-    plot: PlotFile = None,
-    degrees: bool = False,
-    as_json: AsJson = False,
+    steps: RunSteps,
+    summary: RunSummary,
 ) -> None:
     """Simulate a mechanism from a start with given inputs; print the final state and extremes.
 
@@ -64,30 +60,18 @@ def simulate(
         backwards: Run backwards in time, which takes a negative --time.
         singular stop|pass: Where constraints lose rank: stop, or pass with the momentum kept.
     """
-    from axode.cli.trajectories import RunSummary
     from axode.results.columns import INACCURATE_TEXT
 
-    if method == "rk4":
-        refuse("rk4 has fixed steps: --step, and no tolerances", "rtol", "atol")
-    given, ends = run_options(start, input, parameter), numbers("--until", until)
-    model = model_from(source, option)
-    summary = RunSummary(words(columns), out, plot, degrees=degrees)
-    options = {"method": method, "step": step, "save_every": every}
-    options |= {"backwards": True} if backwards else {}
-    options |= tolerances(rtol, atol) | {"contacts": contacts}
+    options, ends = steps.read() | conditions.read(), numbers("--until", until)
+    model = built.model()
     with interruption.keep_results():
-        run, failure = _run(model, time, ends, **given, **options, singular=singular)
+        run, failure = _run(model, time, ends, **options)
     if run is not None and run.status == "interrupted":
         interruption.write_results()
-    if run is not None:
-        summary.write(run)
-    if as_json:
-        print_json(summary.summary(run, failure))
-    elif run is not None:
-        summary.show(run)
+    summary.deliver(run, failure)
     if failure is not None:
         if run is not None:
-            kept = "; --out FILE keeps it" if out is None else f" and kept in {out}"
+            kept = "; --out FILE keeps it" if summary.out is None else f" and kept in {summary.out}"
             failure.add_note(f"What was computed until then is shown above{kept}.")
         raise failure
     if run is not None and run.status == "interrupted":

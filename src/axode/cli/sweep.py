@@ -6,24 +6,24 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from axode.cli import INTERRUPTED, interruption
-from axode.cli.model_sources import model_from
+from axode.cli.model_sources import Built
 from axode.cli.options import (
     AsJson,
+    Conditions,
     PlotFile,
-    Source,
+    Steps,
     Texts,
     finite_numbers,
     pairs,
     refuse,
-    run_options,
     split_at_commas,
-    tolerances,
 )
 from axode.cli.output import (
     check_writable,
@@ -44,33 +44,77 @@ if TYPE_CHECKING:
 GROUND = ("margin", ".load", ".share")  # quantities that friction or loads are in
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What is varied from row to row."""
+
+    over: Texts = None
+    samples: int | None = None
+    sampler: str = "random"
+    seed: int = 0
+    table: Path | None = None
+    combine: str = "grid"
+
+    def read(self) -> dict[str, Any]:
+        """Return the arguments of `sweep`."""
+        if self.table is not None:
+            refuse("the rows are drawn or in a table, not both", "samples", "combine")
+        if self.samples is None:
+            refuse("nothing is drawn: it needs --samples and a distribution", "sampler", "seed")
+        names = ("sampler", "seed", "combine")
+        drawn = self.samples if self.table is None else self.table
+        return {name: getattr(self, name) for name in names} | {"samples": drawn}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of every run, and where it goes."""
+
+    output: Texts = None
+    friction: float | None = None
+    store: Path | None = None
+    out: Path | None = None
+    plot: PlotFile = None
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What computes the rows."""
+
+    chunk: int | None = None
+    workers: int | None = None
+    cluster: str | None = None
+    target: str | None = None
+
+    @contextmanager
+    def executor(self) -> Iterator[Any]:
+        """Yield what computes the chunks; None for this process."""
+        if self.workers is not None and self.cluster is not None:
+            raise typer.BadParameter(
+                "a cluster has workers of its own; leave one of both out", param_hint="--workers"
+            )
+        if self.cluster is None:
+            yield self.workers
+            return
+        from axode.problems.sweep.engines import connect_to_dask
+
+        client = connect_to_dask(self.cluster)
+        try:
+            yield client
+        finally:
+            client.close()
+
+
 def sweep(
-    source: Source,
-    option: Texts = None,
+    *,
+    built: Built,
     time: float = 1.0,
-    over: Texts = None,
-    samples: int | None = None,
-    sampler: str = "random",
-    seed: int = 0,
-    table: Path | None = None,
-    combine: str = "grid",
-    output: Texts = None,
-    start: Texts = None,
-    input: Texts = None,
-    parameter: Texts = None,
-    method: str | None = None,
-    step: float | None = None,
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
-    friction: float | None = None,
-    store: Path | None = None,
-    chunk: int | None = None,
-    workers: int | None = None,
-    cluster: str | None = None,
-    target: str | None = None,
-    out: Path | None = None,
-    plot: PlotFile = None,
-    as_json: AsJson = False,
+    rows: Rows,
+    kept: Kept,
+    conditions: Conditions,
+    steps: Steps,
+    engine: Engine,
 ) -> None:
     """Simulate very many runs and keep a few numbers of each; print how they are spread.
 
@@ -98,74 +142,45 @@ def sweep(
             the model is by default.
         out FILE: File for all rows: .csv, .parquet or .npz.
     """
-    check_writable(out, ENDINGS)
-    swept = {name: _values(name, text) for name, text in pairs(OPTION, over).items()}
-    outputs = read_outputs(output)
-    if table is not None:
-        refuse("the rows are drawn or in a table, not both", "samples", "combine")
-    fixed = method == "rk4" or step is not None
-    if fixed:
+    check_writable(kept.out, ENDINGS)
+    swept = {name: _values(name, text) for name, text in pairs(OPTION, rows.over).items()}
+    outputs, options = read_outputs(kept.output), rows.read()
+    if steps.step is not None:
         refuse("rk4 has fixed steps, and no tolerances", "rtol", "atol")
-    if samples is None:
-        refuse("nothing is drawn: it needs --samples and a distribution", "sampler", "seed")
-    if not any(word in text for text in output or () for word in GROUND):
+    if not any(word in text for text in kept.output or () for word in GROUND):
         refuse("no --output reads what the ground gives, such as min:slipping_margin", "friction")
-    given = run_options(start, input, parameter)
-    model = model_from(source, option)
+    options |= steps.read()
+    given = conditions.read()
+    model = built.model()
     _add_swept(model, given, swept)
     from axode.problems.sweep.sweep import sweep as sweep_model
 
-    with interruption.keep_results(), _executor(workers, cluster) as executor:
+    with interruption.keep_results(), engine.executor() as executor:
         made = sweep_model(
             model,
             time,
             **given,
+            **options,
             outputs=outputs,
-            method=method,
-            step=step,
-            **tolerances(rtol, atol),
-            combine=combine,  # type: ignore[arg-type]
-            samples=samples if table is None else table,
-            sampler=sampler,  # type: ignore[arg-type]
-            seed=seed,
-            friction=friction,
-            store=store,
+            friction=kept.friction,
+            store=kept.store,
             executor=executor,
-            chunk=chunk,
-            target=target,
+            chunk=engine.chunk,
+            target=engine.target,
             on_interrupt="return",
         )
     if _was_interrupted(made):
         interruption.write_results()
-    files = [path for path in (out, plot) if path is not None]
-    if out is not None:
-        save_rows(made, out)
-    if plot is not None:
-        made.plot(save=plot)
-    print_json(summarize(made, files)) if as_json else show_sweep(made, files)
+    files = [path for path in (kept.out, kept.plot) if path is not None]
+    if kept.out is not None:
+        save_rows(made, kept.out)
+    if kept.plot is not None:
+        made.plot(save=kept.plot)
+    print_json(summarize(made, files)) if kept.as_json else show_sweep(made, files)
     if _was_interrupted(made):
-        kept = "" if store is None else "; the same command computes the rest"
-        typer.echo(f"interrupted; what was computed is kept{kept}", err=True)
+        rest = "" if kept.store is None else "; the same command computes the rest"
+        typer.echo(f"interrupted; what was computed is kept{rest}", err=True)
         raise typer.Exit(INTERRUPTED)
-
-
-@contextmanager
-def _executor(workers: int | None, cluster: str | None) -> Iterator[Any]:
-    """Yield what computes the chunks; None for this process."""
-    if workers is not None and cluster is not None:
-        raise typer.BadParameter(
-            "a cluster has workers of its own; leave one of both out", param_hint="--workers"
-        )
-    if cluster is None:
-        yield workers
-        return
-    from axode.problems.sweep.engines import connect_to_dask
-
-    client = connect_to_dask(cluster)
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def _was_interrupted(made: Sweep) -> bool:

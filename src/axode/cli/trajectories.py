@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axode.cli.options import numbers, pairs
-from axode.cli.output import check_writable, format_number, show_entries, show_table
+from axode.cli.options import AsJson, PlotFile, Texts, numbers, pairs, refuse, words
+from axode.cli.output import check_writable, format_number, print_json, show_entries, show_table
 from axode.errors import FileError, UnknownName, counted
 
 if TYPE_CHECKING:
@@ -219,6 +219,38 @@ def _make_path(paths: Any, kind: str, given: dict[str, Any]) -> Any:
     return function(**given)
 
 
+@dataclass(frozen=True)
+class Course:
+    """A motion that is given: a path of a vehicle, formulas of time, or columns of a file."""
+
+    path: str | None = None
+    point: str = "0,0,0"
+    motion: Texts = None
+    time: float | None = None
+    start: Texts = None
+    parameter: Texts = None
+
+    def check(self) -> bool:
+        """Return whether a motion is given; a path and a motion exclude each other."""
+        if self.path and self.motion:
+            raise typer.BadParameter("choose one of --path and --motion", param_hint="--motion")
+        return bool(self.path or self.motion)
+
+    @property
+    def parameters(self) -> dict[str, float] | None:
+        """Parameters by name."""
+        return numbers("--parameter", self.parameter) or None
+
+    def follow(self, model: Model, **options: Any) -> Trajectory:
+        """Compute the inputs along the motion."""
+        start = numbers("--start", self.start)
+        if self.path:
+            refuse("a path has its own duration", "time")
+            return along_path(model, self.path, self.point, start, options)
+        refuse("it needs --path", "point")
+        return along_motion(model, self.motion or [], self.time, start, options)
+
+
 # summaries of runs --------------------------------------------------------------------------------
 
 
@@ -227,34 +259,58 @@ USUAL = ("coordinate", "independent", "input", "measure")  # kinds of columns in
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    """How a trajectory is summarized.
+class Table:
+    """Columns of a run that are shown, written and plotted."""
 
-    Attributes:
-        names: Columns to show and to draw; the usual ones if there are none.
-        out, plot: Files to write.
-        kinds: Kinds of the usual columns.
-        degrees: Whether the table and the plot show angles in degrees; files hold radians.
-    """
+    columns: Texts = None
+    out: ColumnsFile = None
+    plot: PlotFile = None
+    as_json: AsJson = False
 
-    names: tuple[str, ...] = ()
-    out: Path | None = None
-    plot: Path | None = None
-    kinds: tuple[str, ...] = USUAL
+    @property
+    def files(self) -> list[str]:
+        """The files that are written."""
+        return [str(path) for path in (self.out, self.plot) if path is not None]
+
+
+@dataclass(frozen=True)
+class RunSummary(Table):
+    """How a trajectory is summarized; files hold radians, degrees or not."""
+
     degrees: bool = False
 
-    def write(self, run: Trajectory) -> None:
-        """Write the files that were asked for."""
-        if self.out is not None:
-            save_columns(run, self.out)
-        if self.plot is not None:
-            run.plot(*self.names, save=self.plot, degrees=self.degrees)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns that were asked for; the usual ones if there are none."""
+        return words(self.columns)
 
-    def show(self, run: Trajectory) -> None:
+    def deliver(
+        self,
+        run: Trajectory | None,
+        failure: Exception | None = None,
+        kinds: tuple[str, ...] = USUAL,
+    ) -> None:
+        """Write the files that were asked for, and print the table, or the same as JSON.
+
+        Args:
+            run: What was computed, if anything.
+            failure: Why it ended early, if it did.
+            kinds: Kinds of the usual columns.
+        """
+        if run is not None and self.out is not None:
+            save_columns(run, self.out)
+        if run is not None and self.plot is not None:
+            run.plot(*self.names, save=self.plot, degrees=self.degrees)
+        if self.as_json:
+            print_json(self.summary(run, failure))
+        elif run is not None:
+            self.show(run, kinds)
+
+    def show(self, run: Trajectory, kinds: tuple[str, ...]) -> None:
         """Print the table, and remarks on the whole run."""
         from axode.show.plot.plots import shown_unit
 
-        names = self._chosen(run) or self._usual(run)
+        names = self._chosen(run) or _usual(run, kinds)
         show_entries(_title(run), _remarks(run))
         rows = []
         for name in names:
@@ -270,9 +326,8 @@ class RunSummary:
                 f"\n{left} more columns, such as {', '.join(_others(run, names))}: "
                 "--columns NAME,NAME shows them, --out FILE writes all"
             )
-        for path in (self.out, self.plot):
-            if path is not None:
-                print(f"wrote {path}")
+        for path in self.files:
+            print(f"wrote {path}")
 
     def summary(self, run: Trajectory | None, failure: Exception | None = None) -> dict[str, Any]:
         """Return the same as data for JSON."""
@@ -297,11 +352,7 @@ class RunSummary:
             word: {name: extremes[name][k] for name in names}
             for k, word in enumerate(("start", "final", "min", "max"))
         }
-        return data | {"files": [str(path) for path in (self.out, self.plot) if path is not None]}
-
-    def _usual(self, run: Trajectory) -> list[str]:
-        usual = [name for kind in self.kinds for name in run.columns(kind)]
-        return [name for name in usual if ".contact." not in name][:MOST_ROWS]
+        return data | {"files": self.files}
 
     def _chosen(self, run: Trajectory) -> list[str]:
         """Return the columns that names and groups mean, as in a plot."""
@@ -309,6 +360,11 @@ class RunSummary:
 
         meant = [name for word in self.names if word != "path" for name in columns_of(run, word)]
         return list(dict.fromkeys(meant))
+
+
+def _usual(run: Trajectory, kinds: tuple[str, ...]) -> list[str]:
+    usual = [name for kind in kinds for name in run.columns(kind)]
+    return [name for name in usual if ".contact." not in name][:MOST_ROWS]
 
 
 def _title(run: Trajectory) -> str:
