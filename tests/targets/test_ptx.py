@@ -16,7 +16,7 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.model.model_parts import function_tape
 from axode.problems.inputs.inputs import plan_input
-from axode.problems.steps.compiled import dynamics_of, rollout_program
+from axode.problems.steps.compiled import StepOptions, dynamics_of, rollout_program
 from axode.problems.steps.explicit import fixed_step_program
 from axode.problems.steps.tableaus import RK4
 from axode.problems.sweep.accumulate import KINDS, Output
@@ -117,7 +117,12 @@ def test_every_generation_of_gpus(capability, precision):
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_kernels_of_sweeps_assemble(precision):
     m = model("four_bar")
-    d = dynamics_of(m, plan_input(m, {m.inputs[0]: "sin(t)"}), (), single=precision == "float32")
+    d = dynamics_of(
+        m,
+        plan_input(m, {m.inputs[0]: "sin(t)"}),
+        (),
+        options=StepOptions(single=precision == "float32"),
+    )
     outputs = [Output(how, m.coordinates[0]) for how in KINDS] + [Output("largest", "error")]
     gathering = gather_outputs(m, d, outputs, None, "step")
     made = ptx.kernel(fixed_step_program(RK4, d, gathering), "9.0", precision)

@@ -208,48 +208,33 @@ class SignalsElsewhere:
             return self.w[:, signal.index]
         if signal.name not in self._columns:
             kinds = SPEEDS_AND_PLACES if signal.kind in SPEEDS_AND_PLACES else (signal.kind,)
-            made = values_elsewhere(
-                *self._models, *self._state, self.w, self.u, self._conditions, kinds
-            )
+            made = self.values(kinds)
             names = self._models[1].signals.layout(*kinds).names
             self._columns.update(zip(names, made.T, strict=True))
         return self._columns[signal.name]
 
+    def values(self, kinds: tuple[str, ...] = KINDS) -> Array:
+        """Evaluate signals of the user's model, (states, signals).
 
-def values_elsewhere(
-    other: Model,
-    own: Model,
-    q: Array,
-    nu: Array,
-    w: Array,
-    u: Array,
-    conditions: Conditions,
-    kinds: tuple[str, ...] = KINDS,
-) -> Array:
-    """Evaluate signals of the user's model at states of another one, (states, signals).
-
-    Args:
-        other: The model whose independent speeds `nu` are.
-        own: The user's.
-        q, nu, w, u: States and inputs, (states, size) each.
-        conditions: Time and parameters of each.
-        kinds: Which signals, of `KINDS`; those of speeds together.
-    """
-    made = signal_values(other, q, nu, u, w, conditions=conditions, kinds=kinds)
-    signals, theirs = own.signals.of_kind(*kinds), other.signals.layout(*kinds).names
-    if theirs == tuple(signal.name for signal in signals):
-        return made
-    places = {name: k for k, name in enumerate(theirs)}
-    values = np.full((len(q), len(signals)), np.nan)
-    for k, signal in enumerate(signals):
-        if signal.name in places and (signal.kind != "force" or other.rows):
-            values[:, k] = made[:, places[signal.name]]
-    rows = own.signals.layout(*kinds).parts.get("multipliers")
-    if other.rows != own.rows and rows is not None:
-        lam = other.multipliers(np.ascontiguousarray(q), nu, u, **conditions.options)
-        columns, which = rows
-        values[:, columns] = _on_own_rows(other, own, lam, q, conditions)[:, which]
-    return values
+        Args:
+            kinds: Which signals, of `KINDS`; those of speeds together.
+        """
+        (other, own), (q, nu), conditions = self._models, self._state, self._conditions
+        made = signal_values(other, q, nu, self.u, self.w, conditions=conditions, kinds=kinds)
+        signals, theirs = own.signals.of_kind(*kinds), other.signals.layout(*kinds).names
+        if theirs == tuple(signal.name for signal in signals):
+            return made
+        places = {name: k for k, name in enumerate(theirs)}
+        values = np.full((len(q), len(signals)), np.nan)
+        for k, signal in enumerate(signals):
+            if signal.name in places and (signal.kind != "force" or other.rows):
+                values[:, k] = made[:, places[signal.name]]
+        rows = own.signals.layout(*kinds).parts.get("multipliers")
+        if other.rows != own.rows and rows is not None:
+            lam = other.multipliers(np.ascontiguousarray(q), nu, self.u, **conditions.options)
+            columns, which = rows
+            values[:, columns] = _on_own_rows(other, own, lam, q, conditions)[:, which]
+        return values
 
 
 def _on_own_rows(other: Model, own: Model, lam: Array, q: Array, conditions: Conditions) -> Array:

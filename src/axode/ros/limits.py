@@ -24,7 +24,7 @@ from axode.numerics.rank import pseudo_inverse
 from axode.numerics.tolerances import RANK, SEVEN_DIGITS
 from axode.problems.arguments import number
 from axode.problems.feasible.feasible import friction_shares
-from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
+from axode.problems.feasible.loads import DrivenMotion, GroundForces, by_contact, ground_forces
 from axode.ros.controllers import real
 from axode.ros.rolling import base_velocities, rolling_model
 
@@ -231,5 +231,6 @@ class _Base:
         extra[:, [model.speed_names.index(name) for name in model.independent]] = missing
         stiffness = dict.fromkeys(model.contacts, 1.0)
         conditions = Conditions(np.zeros(len(q)), self.conditions.p)
-        found = ground_forces(model, q, v, v_dot, u, extra, stiffness, conditions)
+        motion = DrivenMotion(q, v, v_dot, u, extra)
+        found = ground_forces(model, motion, stiffness, conditions)
         return found, u, v, v_dot

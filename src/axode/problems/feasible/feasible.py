@@ -16,7 +16,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.tolerances import NEGLIGIBLE
 from axode.problems.arguments import require_model
-from axode.problems.feasible.loads import GroundForces, by_contact, ground_forces
+from axode.problems.feasible.loads import DrivenMotion, GroundForces, by_contact, ground_forces
 from axode.stages import call_stage
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
@@ -179,7 +179,8 @@ def _forces(
     v_dot = model.accelerations(samples.q, samples.nu, samples.nu_dot, **o)
     extra = np.zeros_like(v)
     extra[:, [model.speed_names.index(name) for name in model.independent]] = missing
-    forces = ground_forces(model, samples.q, v, v_dot, u, extra, stiffness, conditions)
+    motion = DrivenMotion(samples.q, v, v_dot, u, extra)
+    forces = ground_forces(model, motion, stiffness, conditions)
     return trajectory, forces
 
 

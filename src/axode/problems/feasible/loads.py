@@ -57,29 +57,37 @@ class GroundForces:
     redistributed: bool
 
 
+@dataclass(frozen=True)
+class DrivenMotion:
+    """Samples of a motion, and what drives it.
+
+    Attributes:
+        q, v, v_dot: Coordinates, all joint speeds and accelerations: (T, size).
+        u: Inputs: (T, inputs).
+        extra: Further generalized forces on the joint speeds: (T, speeds).
+    """
+
+    q: Array
+    v: Array
+    v_dot: Array
+    u: Array
+    extra: Array
+
+
 def ground_forces(
-    model: Model,
-    q: Array,
-    v: Array,
-    v_dot: Array,
-    u: Array,
-    extra: Array,
-    stiffness: Mapping[str, float],
-    conditions: Conditions,
+    model: Model, motion: DrivenMotion, stiffness: Mapping[str, float], conditions: Conditions
 ) -> GroundForces:
     """Find contact forces along a motion.
 
     Args:
         model: The vehicle.
-        q, v, v_dot: Coordinates, all joint speeds and accelerations: (T, size).
-        u: Inputs: (T, inputs).
-        extra: Further generalized forces on the joint speeds: (T, speeds).
+        motion: How it moves.
         stiffness: Stiffness of the wheels, relative to each other, by contact.
         conditions: Time and parameters.
     """
     kept = vars(model)
     free = kept[_FREE] = kept.get(_FREE) or FreeVehicle(model)
-    need, A = free.balance(q, v, v_dot, u, extra, conditions)
+    need, A = free.balance(motion, conditions)
     touches = [free.rows.index(f"{name}.touch") for name in model.contacts]
     weights = np.ones(len(free.rows))
     for row, name in zip(touches, model.contacts, strict=True):
@@ -98,19 +106,18 @@ def ground_forces(
     if unbalanced.any():
         worst = np.abs(left[int(np.argmax(unbalanced))])
         loose = free.speed_names[int(np.argmax(worst))]
-    return _by_contact(model, free, lam, null, evenness, loose, redistributed, conditions)
+    return GroundForces(
+        **_by_contact(model, free, lam, null, conditions),
+        evenness=evenness,
+        unsupported=loose,
+        redistributed=redistributed,
+    )
 
 
 def _by_contact(
-    model: Model,
-    free: FreeVehicle,
-    lam: Array,
-    null: list[Array],
-    evenness: Array,
-    loose: str,
-    redistributed: bool,
-    conditions: Conditions,
-) -> GroundForces:
+    model: Model, free: FreeVehicle, lam: Array, null: list[Array], conditions: Conditions
+) -> dict[str, Any]:
+    """Forces of each contact, and which contacts share theirs."""
     from axode.symbolic.wheels import symbolic_wheel
 
     loosely = (
@@ -138,14 +145,7 @@ def _by_contact(
         if any(loosely[k] for row, k in own.items() if row != "touch"):
             tangents.append(contact.name)
     arrays = {name: np.stack(columns, axis=-1) for name, columns in parts.items()}
-    return GroundForces(
-        **arrays,
-        evenness=evenness,
-        shared_normals=tuple(normals),
-        shared_tangents=tuple(tangents),
-        unsupported=loose,
-        redistributed=redistributed,
-    )
+    return {**arrays, "shared_normals": tuple(normals), "shared_tangents": tuple(tangents)}
 
 
 # sharing -----------------------------------------------------------------------------------------
@@ -256,18 +256,16 @@ class FreeVehicle:
             compile_expression("rows", self.symbols, self.matrix, self.matrix.shape),
         )
 
-    def balance(
-        self, q: Array, v: Array, v_dot: Array, u: Array, extra: Array, conditions: Conditions
-    ) -> tuple[Array, Array]:
+    def balance(self, motion: DrivenMotion, conditions: Conditions) -> tuple[Array, Array]:
         """Evaluate joint forces that the ground must give, and the rows through which it does."""
-        own_q = self._coordinates(q)
-        own_v, own_a, more = (self._speeds(x) for x in (v, v_dot, extra))
+        q = motion.q
+        own_v, own_a, more = map(self._speeds, (motion.v, motion.v_dot, motion.extra))
         order = [self.model.inputs.index(name) for name in self.inputs]
         known = {
-            "q": own_q,
+            "q": self._coordinates(q),
             "v": own_v,
             "a": own_a,
-            "u": u[:, order],
+            "u": motion.u[:, order],
             "t": np.broadcast_to(conditions.t, q.shape[:1])[:, np.newaxis],
             "p": self.model.parameter_vector(conditions.p)[..., self.parameters],
         }

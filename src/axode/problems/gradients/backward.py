@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,14 @@ class Totals:
         )
 
 
+class _Way(NamedTuple):
+    """Steps that are gone back through: where they were made, what they cost, and what one is."""
+
+    batch: Batch
+    ends: EndCosts
+    step: StepOfCost
+
+
 class Backward:
     """One pass backwards through logged runs.
 
@@ -149,14 +157,15 @@ class Backward:
         weights = self._waiting.pop(batch, None)
         if weights is None:
             weights = {name: np.zeros((batch.count, size)) for name, size in sizes.items()}
-        self._end_runs(batch, ends, step, weights)
+        way = _Way(batch, ends, step)
+        self._end_runs(way, weights)
         for one in reversed(log.slices):
             self.session.check()
             if one.counts.any():
                 rows = log.steps(one)
                 if self.jumps is not None and not self.values_only:
                     self.jumps.look(log, one, rows, ends.tapes.running)
-                self._walk(batch, ends, step, rows, one.counts, weights)
+                self._walk(way, rows, one.counts, weights)
                 log.release(rows)
         if self.values_only:
             return
@@ -167,9 +176,7 @@ class Backward:
 
     def _walk(
         self,
-        batch: Batch,
-        ends: EndCosts,
-        step: StepOfCost,
+        way: _Way,
         rows: Array,
         counts: Numbers,
         weights: dict[str, Array],
@@ -180,15 +187,14 @@ class Backward:
         """Take gradients back through steps, in place; returns those by the last step's length.
 
         Args:
-            batch: Where the steps were made.
-            ends: What they cost.
-            step: The step.
+            way: The steps.
             rows: Logged steps, (runs, rows, size).
             counts: How many there are of each run.
             weights: Gradients after the steps, by q and nu.
             runs: Numbers of these runs in the batch; all of them unless given.
             with_length: Whether the length of the last step counts.
         """
+        batch, ends, step = way
         rollout = self._rollout(batch.model, step, with_length)
         program = rollout.program
         members = batch.members if runs is None else batch.members[runs]
@@ -243,10 +249,9 @@ class Backward:
 
     # ends ---------------------------------------------------------------------------------------
 
-    def _end_runs(
-        self, batch: Batch, ends: EndCosts, step: StepOfCost, weights: dict[str, Array]
-    ) -> None:
+    def _end_runs(self, way: _Way, weights: dict[str, Array]) -> None:
         """Begin with the costs of the ends; runs that events stopped also with their last step."""
+        batch, ends, _ = way
         status = batch.outcomes.status
         finished = np.flatnonzero(status == FINISHED)
         found = self._final(batch, ends, finished)
@@ -254,7 +259,7 @@ class Backward:
             array[finished] = found.get(name, 0.0)
         stopped = np.flatnonzero(status == EVENT)
         if stopped.size:
-            found = self._stop(batch, ends, step, stopped)
+            found = self._stop(way, stopped)
             for name, array in weights.items():
                 array[stopped] = found[name]
 
@@ -310,18 +315,18 @@ class Backward:
         if total is not None and "p" in found:
             total[members] += found["p"][:, list(self.of["p"])]
 
-    def _stop(
-        self, batch: Batch, ends: EndCosts, step: StepOfCost, runs: Numbers
-    ) -> dict[str, Array]:
+    def _stop(self, way: _Way, runs: Numbers) -> dict[str, Array]:
         """Take gradients back through last steps, whose length an event decided.
 
         The event function vanishes at the end, whatever changes: the length changes by what keeps
         it so. With L the cost and g the event function after a step of length h, the cost changes
         as L - (dL/dh)/(dg/dh) g does at fixed h.
         """
+        batch, ends, step = way
         d, count = batch.dynamics, len(runs)
         single = replace(d, logged_stages=0, interleaved=False)
         step = replace(step, d=replace(single, jump=None, update=None, periods=()))  # at no break
+        way = _Way(batch, ends, step)
         known = self._states(batch, runs)
         t = batch.buffers["t"][runs]
         state = [batch.buffers[name][runs] for name in ("q", "nu")]
@@ -334,13 +339,13 @@ class Backward:
             own = {n: np.array(weights.get(n, np.zeros_like(known[n]))) for n in ("q", "nu")}
             kept, self.totals = self.totals, _scratch(self.totals)
             try:
-                return self._walk(batch, ends, step, rows, ones, own, runs, with_length=True)
+                return self._walk(way, rows, ones, own, runs, with_length=True)
             finally:
                 self.totals = kept
 
         total = self._final(batch, ends, runs)
         if self.values_only:
-            self._walk(batch, ends, step, rows, ones, {}, runs)
+            self._walk(way, rows, ones, {}, runs)
             return {name: np.zeros_like(known[name]) for name in ("q", "nu")}
         assert d.events is not None
         names = [event.name for event in batch.watches]
@@ -358,7 +363,7 @@ class Backward:
             n: np.zeros_like(known[n]) + total.get(n, 0.0) + share * crossing.get(n, 0.0)
             for n in ("q", "nu")
         }
-        self._walk(batch, ends, step, rows, ones, weights, runs)
+        self._walk(way, rows, ones, weights, runs)
         return weights
 
     def _check_slopes(self, batch: Batch, slope: Array, runs: Numbers) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -121,11 +121,11 @@ def traced_tape(
     if model.has_equations:
         from axode.symbolic.analysis.measure_symbols import EquationsNeeded
 
-        given = name, function, speeds, bounds, inputs, gains
+        asked = _Asked(name, function, speeds, bounds, inputs, gains)
         try:
-            return _casadi_tape(model, _signal_symbols(model), *given)
+            return _casadi_tape(model, _signal_symbols(model), asked)
         except EquationsNeeded:
-            return _casadi_tape(model, model.equations, *given)
+            return _casadi_tape(model, model.equations, asked)
     return _formula_tape(model, name, function, bounds, inputs, gains)
 
 
@@ -246,21 +246,24 @@ def _signal_symbols(model: Model) -> SignalSymbols:
     return SignalSymbols(mechanism, sizes, names, dict(facts.parameters), facts.measures)
 
 
-def _casadi_tape(
-    model: Model,
-    e: Equations | SignalSymbols,
-    name: str,
-    function: Function,
-    speeds: Sequence[str] | None,
-    bounds: Sequence[float] | None,
-    inputs: bool,
-    gains: Sequence[str],
-) -> Tape:
+class _Asked(NamedTuple):
+    """What is traced, as for `traced_tape`."""
+
+    name: str
+    function: Function
+    speeds: Sequence[str] | None
+    bounds: Sequence[float] | None
+    inputs: bool
+    gains: Sequence[str]
+
+
+def _casadi_tape(model: Model, e: Equations | SignalSymbols, asked: _Asked) -> Tape:
     import casadi as ca
 
     from axode.symbolic.algebra.formula_symbols import trace
     from axode.symbolic.analysis.measure_symbols import SignalSymbols, StateSymbols
 
+    name, function, speeds, bounds, inputs, gains = asked
     own = dict(zip(e.speeds, ca.vertsplit(e.v), strict=True))
     nu = e.nu if speeds is None else ca.vertcat(*(own[speed] for speed in speeds))
 

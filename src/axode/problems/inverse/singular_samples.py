@@ -11,7 +11,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import update_balance
 from axode.numerics.rank import least_norm
-from axode.problems.other_models import DescribedStates, values_elsewhere
+from axode.problems.other_models import DescribedStates, SignalsElsewhere
 
 Array = npt.NDArray[np.float64]
 
@@ -60,8 +60,9 @@ class SingularSamples:
     def overwrite(self, values: Array, w: Array, u: Array) -> None:
         """Fill in all signals of these samples."""
         for model, k in self.parts:
-            values[k] = values_elsewhere(
+            there = SignalsElsewhere(
                 model, self.own, self.q[k], self.nu[k], w[k], u[k], self.conditions.at(k)
             )
+            values[k] = there.values()
         if self.parts:
             update_balance(self.own, values)

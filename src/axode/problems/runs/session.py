@@ -22,7 +22,7 @@ from axode.problems.progress import Progress
 from axode.problems.runs.settings import Settings
 from axode.problems.runs.step_log import StepLog
 from axode.problems.steps.break_times import BreakTable, break_table
-from axode.problems.steps.compiled import dynamics_of
+from axode.problems.steps.compiled import StepOptions, dynamics_of
 from axode.problems.steps.methods import EXPLICIT, STEPS
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.tableaus import EXPLICIT_METHODS
@@ -81,17 +81,19 @@ class Task:
             self.plan,
             self.events,
             self.speeds,
-            single=place.single,
-            stiffness=stiffness,
-            max_numbers=place.max_numbers,
-            log=self.log is not None,
-            logged_stages=self._logged_stages,
-            interleaved=self.log is not None and self.log.backwards,
-            grid=self.settings.adaptive and self.log is not None and self.log.grid is not None,
-            breaks=True,
-            gathered=(*self.gathered, quadrature),
-            quadrature=quadrature if self.settings.stepper == EXPLICIT else None,
-            contacts=self.settings.method == STEPS,
+            StepOptions(
+                single=place.single,
+                stiffness=stiffness,
+                max_numbers=place.max_numbers,
+                log=self.log is not None,
+                logged_stages=self._logged_stages,
+                interleaved=self.log is not None and self.log.backwards,
+                grid=self.settings.adaptive and self.log is not None and self.log.grid is not None,
+                breaks=True,
+                gathered=(*self.gathered, quadrature),
+                quadrature=quadrature if self.settings.stepper == EXPLICIT else None,
+                contacts=self.settings.method == STEPS,
+            ),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
@@ -62,17 +62,29 @@ class Gathering:
         return [Evaluate(fresh, ("h_s", "starts")), *before, While("starts", body)]
 
 
+@dataclass(frozen=True)
+class RepeatedStep:
+    """The step of a method, which is repeated.
+
+    Attributes:
+        body: Operations of one step, up to its acceptance.
+        inside: Interpolates the state inside a step.
+        after: Operations after it; they prepare the next step.
+        before_saving: What the interpolant needs, in steps of which states are saved.
+        state: Further buffers that live between calls.
+        given: Further numbers that the step only reads.
+    """
+
+    body: Sequence[Operation]
+    inside: Interpolant
+    after: Sequence[Operation] = ()
+    before_saving: Sequence[Operation] = ()
+    state: Mapping[str, int] = field(default_factory=dict)
+    given: Sequence[str] = ()
+
+
 def adaptive_program(
-    name: str,
-    d: Dynamics,
-    body: Sequence[Operation],
-    inside: Interpolant,
-    after: Sequence[Operation],
-    *,
-    before_saving: Sequence[Operation] = (),
-    gathering: Gathering | None = None,
-    state: Mapping[str, int] | None = None,
-    given: Sequence[str] = (),
+    name: str, d: Dynamics, step: RepeatedStep, gathering: Gathering | None = None
 ) -> Program:
     """Make a program that repeats a step until the end.
 
@@ -82,13 +94,8 @@ def adaptive_program(
     Args:
         name: Name of the method.
         d: Tapes of the model.
-        body: Operations of one step, up to its acceptance.
-        inside: Interpolates the state inside a step.
-        after: Operations after it; they prepare the next step.
-        before_saving: What the interpolant needs, in steps of which states are saved.
+        step: The step.
         gathering: What is gathered.
-        state: Further buffers that live between calls.
-        given: Further numbers that the step only reads.
     """
     ended = formula_tape(
         "active",
@@ -100,26 +107,30 @@ def adaptive_program(
     check = Evaluate(ended, ("status", "t", "t_end", "time_direction", "status", "active"))
     own = {"h": 1, "steps": 1, "rejected": 1, "k1": d.n_k} | chattering_marks(d)
     first = [*first_step(d), *clip_step(d), *d.rate_at("q", "nu", "t", "k1")]
-    saved = save_times(d, inside, before_saving)
-    buffers, tables, numbers = d.state() | own, d.tables() | {"times": 1}, [*READ_ONLY, *given]
+    saved = save_times(d, step.inside, step.before_saving)
+    buffers, tables, numbers = d.state() | own, d.tables() | {"times": 1}, [*READ_ONLY, *step.given]
     if gathering is not None:
         keep = Evaluate(select_tape("keep", d.n_k), ("starts", "k_b", "k1", "k1"))
         rate = [*clip_step(d), *d.rate_at("q", "nu", "t", "k_b"), keep]
         first = gathering.begin(first_step(d), rate)
-        saved = [*gathering.each_step(inside), _limit_steps()]
+        saved = [*gathering.each_step(step.inside), _limit_steps()]
         buffers |= gathering.state
         del buffers["index"], tables["out"], tables["times"]
         numbers.remove("rows")
     first += [*d.watched("q", "nu", "t"), check]
     return Program(
         name,
-        state=buffers | dict(state or {}),
+        state=buffers | dict(step.state),
         tables=tables,
         given=dict.fromkeys(numbers, 1) | d.givens(),
         interleaved=d.interleaved_tables,
         operations=(
             *first,
-            While("active", (*body, *saved, *after, *watch_chattering(d), check), counted=True),
+            While(
+                "active",
+                (*step.body, *saved, *step.after, *watch_chattering(d), check),
+                counted=True,
+            ),
         ),
     )
 

@@ -168,31 +168,11 @@ def adjoints_of(model: Model) -> dict[str, Tape]:
     return known
 
 
-def dynamics_of(
-    model: Model,
-    plan: InputPlan,
-    watches: Sequence[Event],
-    speeds: Sequence[str] | None = None,
-    *,
-    single: bool = False,
-    stiffness: bool = False,
-    max_numbers: int = 0,
-    log: bool = False,
-    logged_stages: int = 0,
-    interleaved: bool = False,
-    grid: bool = False,
-    breaks: bool = False,
-    gathered: Sequence[Tape | None] = (),
-    quadrature: Tape | None = None,
-    contacts: bool = False,
-) -> Dynamics:
-    """Collect the tapes of a model's steps.
+@dataclass(frozen=True)
+class StepOptions:
+    """What steps do besides integrating.
 
-    Args:
-        model: What moves.
-        plan: Its input.
-        watches: Events to locate.
-        speeds: What events call nu, where the model has other independent speeds.
+    Attributes:
         single: Whether it is for single precision.
         stiffness: Whether explicit steps at the limit of stability are counted.
         max_numbers: Most numbers of the input and of the events that become arguments; the code
@@ -206,7 +186,40 @@ def dynamics_of(
         quadrature: Rate of a number whose error adaptive steps limit.
         contacts: Whether steps go through contacts that slip and lift.
     """
-    if not contacts:
+
+    single: bool = False
+    stiffness: bool = False
+    max_numbers: int = 0
+    log: bool = False
+    logged_stages: int = 0
+    interleaved: bool = False
+    grid: bool = False
+    breaks: bool = False
+    gathered: Sequence[Tape | None] = ()
+    quadrature: Tape | None = None
+    contacts: bool = False
+
+
+PLAIN = StepOptions()
+
+
+def dynamics_of(
+    model: Model,
+    plan: InputPlan,
+    watches: Sequence[Event],
+    speeds: Sequence[str] | None = None,
+    options: StepOptions = PLAIN,
+) -> Dynamics:
+    """Collect the tapes of a model's steps.
+
+    Args:
+        model: What moves.
+        plan: Its input.
+        watches: Events to locate.
+        speeds: What events call nu, where the model has other independent speeds.
+        options: What the steps do besides.
+    """
+    if not options.contacts:
         require_ideal("this way of integrating", model)
     facts = facts_of(model)
     can_open = bool(facts.residual_rows or facts.quaternions)
@@ -214,7 +227,10 @@ def dynamics_of(
     free = bool(facts.parameters) and not facts.fixed
     numbers: dict[str, Array] = {}
     watched = event_tape(model, watches, speeds)
-    switches, jump = _switches(model, plan, watched, *gathered) if breaks else (), None
+    switches, jump = (
+        _switches(model, plan, watched, *options.gathered) if options.breaks else (),
+        None,
+    )
     if facts.driven and switches:
         with suppress(
             NotApplicable
@@ -224,7 +240,7 @@ def dynamics_of(
     def lifted(tape: Tape | None) -> Tape | None:
         if tape is None:
             return None
-        made = extract_numbers(tape, max_numbers)
+        made = extract_numbers(tape, options.max_numbers)
         numbers.update(made.numbers)
         return made.tape
 
@@ -244,19 +260,19 @@ def dynamics_of(
         samples=None if plan.sampled is None else plan.sampled.between,
         leaning=len(facts.leaning),
         quaternions=tuple(map(tuple, facts.quaternions)),
-        stiffness=stiffness,
-        log=log,
-        logged_stages=logged_stages if logged_stages and is_long(rate, facts) else 0,
-        interleaved=interleaved,
-        grid=grid,
-        inside=INSIDE_IN_SINGLE if single else INSIDE,
+        stiffness=options.stiffness,
+        log=options.log,
+        logged_stages=options.logged_stages if is_long(rate, facts) else 0,
+        interleaved=options.interleaved,
+        grid=options.grid,
+        inside=INSIDE_IN_SINGLE if options.single else INSIDE,
         switches=switches,
-        inwards=INWARDS_IN_SINGLE if single else SUM_ROUNDING,
+        inwards=INWARDS_IN_SINGLE if options.single else SUM_ROUNDING,
         jump=jump,
         update=None if plan.updates is None else plan.updates.tape,
         periods=() if plan.updates is None else plan.updates.periods,
-        quadrature=lifted(quadrature),
-        contacts=_contact_tapes(model) if contacts else None,
+        quadrature=lifted(options.quadrature),
+        contacts=_contact_tapes(model) if options.contacts else None,
     )
 
 
@@ -380,7 +396,7 @@ def check_exported_motion(model: Model) -> None:
     switches = motion_switches(model)
     require_momentum(model, switches)
     if switches:
-        d = dynamics_of(model, plan_input(model, None), (), breaks=True)
+        d = dynamics_of(model, plan_input(model, None), (), options=StepOptions(breaks=True))
         break_table(model, d, (0.0, CHECKED_TIME), model.parameter_vector(), None)
 
 
@@ -399,7 +415,7 @@ def rollout_program(model: Model, method: str, given: Any, *, single: bool = Fal
     plan = plan_input(model, given)
     if plan.callback is not None:
         raise InvalidArgument("input: a Callback runs in Python and cannot be exported")
-    d = dynamics_of(model, plan, (), single=single, breaks=True)
+    d = dynamics_of(model, plan, (), options=StepOptions(single=single, breaks=True))
     check_exported_motion(model)
     if d.reads_breaks:
         d = replace(d, places=places_tape(d.switches))

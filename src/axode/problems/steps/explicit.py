@@ -16,6 +16,7 @@ from axode.problems.steps.adaptive import (
     CONTROL,
     Gathering,
     Interpolant,
+    RepeatedStep,
     adaptive_program,
     clip_step,
     control,
@@ -132,9 +133,7 @@ def adaptive_explicit_program(
     if d.stiffness:
         after.append(count_stiff_steps(d, len(ks)))
     before = [] if always else inner_stages(method, d, "t_o")
-    return adaptive_program(
-        method.name, d, body, inside, after, before_saving=before, gathering=gathering
-    )
+    return adaptive_program(method.name, d, RepeatedStep(body, inside, after, before), gathering)
 
 
 def increment(h: Formula, weights: Sequence[Fraction], rates: Sequence[Formula]) -> Formula:

@@ -36,6 +36,7 @@ from axode.problems.steps.adaptive import (
     CONTROL,
     ERROR_SHARE,
     Gathering,
+    RepeatedStep,
     adaptive_program,
     clip_step,
     control,
@@ -102,9 +103,8 @@ def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
         _review(),
     ]
     state = dict.fromkeys(LAST, n) | {"h_last": 1}
-    return adaptive_program(
-        "radau9", d, body, inside, after, gathering=gathering, state=state, given=READ_ONLY
-    )
+    step = RepeatedStep(body, inside, after, state=state, given=READ_ONLY)
+    return adaptive_program("radau9", d, step, gathering)
 
 
 def _review() -> Evaluate:

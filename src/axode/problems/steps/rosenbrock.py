@@ -28,6 +28,7 @@ from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,
     Gathering,
+    RepeatedStep,
     adaptive_program,
     clip_step,
     control,
@@ -124,7 +125,7 @@ def rodas5p_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
 
     body += [*d.closed(), *accept_step(d, inside=inside), count_steps()]
 
-    return adaptive_program("rodas5p", d, body, inside, (), gathering=gathering)
+    return adaptive_program("rodas5p", d, RepeatedStep(body, inside), gathering)
 
 
 def _jacobian(d: Dynamics) -> list[Operation]:
