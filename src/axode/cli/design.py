@@ -46,7 +46,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Search:
+class Sampling:
     """How many designs are looked at."""
 
     starts: int = 6
@@ -60,7 +60,7 @@ def design(
     vary: Texts = None,
     task: Task,
     cost: str = "dexterity",
-    search: Search,
+    sampling: Sampling,
     out: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
@@ -91,7 +91,7 @@ def design(
     check_writable(out, (".toml",))
     if not vary:
         raise typer.BadParameter("give at least one, NAME=LOW:HIGH", param_hint="--vary")
-    best = task.study(robot, vary).optimize(cost, **vars(search))  # type: ignore[arg-type]
+    best = task.study(robot, vary).optimize(cost, **vars(sampling))  # type: ignore[arg-type]
     if out is not None:
         best.mechanism.save(out)
     if as_json:
