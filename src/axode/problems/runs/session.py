@@ -62,20 +62,12 @@ class Task:
     gathered: tuple[Tape, ...] = ()
     quadrature: Callable[[Model], Tape | None] | None = None
 
-    @property
-    def _logged_stages(self) -> int:
-        """Stages whose rates a log may have."""
-        method = EXPLICIT_METHODS.get(self.settings.stepper)
-        return (
-            0
-            if self.log is None or not self.log.backwards or method is None
-            else method.used_stages
-        )
-
     def dynamics(self, *, stiffness: bool = False) -> Dynamics:
         """Collect the tapes that the steps are made of."""
         place = self.settings.place
         quadrature = None if self.quadrature is None else self.quadrature(self.model)
+        method = EXPLICIT_METHODS.get(self.settings.stepper)
+        backwards = self.log is not None and self.log.backwards  # rates of stages are in its log
         return dynamics_of(
             self.model,
             self.plan,
@@ -86,8 +78,8 @@ class Task:
                 stiffness=stiffness,
                 max_numbers=place.max_numbers,
                 log=self.log is not None,
-                logged_stages=self._logged_stages,
-                interleaved=self.log is not None and self.log.backwards,
+                logged_stages=method.used_stages if backwards and method is not None else 0,
+                interleaved=backwards,
                 grid=self.settings.adaptive and self.log is not None and self.log.grid is not None,
                 breaks=True,
                 gathered=(*self.gathered, quadrature),

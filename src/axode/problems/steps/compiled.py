@@ -226,6 +226,7 @@ def dynamics_of(
     pivots, rate = tape_of(model, "pivots"), tape_of(model, "state_rate")
     free = bool(facts.parameters) and not facts.fixed
     numbers: dict[str, Array] = {}
+    stages = options.logged_stages
     watched = event_tape(model, watches, speeds)
     switches, jump = (
         _switches(model, plan, watched, *options.gathered) if options.breaks else (),
@@ -262,7 +263,7 @@ def dynamics_of(
         quaternions=tuple(map(tuple, facts.quaternions)),
         stiffness=options.stiffness,
         log=options.log,
-        logged_stages=options.logged_stages if is_long(rate, facts) else 0,
+        logged_stages=stages if stages and is_long(rate, facts) else 0,
         interleaved=options.interleaved,
         grid=options.grid,
         inside=INSIDE_IN_SINGLE if options.single else INSIDE,
