@@ -189,7 +189,7 @@ class Runs:
         """Find runs that stand where constraints lose rank, and enter the rows as causes."""
         q = batch.buffers["q"][runs]
         pivots = evaluate_pivots(batch.model, q, batch.conditions(runs))[0]
-        lost = among & np.isfinite(q).all(axis=1) & ~(pivots > LOST_PIVOT).all(axis=1)
+        lost = among & np.isfinite(q).all(axis=1) & ~(pivots > RANK).all(axis=1)
         causes[lost] = "the rows or the speeds are singular there"
         for k in np.flatnonzero(lost)[:DESCRIBED]:
             causes[k] = describe_own_loss(self.model, q[k], batch.conditions(runs[k]))[0]
