@@ -136,7 +136,7 @@ class SweptRows(Protocol):
 
     @property
     def groups(self) -> Mapping[str, Any]:
-        """What each value belongs to: "start", "parameter" or "input"."""
+        """What each value belongs to: "start", "parameter", "gain" or "input"."""
 
     @property
     def shape(self) -> tuple[int, ...]:

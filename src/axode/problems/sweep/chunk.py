@@ -88,6 +88,7 @@ class SweepJob:
         functions: Functions of the state among these, traced.
         input: Input that depends on time or the state, traced.
         updates: What a law samples of the state, traced.
+        gains: Numbers that these read, where rows differ in some.
         defaults: Parameters that keep their defaults in all rows.
         sources: What the user gave; it stays with the process that called `sweep`.
         leaves_runs: Whether runs are left to the process that has the equations.
@@ -99,6 +100,7 @@ class SweepJob:
     functions: Tape | None
     input: Tape | None
     updates: Updates | None = None
+    gains: Array | None = None
     defaults: tuple[str, ...] = ()
     sources: Sources | None = None
     leaves_runs: bool = False
@@ -203,7 +205,7 @@ class PreparedJob:
         self.job = job
         self._own = SweepTask(
             job.model,
-            InputPlan(tape=job.input, updates=job.updates),
+            InputPlan(tape=job.input, updates=job.updates, gains=job.gains),
             job.settings,
             outputs=tuple(job.outputs.values()),
             functions=job.functions,
@@ -217,7 +219,9 @@ class PreparedJob:
         """Find the starts of the rows `first` ... `last - 1`, which may be done ahead of time."""
         began, job = time.perf_counter(), self.job
         given = rows.values(job.model, first, last)
-        plan = self._own.plan if job.input is not None else given.plan
+        plan = given.plan
+        if job.input is not None:
+            plan = replace(self._own.plan, gains=given.plan.gains)
         target, batch = job.settings.place.target, (last - first,)
         t0, many = job.settings.t0, rows.count > MAX_INTERPRETED
         with collect_warnings() as warnings:
@@ -313,7 +317,9 @@ class PreparedJob:
         if job.sources is None or model is job.model:
             return task
         if job.input is not None:
-            task = replace(task, plan=plan_input(model, job.sources.input, speeds))
+            task = replace(
+                task, plan=plan_input(model, job.sources.input, speeds, gains=job.gains is not None)
+            )
         return replace(task, functions=job.sources.outputs.trace(model, speeds))
 
 

@@ -21,11 +21,11 @@ def column_units(
     Args:
         model: Owner of the signals.
         outputs: What is kept of every run.
-        groups: By name of what is swept: "start", "parameter" or "input".
+        groups: By name of what is swept: "start", "parameter", "gain" or "input".
     """
     made = {name: _unit(model, output) for name, output in outputs.items()}
     for name, group in groups.items():
-        if group != "parameter" and model.signals.names().accepts(name):
+        if group in ("start", "input") and model.signals.names().accepts(name):
             own = f"{group}.{name}" if name in outputs else name
             made[own] = model.signals.resolve(name).unit
     return {name: unit for name, unit in made.items() if unit}

@@ -98,7 +98,8 @@ def _describe_start(rows: SweepRows) -> dict[str, Any]:
 
 def _describe_input(job: SweepJob, rows: SweepRows) -> Any:
     if job.input is not None:
-        return {"function": job.input.digest}
+        shared = {} if job.gains is None else {"gains": _describe({"": job.gains})[""]}
+        return {"function": job.input.digest, **shared}
     if rows.inputs is not None:
         return _describe(rows.inputs)
     plan = rows.plan

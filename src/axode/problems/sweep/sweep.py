@@ -56,7 +56,8 @@ def sweep(
     """Simulate many runs and keep only a few numbers of each.
 
     Lists and distributions among the values of `start`, `parameters` and `input` are swept:
-    `Uniform`, `Normal`, `LogUniform`, or frozen ones of SciPy. The input may be no `Callback`.
+    `Uniform`, `Normal`, `LogUniform`, or frozen ones of SciPy. Gains of a `Law` count among the
+    parameters, by their names. The input may be no `Callback`.
 
     Args:
         model: What moves, or a `Scenario`.
@@ -110,7 +111,9 @@ def sweep(
         "parameter": asked.get("parameters"),
         "input": scenario.input,
     }
-    rows, traced = plan_rows(model, given, combine, samples=samples, sampler=sampler, seed=seed)
+    rows, traced, planned = plan_rows(
+        model, given, combine, samples=samples, sampler=sampler, seed=seed
+    )
     t0 = start_time(asked.get("t0"), rows.start)
     settings = scenario.settings(AUTOMATIC if asked.get("step") is None else "rk4", t0=t0)
     wanted = check_outputs(model, outputs, friction)
@@ -121,8 +124,9 @@ def sweep(
         wanted.trace(model),
         traced,
         rows.plan.updates,
+        rows.plan.gains,
         rows.untouched(model),
-        Sources(scenario.input, wanted),
+        Sources(planned, wanted),
     )
     study = Study(job, rows, _check_chunk(chunk, job, rows))
     stays = asarray is not None and executor is None and place.target == "cuda"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from axode.model.signals import STATE_KINDS
 from axode.names import NamedValues
 from axode.problems.arguments import StateArgument, read_state
 from axode.problems.inputs.inputs import InputPlan, inputs_of_sample, plan_input
+from axode.problems.inputs.laws import Law
 from axode.problems.parameter_arguments import checked_parameters, find_impossible_runs
 from axode.problems.simulate.starts import require_runs, shared_batch
 from axode.problems.sweep.sample_arguments import plan_samples
-from axode.problems.sweep.samples import AbstractSamples, Group
+from axode.problems.sweep.samples import GROUPS, AbstractSamples, Group
 from axode.results.sweep_arrays import RowTexts
 
 Array = npt.NDArray[np.float64]
@@ -55,6 +56,7 @@ class SweepRows:
         parameters: Parameters by name that all rows share; None if none are given.
         plan: Input, with leading axes where it is an array of runs.
         inputs: Inputs by name that all rows share, where others are swept; they replace the plan.
+        gains: Names of the plan's gains, where some are swept.
         shape: Shape of the rows.
         first: Number of the first row of the arrays of runs, where only some rows are here.
         impossible: Why no mechanism can have the parameters of some, where only some are here.
@@ -66,6 +68,7 @@ class SweepRows:
     plan: InputPlan
     inputs: Mapping[str, Any] | None
     shape: tuple[int, ...]
+    gains: tuple[str, ...] = ()
     first: int | None = None
     impossible: RowTexts | None = None
 
@@ -103,7 +106,7 @@ class SweepRows:
     def values(self, model: Model, first: int, last: int) -> RowValues:
         """Start, parameters and input of the rows `first` ... `last - 1`."""
         rows = np.arange(first, last)
-        groups: dict[Group, dict[str, Array]] = {"start": {}, "parameter": {}, "input": {}}
+        groups: dict[Group, dict[str, Array]] = {group: {} for group in GROUPS}
         for name, values in self.samples.rows(first, last).items():
             groups[self.samples.groups[name]][name] = values
         p = impossible = None
@@ -115,6 +118,12 @@ class SweepRows:
         plan = self._plan_of(rows)
         if self.inputs is not None:
             plan = plan_input(model, {**self.inputs, **groups["input"]})
+        if self.gains:
+            assert plan.gains is not None
+            gains = np.tile(plan.gains, (len(rows), 1))
+            for name, values in groups["gain"].items():
+                gains[:, self.gains.index(name)] = values
+            plan = replace(plan, gains=gains)
         return RowValues(self._start_of(rows, groups["start"]), p, plan, impossible)
 
     def _impossible_in(self, model: Model, p: Array, names: list[str]) -> RowTexts:
@@ -169,12 +178,12 @@ class SweepRows:
 
 def plan_rows(
     model: Model, given: Mapping[Group, Any], combine: str, **choice: Any
-) -> tuple[SweepRows, Tape | None]:
-    """Check what the user varies; return the rows, and the input where it is a tape.
+) -> tuple[SweepRows, Tape | None, Any]:
+    """Check what the user varies; return the rows, the input as a tape, and as it is planned.
 
     Args:
         model: What moves.
-        given: Start, parameters and input.
+        given: Start, parameters, among them gains of a law, and input.
         combine: "grid" or "zip".
         choice: Samples, sampler and seed, as `plan_samples` takes them.
 
@@ -182,10 +191,12 @@ def plan_rows(
         InvalidArgument: for what cannot be swept.
     """
     input = _inputs_by_name(model, given["input"])
+    given = {**given, **_gains_apart(model, given["parameter"], input)}
     named = {group: value for group, value in given.items() if not isinstance(value, NamedValues)}
     named["input"] = input
+    gains = tuple(input.gains) if isinstance(input, Law) else ()
     swept = plan_samples(
-        named, combine=combine, batch=(), locate=lambda n: locate(model, n), **choice
+        named, combine=combine, batch=(), locate=lambda n: locate(model, n, gains), **choice
     )
     state = read_state(model, _shared("start", given["start"], swept), "start")
     if state.q is not None and "start" in swept.groups.values():
@@ -194,7 +205,11 @@ def plan_rows(
     if "input" in swept.groups.values():
         inputs = _shared("input", {} if input is None else input, swept)
         _require_constants(model, inputs, swept)
-    plan = InputPlan() if inputs is not None else plan_input(model, input)
+    if isinstance(input, Law):
+        own = [name for name, group in swept.groups.items() if group == "gain"]
+        shared = _shared("gain", given["gain"], swept)
+        input, gains = input.changed(**shared, **dict.fromkeys(own, 1.0)), gains if own else ()
+    plan = InputPlan() if inputs is not None else plan_input(model, input, gains=bool(gains))
     if plan.callback is not None:
         raise InvalidArgument(
             "input: a Callback runs in Python, one run after the other; give a sweep formulas, "
@@ -207,27 +222,45 @@ def plan_rows(
         swept = plan_samples(named, combine=combine, batch=shape, **choice)
     shape = swept.shape if swept.names else shape
     parameters = _shared("parameter", given["parameter"], swept)
-    rows = SweepRows(swept, state, parameters, replace(plan, tape=None), inputs, shape)
+    rows = SweepRows(swept, state, parameters, replace(plan, tape=None), inputs, shape, gains)
     rows.check_parameters(model)
-    return rows, plan.tape
+    return rows, plan.tape, input
 
 
-def locate(model: Model, name: str) -> Group:
-    """Find whether a column of a table is a parameter, an input or a value of the start.
+def locate(model: Model, name: str, gains: Collection[str] = ()) -> Group:
+    """Find whether a column of a table is a parameter, a gain, an input or a value of the start.
 
     Raises:
         UnknownName: for any other.
     """
     if name in model.parameters:
         return "parameter"
+    if name in gains:
+        return "gain"
     if model.signals.names("input").matching(name):
         return "input"
     known = model.signals.names(*STATE_KINDS)
     if not known.matching(name):
-        others = (*model.parameters, *model.inputs, *known)
+        others = (*model.parameters, *gains, *model.inputs, *known)
         raise UnknownName(f"model '{model.name}'", "parameter, input or signal", name, others)
     known.resolve(name)
     return "start"
+
+
+def _gains_apart(model: Model, parameters: Any, input: Any) -> dict[Group, Any]:
+    """Take gains of a law from what is given as parameters; arrays in the law are lists, too."""
+    if not isinstance(input, Law):
+        return {}
+    gains: dict[str, Any] = {name: gain for name, gain in input.gains.items() if gain.ndim}
+    if isinstance(parameters, Mapping):
+        known = (*model.parameters, *input.gains)
+        for name in parameters:
+            if name not in known:
+                raise UnknownName(f"model '{model.name}'", "parameter or gain", name, known)
+        apart = [n for n in parameters if n in input.gains and n not in model.parameters]
+        gains |= {name: parameters[name] for name in apart}
+        parameters = {n: value for n, value in parameters.items() if n not in apart} or None
+    return {"parameter": parameters, "gain": gains}
 
 
 def _shared(group: Group, given: Any, swept: AbstractSamples) -> Any:
