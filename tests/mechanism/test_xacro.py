@@ -150,7 +150,7 @@ def test_faults_of_the_robot_are_those_of_the_expanded_file(robot):
 
 
 def test_unknown_arguments_and_arguments_of_other_files_are_refused(robot, tmp_path):
-    with pytest.raises(ax.errors.UnknownName, match="no argument of xacro 'radus'") as wrong:
+    with pytest.raises(ax.errors.UnknownName, match="no xacro argument 'radus'") as wrong:
         ax.load(robot, arguments={"radus": 0.1})
     assert "Did you mean 'radius'" in str(wrong.value)
     plain = tmp_path / "plain.urdf"

@@ -321,6 +321,12 @@ def test_a_model_from_a_file_is_swept_by_names(tmp_path):
     np.testing.assert_array_equal(here["far"], by_function["far"])
 
 
+def test_the_end_is_called_as_in_a_run():
+    outputs = {"a": ("last", "x"), "b": ("final", "x")}
+    made = ax.sweep(model(), 0.1, start={"theta1_dot": [0.5, 1.0]}, step=STEP, outputs=outputs)
+    np.testing.assert_array_equal(made["a"], made["b"])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -61,7 +61,7 @@ def expand(text: str, path: Path, arguments: Mapping[str, Any], folder: Path | N
             xacro.init_stacks(None)
     unused = [name for name in arguments if name not in values.used]
     if unused:
-        raise UnknownName(str(path), "argument of xacro", unused[0], sorted(values.used))
+        raise UnknownName(str(path), "xacro argument", unused[0], sorted(values.used))
     return str(made.dom.toprettyxml(indent="  "))
 
 

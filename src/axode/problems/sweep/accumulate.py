@@ -113,7 +113,7 @@ def check_outputs(
             )
         if not (name and name.isprintable()):
             raise InvalidArgument(f"outputs: a name must be printable text, got {shortened(name)}")
-        how, what = pair
+        how, what = "last" if pair[0] == "final" else pair[0], pair[1]  # as run.final
         if how not in KINDS:
             raise UnknownName(f"output '{name}'", "kind", how, KINDS)
         if not (isinstance(what, str) or callable(what)):

@@ -62,12 +62,12 @@ def sweep(
     Args:
         model: What moves, or a `Scenario`.
         duration: How long [s].
-        outputs: By name, a pair: how ("last", "min", "max", "largest", "integral", "crossing",
-            "rising", "falling") and of what: a column of a trajectory by name, a formula such as
-            "pitch**2" or a function of the state's symbols. The last state and the largest error of
-            the energy balance unless given. A crossing is the time of the first one, NaN if there
-            is none. Wheels also have the columns of `feasible`: `<wheel>.load`, `<wheel>.share`,
-            `slipping_margin` and `tipping_margin`.
+        outputs: By name, a pair: how ("last" or "final", "min", "max", "largest", "integral",
+            "crossing", "rising", "falling") and of what: a column of a trajectory by name, a
+            formula such as "pitch**2" or a function of the state's symbols. The last state and the
+            largest error of the energy balance unless given. A crossing is the time of the first
+            one, NaN if there is none. Wheels also have the columns of `feasible`: `<wheel>.load`,
+            `<wheel>.share`, `slipping_margin` and `tipping_margin`.
         friction: Coefficient of friction, one or by wheel; one unless given, so that a share is the
             coefficient that a wheel needs.
         combine: "grid" makes every list an axis of the result, in the order of start, parameters
