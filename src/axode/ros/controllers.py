@@ -374,11 +374,7 @@ def _manager(controller: str, kind: str) -> list[str]:
 
 def _differential_yaml(drive: DifferentialDrive) -> str:
     lines = _manager("diff_drive_controller", "DiffDriveController")
-    if abs(drive.ahead) > SEVEN_DIGITS * drive.separation:
-        lines.append(
-            f"    # odometry is that of the middle of the {'wheels' if drive.skids else 'axle'}, "
-            f"{abs(drive.ahead):.6g} m {'behind' if drive.ahead > 0 else 'ahead of'} the frame"
-        )
+    lines += _off_frame("wheels" if drive.skids else "axle", drive.ahead, drive.separation)
     if abs(drive.aside) > SEVEN_DIGITS * drive.separation:
         lines.append(
             f"    # odometry is that of the middle of the wheels, {abs(drive.aside):.3g} m to the "
@@ -422,12 +418,8 @@ def _mecanum_yaml(drive: MecanumDrive) -> str:
 
 def _tricycle_yaml(drive: TricycleDrive) -> str:
     lines = _manager("tricycle_controller", "TricycleController")
-    if abs(drive.ahead) > SEVEN_DIGITS * drive.wheelbase:
-        lines.append(
-            f"    # odometry is that of the middle of the fixed axle, {abs(drive.ahead):.6g} m "
-            f"{'behind' if drive.ahead > 0 else 'ahead of'} the frame"
-        )
     lines += [
+        *_off_frame("fixed axle", drive.ahead, drive.wheelbase),
         f"    traction_joint_name: {json.dumps(drive.traction)}",
         f"    steering_joint_name: {json.dumps(drive.steering)}",
         f"    wheelbase: {real(drive.wheelbase)}",
@@ -435,6 +427,16 @@ def _tricycle_yaml(drive: TricycleDrive) -> str:
         *_frames(drive.base),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _off_frame(middle: str, ahead: float, length: float) -> list[str]:
+    """Comment that names where odometry is from, unless the base's frame stands there."""
+    if abs(ahead) <= SEVEN_DIGITS * length:
+        return []
+    side = "behind" if ahead > 0 else "ahead of"
+    return [
+        f"    # odometry is that of the middle of the {middle}, {abs(ahead):.6g} m {side} the frame"
+    ]
 
 
 def _frames(base: str) -> list[str]:
