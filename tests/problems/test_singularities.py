@@ -577,5 +577,9 @@ def test_a_start_where_axles_are_in_line_is_named(base):
         batch = ax.simulate(model, 0.1, start={"steer0": np.pi / 2 + np.array([0.0, 0.05])})
     assert "rows wheel0.lateral, wheel1.lateral" in batch.statuses[0]
     assert batch.statuses[1] == "finished"
+    stepper = model.stepper(1e-3)
+    assert not stepper.step(np.zeros(len(model.inputs)))
+    with pytest.raises(ax.errors.SingularConfiguration, match=rows):
+        stepper.check()
     with pytest.raises(ax.errors.SingularConfiguration, match=rows):
         ax.paths.follow(steered(ax.Floating()), ax.paths.circle(2.0, speed=0.5))

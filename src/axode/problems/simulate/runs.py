@@ -24,9 +24,9 @@ from axode.problems.simulate.switch_to_implicit import REVIEW, StiffRuns
 from axode.problems.singular.approaches import MAX_SAMPLES, Approach, warn_of_rows
 from axode.problems.singular.continuation import Candidates, Landing, find_events, land_beyond
 from axode.problems.singular.pivots import (
-    evaluate_pivots,
     find_flattest_wheels,
     find_smallest_pivots,
+    has_lost_pivots,
 )
 from axode.problems.singular.switching import describe_own_loss, find_start_elsewhere, near_singular
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
@@ -188,8 +188,7 @@ class Runs:
     ) -> npt.NDArray[np.bool_]:
         """Find runs that stand where constraints lose rank, and enter the rows as causes."""
         q = batch.buffers["q"][runs]
-        pivots = evaluate_pivots(batch.model, q, batch.conditions(runs))[0]
-        lost = among & np.isfinite(q).all(axis=1) & ~(pivots > RANK).all(axis=1)
+        lost = among & has_lost_pivots(batch.model, q, batch.conditions(runs))
         causes[lost] = "the rows or the speeds are singular there"
         for k in np.flatnonzero(lost)[:DESCRIBED]:
             causes[k] = describe_own_loss(self.model, q[k], batch.conditions(runs[k]))[0]

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
+from axode.numerics.tolerances import RANK
 from axode.problems.steps.compiled import tape_of
 
 Array = npt.NDArray[np.float64]
@@ -29,6 +30,13 @@ def evaluate_pivots(model: Model, q: Array, conditions: Conditions) -> tuple[Arr
 def find_smallest_pivots(model: Model, q: Array, conditions: Conditions) -> Array:
     """Find the smallest pivot of all solves behind a model's speeds, one number per state."""
     return np.asarray(evaluate_pivots(model, q, conditions)[0].min(axis=-1, initial=1.0))
+
+
+def has_lost_pivots(model: Model, q: Array, conditions: Conditions) -> npt.NDArray[np.bool_]:
+    """Find states at which a pivot vanishes, or has no value because one before it does."""
+    pivots = evaluate_pivots(model, q, conditions)[0]
+    lost = np.isfinite(q).all(axis=-1) & ~(pivots > RANK).all(axis=-1)
+    return np.asarray(lost)
 
 
 def find_flattest_wheel(model: Model, q: Array, conditions: Conditions) -> tuple[float, str]:

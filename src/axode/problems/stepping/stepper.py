@@ -35,7 +35,11 @@ from axode.problems.runs.settings import DEFAULT_STEP, Settings
 from axode.problems.simulate.failures import find_causes
 from axode.problems.simulate.scenario import RunOptions, Scenario, check_direction
 from axode.problems.simulate.starts import Starts, find_starts, take_first_samples
-from axode.problems.singular.pivots import find_flattest_wheel, find_smallest_pivots
+from axode.problems.singular.pivots import (
+    find_flattest_wheel,
+    find_smallest_pivots,
+    has_lost_pivots,
+)
 from axode.problems.singular.switching import describe_own_loss
 from axode.problems.steps import step_acceptance as ended
 from axode.problems.steps.methods import METHODS
@@ -215,8 +219,10 @@ class Stepper:
         run = int(failed[0])
         of = f", run {run} of {len(b['q'])}," if self.batch else ""
         t = float(b["t"][run, 0])
-        if b["status"][run, 0] == ended.SINGULAR:
-            q, there = b["q"][run].copy(), here.conditions(run)
+        q, there = b["q"][run].copy(), here.conditions(run)
+        status = b["status"][run, 0]
+        lost = status == ended.NOT_FINITE and bool(has_lost_pivots(self.model, q, there))
+        if status == ended.SINGULAR or lost:
             flat, cause = find_flattest_wheel(self.model, q, there)
             remedy = "simulate changes rows and speeds where that helps, a stepper keeps its own"
             if flat > NEARLY_SINGULAR:
