@@ -121,6 +121,40 @@ def test_four_mecanum_wheels_have_the_odometry_of_their_controller():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("count", "first"), [(3, 0.0), (4, np.pi / 4), (3, np.pi / 6)])
+def test_omni_wheels_have_the_odometry_of_their_controller(count, first):
+    """Radius times rate is sin(angle) vx - cos(angle) vy - distance w, wheel by wheel."""
+
+    def robot(outwards, shift=0.0):
+        bot = ax.Mechanism("omni")
+        disk = bot.add_body("disk", mass=5.0, inertia=(0.1, 0.1, 0.2))
+        bot.add_joint("base", ax.Planar(), parent=bot.ground, child=disk, at=(0, 0, 0.05))
+        for k in range(count):
+            a = first + 2 * np.pi * k / count
+            bot.add_wheel(
+                f"wheel{k}", ax.Omni(0.05), on=disk, mass=0.2, motor=True,
+                at=(0.2 * np.cos(a) + shift, 0.2 * np.sin(a), 0),
+                axis=(outwards * np.cos(a), outwards * np.sin(a), 0),
+            )  # fmt: skip
+        return bot.derive().compile()
+
+    model = robot(1.0)
+    found = ax.ros.omni_drive(model)
+    assert found.joints == tuple(f"wheel{k}" for k in range(count))
+    assert found.radius == pytest.approx(0.05) and found.reach == pytest.approx(0.2)
+    assert found.offset == pytest.approx(first)
+    state = ax.assemble(model, {"base.surge": 0.3, "base.sway": -0.2, "base.yaw_rate": 0.5})
+    for k, joint in enumerate(found.joints):
+        a = found.offset + 2 * np.pi * k / count
+        speed = 0.3 * np.sin(a) + 0.2 * np.cos(a) - found.reach * 0.5
+        assert found.radius * state[f"{joint}.rate"] == pytest.approx(speed)
+    assert 'wheel_names: ["wheel0", "wheel1", "wheel2"' in ax.ros.controllers(model)
+    for other in (robot(-1.0), robot(1.0, shift=0.05)):
+        with pytest.raises(ax.NotApplicable, match="equal wheels at equal angles"):
+            ax.ros.omni_drive(other)
+
+
+@pytest.mark.slow
 def test_a_wheel_that_drives_and_steers_has_the_odometry_of_its_controller():
     model = ax.gallery.build("tricycle", L=0.9, r=0.2).derive().compile()
     found = ax.ros.tricycle_drive(model)

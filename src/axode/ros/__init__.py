@@ -10,10 +10,12 @@ from __future__ import annotations
 from axode.ros.controllers import (
     DifferentialDrive,
     MecanumDrive,
+    OmniDrive,
     TricycleDrive,
     controllers,
     differential_drive,
     mecanum_drive,
+    omni_drive,
     tricycle_drive,
 )
 from axode.ros.limits import VelocityLimits, velocity_limits
@@ -21,11 +23,13 @@ from axode.ros.limits import VelocityLimits, velocity_limits
 __all__ = [
     "DifferentialDrive",
     "MecanumDrive",
+    "OmniDrive",
     "TricycleDrive",
     "VelocityLimits",
     "controllers",
     "differential_drive",
     "mecanum_drive",
+    "omni_drive",
     "tricycle_drive",
     "velocity_limits",
 ]

@@ -47,8 +47,9 @@ MOST_ASIDE = 1e-2  # of the separation: how far the base's frame may stand besid
 ANGLES = (-0.5, -0.2, 0.2, 0.5)  # [rad] of steering, at which a tricycle is looked at
 POSSIBLE = (
     "there are controllers for two driven wheels, for several per side that skid "
-    "(diff_drive_controller), for four Mecanum wheels (mecanum_drive_controller) and for one wheel "
-    "that is driven and steered (tricycle_controller)"
+    "(diff_drive_controller), for four Mecanum wheels (mecanum_drive_controller), for omni wheels "
+    "around the middle (omni_wheel_drive_controller) and for one wheel that is driven and steered "
+    "(tricycle_controller)"
 )
 
 
@@ -108,6 +109,25 @@ class MecanumDrive:
     radius: float
     reach: float
     offset: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class OmniDrive:
+    """What a controller of omni wheels around the middle has to know about a robot.
+
+    Attributes:
+        base: Name of the base body, whose frame stands in the middle.
+        joints: Names of the joints of the wheels, anticlockwise as seen from above.
+        radius: Effective radius of the wheels [m].
+        reach: Distance of the wheels from the middle [m].
+        offset: Angle from x of the base to the first wheel [rad].
+    """
+
+    base: str
+    joints: tuple[str, ...]
+    radius: float
+    reach: float
+    offset: float
 
 
 @dataclass(frozen=True)
@@ -257,6 +277,46 @@ def mecanum_drive(model: Model) -> MecanumDrive:
     )
 
 
+def omni_drive(model: Model) -> OmniDrive:
+    """Find radius, distance and angle of omni wheels around the middle from the model's rolling.
+
+    Args:
+        model: A robot with three or more driven omni wheels at equal angles. Wheels with friction
+            are taken to roll.
+
+    Raises:
+        NotApplicable: for other robots, and where no such numbers describe how the wheels move the
+            base.
+    """
+    model = rolling_model("omni_drive", model)
+    base, name = base_of(model), "omni_wheel_drive_controller"
+    wheels = driven_wheels(model.equations.system.mechanism)
+    if len(wheels) < 3 or not all(w.has_cross_rollers for w in wheels):
+        raise _refused(name, model, wheels, "needs three or more driven omni wheels")
+    places = places_of(model, wheels)
+    angles = np.arctan2(places[:, 1], places[:, 0]) % (2 * np.pi)
+    angles = np.where(angles > 2 * np.pi - SEVEN_DIGITS, 0.0, angles)
+    order = np.argsort(angles)
+    joints = [wheels[k].joint for k in order]
+    offset = float(angles[order[0]])
+    W, (surge, sway, turn) = joint_rates(model, joints), base_velocities(model)
+    around = (offset + 2 * np.pi * np.arange(len(joints)) / len(joints))[:, np.newaxis]
+    # radius rate = sin(angle) surge - cos(angle) sway - reach turn
+    along = (np.sin(around) * surge - np.cos(around) * sway).ravel()
+    A = np.stack([W.ravel(), np.tile(turn, len(joints))], axis=1)
+    radius, reach = least_squares(A, along)
+    off = np.abs(A @ [radius, reach] - along).max()
+    if not (radius > 0 and reach > 0) or off > SEVEN_DIGITS * np.abs(along).max():
+        raise NotApplicable(
+            f"{name}: no radius and no distance of {', '.join(joint.name for joint in joints)} "
+            f"describe how '{model.name}' moves; the controller takes equal wheels at equal angles "
+            "around the base's frame, whose positive rates turn the base clockwise as seen from "
+            "above"
+        )
+    names = tuple(joint.name for joint in joints)
+    return OmniDrive(base, names, float(radius), float(reach), offset)
+
+
 def tricycle_drive(model: Model) -> TricycleDrive:
     """Find the radius and the wheelbase of a wheel that drives and steers from the model's rolling.
 
@@ -303,8 +363,8 @@ def controllers(model: Model) -> str:
     """Write the parameters of a controller manager with the controller of the wheels as YAML.
 
     Args:
-        model: A robot with two driven wheels, several per side that skid, four Mecanum wheels, or
-            one wheel that is driven and steered.
+        model: A robot with two driven wheels, several per side that skid, four Mecanum wheels, omni
+            wheels around the middle, or one wheel that is driven and steered.
 
     Raises:
         NotApplicable: for other robots.
@@ -316,6 +376,8 @@ def controllers(model: Model) -> str:
         return _tricycle_yaml(tricycle_drive(ideal))
     if len(wheels) == 4 and all(w.has_oblique_rollers for w in wheels):
         return _mecanum_yaml(mecanum_drive(ideal))
+    if wheels and all(w.has_cross_rollers for w in wheels):
+        return _omni_yaml(omni_drive(ideal))
     return _differential_yaml(differential_drive(ideal))
 
 
@@ -411,6 +473,18 @@ def _mecanum_yaml(drive: MecanumDrive) -> str:
         f"      base_frame_offset: {{x: {real(x)}, y: {real(y)}, theta: 0.0}}",
         f"      wheels_radius: {real(drive.radius)}",
         f"      sum_of_robot_center_projection_on_X_Y_axis: {real(drive.reach)}",
+        *_frames(drive.base),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _omni_yaml(drive: OmniDrive) -> str:
+    lines = _manager("omni_wheel_drive_controller", "OmniWheelDriveController")
+    lines += [
+        f"    wheel_names: {json.dumps(drive.joints)}",
+        f"    wheel_offset: {real(drive.offset)}",
+        f"    robot_radius: {real(drive.reach)}",
+        f"    wheel_radius: {real(drive.radius)}",
         *_frames(drive.base),
     ]
     return "\n".join(lines) + "\n"

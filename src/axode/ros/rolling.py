@@ -42,6 +42,12 @@ class DrivenWheel:
         return self.contact.wheel.picture == "disk"
 
     @property
+    def has_cross_rollers(self) -> bool:
+        """Return whether it is an omni wheel."""
+        wheel = self.contact.wheel
+        return wheel.picture == "rollers" and not self.has_oblique_rollers
+
+    @property
     def has_oblique_rollers(self) -> bool:
         """Return whether it is a Mecanum wheel."""
         return self.contact.wheel.rolling_rows == ("roller",)
