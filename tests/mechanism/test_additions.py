@@ -245,7 +245,7 @@ FAULTS = {
     "wheels": ("wheels = 3", '[extends] wheels: expected "proposed" or a list of links, got 3'),
     "key": (
         "bse = 3",
-        "unknown key 'bse'. Keys: file, base, strict, arguments, wheels, hold, remove.",
+        "unknown key 'bse'. Keys: file, base, strict, arguments, wheels, contacts, hold, remove.",
     ),
 }
 
@@ -355,7 +355,7 @@ def test_faults_of_the_other_file_are_its_own(place):
 def test_the_schema_has_both_forms():
     forms = ax.schema()["properties"]["extends"]["anyOf"]
     assert forms[0] == {"type": "string"}
-    keys = {"file", "base", "strict", "arguments", "wheels", "hold", "remove"}
+    keys = {"file", "base", "strict", "arguments", "wheels", "contacts", "hold", "remove"}
     assert set(forms[1]["properties"]) == keys
     assert all(entry["description"] for entry in forms[1]["properties"].values())
 

@@ -238,7 +238,6 @@ def test_verbs_that_know_no_contacts_refuse_them(tmp_path):
     model = pendulum().derive().compile()
     verbs = {
         "inverse_dynamics": lambda: ax.inverse_dynamics(model, {"swing": 0.0}),
-        "linearize": lambda: ax.linearize(model),
         "stepper": lambda: model.stepper(),
         "gradient": lambda: ax.gradient(ax.Cost(model, 1.0, final="swing")),
         "page": lambda: ax.page(model, tmp_path / "page.html"),

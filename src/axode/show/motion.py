@@ -99,7 +99,8 @@ class RunPoses:
 
         NaN where statics does not determine them, or the run has no such column.
         """
-        names = [f"{contact}.{part}" for contact in self.model.contacts for part in CONTACT_FORCES]
+        touches = self.model.scene.touches  # wheels with friction too
+        names = [f"{touch.name}.{part}" for touch in touches for part in CONTACT_FORCES]
         found = np.full((len(self.time), len(names)), np.nan)
         for k, name in enumerate(names):
             if name in self.run:

@@ -6,14 +6,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from axode.errors import InvalidArgument
-from axode.show.style import COLOURS, GREY, INK, add_title, drawing, new_figure, readable, sized
+from axode.show.contact_marks import MODES
+from axode.show.style import INK, add_title, drawing, new_figure, readable, sized
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from axode.results.trajectory import Trajectory
 
-SHADES = {"stick": COLOURS[0], "slip": COLOURS[1], "closed": GREY}  # nothing is drawn while open
 HIGH = 0.62  # of the distance between two strips
 STRUCK = ("strikes", "lands")
 
@@ -41,9 +41,9 @@ def plot_modes(
         shown: dict[str, Any] = {}
         for k, spans in enumerate(modes.values()):
             for (begin, mode), (until, _) in zip(spans, [*spans[1:], (end, "")], strict=True):
-                if mode in SHADES and until > begin:
+                if mode in MODES and until > begin:
                     (shown[mode],) = axes.barh(
-                        k, until - begin, HIGH, begin, color=SHADES[mode], linewidth=0
+                        k, until - begin, HIGH, begin, color=MODES[mode], linewidth=0
                     )
         places = {name: k for k, name in enumerate(modes)}
         struck = [e for e in run.contact_events if e["what"] in STRUCK]

@@ -16,8 +16,9 @@ from axode.mechanism.scene.scene import Array, Scene, floor_normal, touch_points
 from axode.problems.interrupt import Interrupt
 from axode.problems.progress import Progress
 from axode.results.trajectory import Trajectory
+from axode.show.contact_marks import OPEN, SLIP, SLIP_MARK, contact_modes, mode_colour
 from axode.show.motion import RunPoses, scene_with, usual_force
-from axode.show.render.meshes import FORCES, TriangleMesh, arrows, force_vectors, meshes
+from axode.show.render.meshes import FORCES, TriangleMesh, arrows, force_vectors, meshes, spots
 from axode.show.render.movie_files import check_movie, need_pillow, write_movie
 from axode.show.render.painter import Camera, Image, ScenePainter, camera_of, outline, track_ribbons
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SIDES = (16, 8192)  # pixels
 MAX_FRAMES = 1_000_000
 SAMPLED = 6  # frames that the colours of a GIF are chosen from
+SPOT = 0.028  # radius of a spot in the colour of a contact's mode, in sizes of the mechanism
 THICKNESS = 0.012  # of an arrow's shaft, in sizes of the mechanism
 FAR = 1.5  # sizes of the mechanism: one that travels farther is followed
 CALM = 0.4  # [s] of the movie over which the camera's motion is averaged
@@ -74,7 +76,9 @@ def animate(
         azimuth: Direction from the mechanism to the eye about the vertical, without `camera` [rad].
         elevation: Angle of that direction above the floor, likewise [rad].
         follow: Let the camera go with the mechanism; by default with one that travels.
-        tracks: Whether wheels leave tracks.
+        tracks: Whether wheels leave tracks: dark where they slip, none where they are in the air.
+            Runs from event to event have a spot at each contact, blue where it sticks and orange
+            where it slips.
         forces: Whether forces at the contacts are drawn as arrows.
         clock: Whether the time is written in the picture.
         progress: Show a progress bar; by default on a terminal.
@@ -178,6 +182,7 @@ class RunFrames:
         self._painter = ScenePainter(self.scene, meshes(self.scene), *self._size)
         self._tracks = tracks and bool(self.scene.touches)
         self._ribbons: list[TriangleMesh] = []
+        self._modes = contact_modes(motion, instants, self.poses)
         self._arrows = _ForceArrows(motion, self) if forces and self.scene.touches else None
         self._clock = FrameClock(instants, self._size[1]) if clock else None
         self._cameras: CameraPath
@@ -196,15 +201,44 @@ class RunFrames:
             normal = floor_normal(self.scene, self.scene.floors[0], self.poses[0])
             pixel = self._cameras[0].pixel(self._size[1])
             self._ribbons = track_ribbons(self.scene, points, normal, pixel)
+            self._slipped = track_ribbons(self.scene, points, normal, pixel, SLIP_MARK)
+            self._spot = SPOT * self.scene.size
+            self._spots = points + 0.3 * self._spot * normal
 
     def frame(self, k: int) -> Image:
         """Paint a frame: (height, width, 3), 0 to 255."""
-        extra = [replace(ribbon, triangles=ribbon.triangles[: 2 * k]) for ribbon in self._ribbons]
+        extra = self._tracks_until(k) + self._mode_spots(k)
         if self._arrows is not None:
             extra += self._arrows.at(k)
         cameras = self._cameras
         image = self._painter.paint(self.poses[k], cameras[k], extra, ground=cameras.ground)
         return image if self._clock is None else self._clock.stamped(image, k)
+
+    def _tracks_until(self, k: int) -> list[TriangleMesh]:
+        """Tracks of wheels on the ground before a frame; where they slipped, marks of rubber."""
+        made: list[TriangleMesh] = []
+        for j, ribbon in enumerate(self._ribbons):
+            modes = self._modes[:k, j]
+            for mesh, here in (
+                (ribbon, (modes != OPEN) & (modes != SLIP)),
+                (self._slipped[j], modes == SLIP),
+            ):
+                if here.any():
+                    drawn = mesh.triangles[: 2 * k][np.repeat(here, 2)]
+                    made.append(replace(mesh, triangles=drawn))
+        return made
+
+    def _mode_spots(self, k: int) -> list[TriangleMesh]:
+        """Spots in the colour of its mode where a contact of known mode touches."""
+        modes = self._modes[k]
+        if not self._ribbons or not set(modes.tolist()) & {"stick", SLIP}:
+            return []
+        found = []
+        for mode in sorted(set(modes.tolist())):
+            colour = mode_colour(mode)
+            if colour is not None:
+                found.append(spots(self._spots[k, modes == mode], self._spot, colour))
+        return found
 
 
 class _ForceArrows:

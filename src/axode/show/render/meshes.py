@@ -236,6 +236,18 @@ def _turned(
     )
 
 
+def spots(points: Array, radius: float, colour: Colour) -> TriangleMesh:
+    """Balls of one size and colour about points in the world, (n, 3)."""
+    solids = [
+        Solid(GROUND, "sphere", (radius, radius, radius), tuple(p), _WORLD, colour)
+        for p in points.tolist()
+    ]
+    return _merge(GROUND, colour, solids, 40 * radius)
+
+
+_WORLD = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
 def force_arrows(
     scene: Scene, poses: Array, forces: Array, usual: float
 ) -> tuple[Array, npt.NDArray[np.uint8]]:

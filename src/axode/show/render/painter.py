@@ -376,7 +376,11 @@ def _extremes(vertices: Array) -> Array:
 
 
 def track_ribbons(
-    scene: Scene, tracks: Array, normal: Array, pixel: float = 0.0
+    scene: Scene,
+    tracks: Array,
+    normal: Array,
+    pixel: float = 0.0,
+    colour: tuple[int, int, int] | None = None,
 ) -> list[TriangleMesh]:
     """Tracks of all wheels with a width, just above the floor.
 
@@ -385,12 +389,14 @@ def track_ribbons(
         tracks: Points that wheels have touched, in the world [m]: (times, touches, 3).
         normal: Normal of the floor.
         pixel: Size of a pixel [m]: the ribbons are at least as wide.
+        colour: The colour of all tracks; one of its own for each wheel unless given.
     """
     if len(tracks) < 2:
         return []
     half = max(TRACK_WIDTH * scene.size, 0.6 * pixel)
     return [
-        _ribbon(tracks[:, k], normal, half, TRACKS[k % len(TRACKS)]) for k in range(tracks.shape[1])
+        _ribbon(tracks[:, k], normal, half, colour or TRACKS[k % len(TRACKS)])
+        for k in range(tracks.shape[1])
     ]
 
 

@@ -7,6 +7,7 @@ import html
 import io
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 FORMULAS = re.compile(r"<math.*?</math>", re.DOTALL)
 LONG = 20_000  # characters of TeX that a reader would still follow
+MODES = "modes"  # what is drawn besides what `plot` draws
 ROWS = 2000  # of the table that can be taken from the page
 
 PAGE = """<!doctype html>
@@ -91,6 +93,7 @@ _LABELS = {
 def _happened(run: Trajectory, model: Model) -> str:
     """What the motors gave, how fast it was, what the ground held, and the audit."""
     parts = (
+        _contacts(run),
         _motors(run),
         _largest(run, "independent", "Speed"),
         _ground(run, model),
@@ -98,6 +101,20 @@ def _happened(run: Trajectory, model: Model) -> str:
         _audit(run),
     )
     return "\n".join(part for part in parts if part)
+
+
+def _contacts(run: Trajectory) -> str:
+    """What each contact did, how often, and its hardest impact."""
+    rows = []
+    for name, spans in run.modes.items():
+        events = [event for event in run.contact_events if event["contact"] == name]
+        counts = Counter(event["what"] for event in events)
+        words = ", ".join(f"{what} {count}" for what, count in counts.items()) or "nothing"
+        hardest = max((event["impulse"] for event in events), default=0.0)
+        impact = f"{hardest:.4g} N s" if hardest else ""
+        rows.append((name, words, impact, spans[-1][1] if spans else ""))
+    heads = ("Contact", "What it did, times", "Largest impulse", "At the end")
+    return html_table(heads, rows, numbers=False) if rows else ""
 
 
 def _peak(time: Any, values: Any, unit: str = "") -> str:
@@ -206,9 +223,10 @@ def _words(key: str, value: Any) -> str:
 def _plots(run: Trajectory) -> str:
     """The overview, and what else can be drawn of this run."""
     pieces = []
-    for what in ((), ("energy",)):
+    drawn = [(), ("energy",), *([(MODES,)] if run.modes else [])]
+    for what in drawn:
         try:
-            figure = run.plot(*what)
+            figure = run.plot_modes() if MODES in what else run.plot(*what)
         except AxodeError as error:
             if not what:
                 pieces.append(f'<p class="fault">{html.escape(str(error))}</p>')

@@ -17,7 +17,8 @@ from scipy.spatial.transform import Rotation
 from axode.mechanism.scene.scene import GROUND, Array, Floor, Scene, cord_ends, touch_points
 from axode.mechanism.scene.shaping import axes_along
 from axode.names import Names
-from axode.show.render.meshes import TriangleMesh, meshes
+from axode.show.contact_marks import SLIP_MARK
+from axode.show.render.meshes import TriangleMesh, meshes, spots
 from axode.show.viewer.drive import Pull
 
 PLANE, LINE, SECTION = (240, 242, 245), (214, 218, 224), (190, 196, 204)
@@ -29,6 +30,7 @@ COILS = 7
 FADE = 100.0  # extents of the mechanism from the camera: there, floors have faded
 DRAG_KEY = "cmd/ctrl"  # held while a body is dragged; without it, the mouse turns the view
 MAX_SURFACE_TRIANGLES = 300_000  # of surfaces in files
+SPOT, GREY = 0.032, (128, 128, 128)  # radius in sizes of the mechanism; where no colour is given
 NONE, CONTACTS = "none", "all contacts"
 
 
@@ -42,6 +44,8 @@ class Drawing:
         self._floors: list[tuple[Floor, Any]] = []
         self._cords: Any = None
         self._arrows: Any = None
+        self._spots: Any = None
+        self._marks: Any = None
         self._trails: dict[str, Any] = {}
         self._inks: dict[str, int] = {}
         self._tips: Any = None
@@ -276,6 +280,41 @@ class Drawing:
             line.remove()
         self._trails, self._inks = {}, {}
         self.tips({})
+
+    def spots(self, points: Array, colours: npt.NDArray[np.uint8]) -> None:
+        """Spots at places, (n, 3), in their colours, (n, 3); none removes them."""
+        if self._spots is not None:
+            self._spots.visible = len(points) > 0
+        if not len(points):
+            return
+        places, turns = points.astype(np.float32), np.tile([1.0, 0.0, 0.0, 0.0], (len(points), 1))
+        if self._spots is None:
+            ball = spots(np.zeros((1, 3)), SPOT * self.scene.size, GREY)
+            self._spots = self._server.scene.add_batched_meshes_simple(
+                "/world/spots",
+                ball.vertices.astype(np.float32),
+                ball.triangles.astype(np.uint32),
+                batched_wxyzs=turns,
+                batched_positions=places,
+                batched_colors=colours,
+            )
+        self._spots.batched_wxyzs, self._spots.batched_positions = turns, places
+        self._spots.batched_colors = colours
+
+    def marks(self, lines: Array) -> None:
+        """Draw marks of rubber on the ground, (n, 2, 3); none removes them."""
+        if self._marks is not None:
+            self._marks.visible = len(lines) > 0
+        if not len(lines):
+            return
+        wide = 0.014 * self.scene.size
+        raised = lines + 0.004 * self.scene.size * np.array(self.scene.up)
+        if self._marks is None:
+            self._marks = self._server.scene.add_line_segments(
+                "/world/marks", raised.astype(np.float32), SLIP_MARK, thickness=wide
+            )
+        else:
+            self._marks.points = raised.astype(np.float32)
 
     def surface(self, vertices: Array, faces: npt.NDArray[np.intp]) -> None:
         """Draw a surface in the world that one can see through; without triangles, nothing."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from axode.mechanism.scene.scene import Array
+from axode.mechanism.scene.scene import Array, touch_points
+from axode.show.contact_marks import contact_modes, mode_colour, slip_marks
 from axode.show.motion import RunPoses, scene_with, usual_force
 from axode.show.render.meshes import force_arrows
 from axode.show.viewer.drawing import Drawing, trail_points
@@ -138,6 +139,8 @@ class Playing:
         chosen = self._runs.run(run)
         self.motion = RunPoses(chosen, self._model)
         self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)
+        modes = contact_modes(self.motion, self._times, self._poses)
+        self._slipped = slip_marks(self._model.scene, self._poses, modes)
         if chosen.time[-1] < chosen.time[0]:  # in the order in which they are shown
             self._times, self._poses = self._times[::-1], self._poses[::-1]
         self._drawn = 0
@@ -184,6 +187,7 @@ class Playing:
                 arrows = force_arrows(self._drawing.scene, poses, forces, self._usual)
             self._drawing.arrows(arrows)
             self._draw_trails(poses, due)
+            self._draw_modes(poses, due)
         if due:
             self._slowly()
 
@@ -198,6 +202,19 @@ class Playing:
             self._drawn = passed
         since = [*self._poses[max(self._drawn - 1, 0) : passed], poses]
         drawing.tips(trail_points(scene, names, np.stack(since)))
+
+    def _draw_modes(self, poses: Array, due: bool) -> None:
+        """Draw contacts in the colours of their modes, and marks of those that slipped."""
+        if not self.motion.run.modes:
+            return
+        now = self.playback.time
+        modes = contact_modes(self.motion, np.array([now]), poses[np.newaxis])[0].tolist()
+        colours = {k: c for k, mode in enumerate(modes) if (c := mode_colour(mode)) is not None}
+        points = touch_points(self._drawing.scene, poses)[list(colours)]
+        self._drawing.spots(points, np.array([*colours.values()], np.uint8).reshape(-1, 3))
+        if due:
+            lines, ends = self._slipped
+            self._drawing.marks(lines[self._times[ends] <= now])
 
     def _slowly(self) -> None:
         self._since, self.looks.changed = 0.0, False
