@@ -9,7 +9,13 @@ import pytest
 
 import axode as ax
 from axode.results.trajectory import Trajectory
-from axode.show.contact_marks import contact_modes, mode_colour, slip_marks, touch_heights
+from axode.show.contact_marks import (
+    contact_modes,
+    mode_colour,
+    slip_marks,
+    slip_speeds,
+    touch_heights,
+)
 from axode.show.motion import RunPoses
 from axode.show.render.animation import RunFrames
 from axode.show.report import report_page
@@ -47,11 +53,14 @@ def test_modes_are_those_of_the_run():
     assert len({mode_colour(mode) for mode in ("stick", "slip", "closed")}) == 3
 
 
-def test_without_modes_contacts_are_open_above_the_ground():
+def test_without_modes_what_contacts_do_is_seen():
     motion = RunPoses(run("steps"))
-    times = np.array([0.5 * FALL, 1.2 * FALL])
+    times = np.array([0.5 * FALL, 1.2 * FALL, 0.59])
     found = contact_modes(motion, times, motion.poses(times))[:, 0]
-    assert found.tolist() == ["open", "closed"]
+    assert found.tolist() == ["open", "slip", "stick"]
+    v = slip_speeds(motion, times, motion.poses(times))[:, 0]
+    assert v[0] == pytest.approx(2.0)  # of a ball that does not turn
+    assert v[2] == pytest.approx(0.0, abs=1e-3)
     heights = touch_heights(model().scene, motion.poses(times))[:, 0]
     assert heights[0] == pytest.approx(0.1 - 9.81 * times[0] ** 2 / 2, abs=2e-3)
 

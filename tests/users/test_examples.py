@@ -22,6 +22,26 @@ SAYS = {
 }
 
 
+SKIDS = {  # each writes pictures to out/
+    "balancer_wall": "strikes the wall at 0.513 s with 0.558 m/s",
+    "braking_car": "all locked: 14.33 m, +3 degrees; v^2/(2 mu g): 14.33 m",
+    "landing": "knees give way by 0.091 m of 0.180 m",
+    "skid_steering": "closed form for these wheels: 0.540039 rad/s",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SKIDS))
+def test_a_robot_that_skids_does_what_its_page_says(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert SKIDS[name] in printed
+    page = (EXAMPLES.parent / "docs" / "guide" / "skidding.md").read_text()
+    assert SKIDS[name] in page
+    assert (tmp_path / "out" / f"{name}.gif").stat().st_size > 20_000
+
+
 @pytest.mark.parametrize("name", sorted(SAYS))
 def test_an_example_says_what_it_promises(name, capsys):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")

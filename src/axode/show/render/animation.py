@@ -77,8 +77,7 @@ def animate(
         elevation: Angle of that direction above the floor, likewise [rad].
         follow: Let the camera go with the mechanism; by default with one that travels.
         tracks: Whether wheels leave tracks: dark where they slip, none where they are in the air.
-            Runs from event to event have a spot at each contact, blue where it sticks and orange
-            where it slips.
+            Contacts that may slip have a spot, blue where they stick and orange where they slip.
         forces: Whether forces at the contacts are drawn as arrows.
         clock: Whether the time is written in the picture.
         progress: Show a progress bar; by default on a terminal.

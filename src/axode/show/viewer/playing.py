@@ -140,6 +140,7 @@ class Playing:
         self.motion = RunPoses(chosen, self._model)
         self._times, self._poses = self.motion.all_poses(TRAIL_SAMPLES)
         modes = contact_modes(self.motion, self._times, self._poses)
+        self._has_modes = bool((modes != "").any())
         self._slipped = slip_marks(self._model.scene, self._poses, modes)
         if chosen.time[-1] < chosen.time[0]:  # in the order in which they are shown
             self._times, self._poses = self._times[::-1], self._poses[::-1]
@@ -205,7 +206,7 @@ class Playing:
 
     def _draw_modes(self, poses: Array, due: bool) -> None:
         """Draw contacts in the colours of their modes, and marks of those that slipped."""
-        if not self.motion.run.modes:
+        if not self._has_modes:
             return
         now = self.playback.time
         modes = contact_modes(self.motion, np.array([now]), poses[np.newaxis])[0].tolist()
