@@ -129,8 +129,9 @@ PlotFile = Annotated[Path | None, typer.Option(callback=check_picture)]
 SHARED = """
 source SOURCE: Mechanism file (.toml, .urdf, .xml, .sdf), or name of a mechanism in the gallery.
 option NAME=VALUE: How to build the mechanism: base=floating for a URDF file, wheels=proposed for
-    links that look like wheels, hold=arm_* for joints that do not move, or an argument of a
-    mechanism in the gallery. How to derive its equations: independent=NAME,NAME (or
+    links that look like wheels, hold=arm_* for joints that do not move, contacts=all for
+    friction and stops of a URDF, MJCF or SDF file, or an argument of a mechanism in the gallery.
+    How to derive its equations: independent=NAME,NAME (or
     'independent=NAME = FORMULA, ...'), formulation, self_check.
 as_json: Print the result as JSON.
 parameter NAME=VALUE: Parameters; may be repeated. Their defaults otherwise.
