@@ -22,7 +22,7 @@ from axode.codegen.targets.cpu import CompiledFunction
 from axode.model.model_parts import function_tape
 
 Row = dict[str, Any]
-TOLERANCES = (1e-6, 1e-10)  # relative; a hundredth of it absolute
+TOLERANCES = (1e-4, 1e-6, 1e-8, 1e-10)  # relative; a hundredth of it absolute
 FINE = 1e-11  # relative, of the reference; a tenth of it absolute: less is rounding
 OURS = ("auto", "radau9", "rodas5p")
 THEIRS = ("Radau", "BDF", "LSODA")

@@ -1,6 +1,7 @@
 """Stiff systems: coefficients, closed forms, agreement with explicit steps, and who takes over."""
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,8 +10,11 @@ from scipy.integrate import solve_ivp
 
 import axode as ax
 from axode.errors import StiffSystemWarning
+from axode.problems.inputs.inputs import plan_input
 from axode.problems.steps import rosenbrock
 from axode.problems.steps.collocation import Radau
+from axode.problems.steps.compiled import dynamics_of, tape_of
+from axode.problems.steps.jacobians import StateSystem
 from axode.problems.steps.radau import METHOD
 from tests.problems import machines
 from tests.problems.rooted_trees import density, trees
@@ -212,6 +216,20 @@ def test_feedback_is_in_the_jacobian(method: str):
     ]
     # every step has its own input: both make one from sample to sample
     assert runs[0]["rail"] == pytest.approx(runs[1]["rail"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("seven_axis_arm", 7), ("rolling_disk", 4 + 3), ("four_bar", 2 + 1), ("unicycle", 2)],
+)
+def test_systems_hold_what_rates_depend_on(name: str, kept: int):
+    """Of an arm the speeds alone, of a disk its quaternion and the speeds: places follow."""
+    model = ax.gallery.build(name).derive().compile()
+    dynamics = dynamics_of(model, plan_input(model, None), ())
+    table = tape_of(model, "state_rate_jacobian")
+    system = StateSystem(replace(dynamics, rate_jacobian=table)).factor()
+    assert system.columns == kept, name
+    assert system.size + system.eliminated == dynamics.n_k
 
 
 @pytest.mark.slow

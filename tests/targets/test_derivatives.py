@@ -90,31 +90,34 @@ def test_functions_of_models_against_complex_steps(name: str):
             assert np.abs(found - wanted).max() < EXACT * max(1.0, np.abs(wanted).max())
 
 
-def linear_program(n: int, x: int, pair: bool) -> Program:
+def linear_program(n: int, x: int, pair: bool, eliminated: int = 0) -> Program:
     """f_i = sum_j c_ij z_j^2 / 2: its Jacobian, and a solution of scale - J."""
-    order = 2 * n if pair else n
+    columns = x + eliminated
+    order = (2 if pair else 1) * (n + eliminated)
     f = formula_tape(
         "f",
-        {"z": x, "c": n * x},
+        {"z": columns, "c": n * columns},
         lambda z, c: {
             "f": [
-                sum((0.5 * c[i * x + j] * z[j] * z[j] for j in range(x)), 0.0 * z[0])
+                sum((0.5 * c[i * columns + j] * z[j] * z[j] for j in range(columns)), 0.0 * z[0])
                 for i in range(n)
             ]
         },
     )
-    along = forward_tape(f, {"z": ("d", 0)}, {"d": x})
+    along = forward_tape(f, {"z": ("d", 0)}, {"d": columns})
     copy = formula_tape("copy", {"b": order}, lambda b: {"b": list(b)})
+    system = FactorMatrix("J", "scale", "M", "work", n, x, pair, eliminated)
+    places = stride(n + eliminated)
     return Program(
         "linear",
         state={"b": order},
-        given={"z": x, "c": n * x, "scale": 2 if pair else 1},
+        given={"z": columns, "c": n * columns, "scale": 2 if pair else 1},
         tables={},
         operations=(
-            JacobianColumns((Evaluate(along, ("z", "c", "d", "df")),), "d", "df", "J", stride(n)),
-            FactorMatrix("J", "scale", "M", "work", n, x, pair),
+            JacobianColumns((Evaluate(along, ("z", "c", "d", "df")),), "d", "df", "J", places),
+            system,
             Evaluate(copy, ("b", "y")),
-            Solve("M", "work", "y", order),
+            Solve(system, "y"),
             Evaluate(copy, ("y", "b")),
         ),
     )
@@ -142,6 +145,34 @@ def test_systems_against_numpy(n: int, x: int, pair: bool, runs: int):
     right = b[:, :n] + 1j * b[:, n:] if pair else b
     wanted = np.linalg.solve(M, right[..., np.newaxis])[..., 0]
     found = buffers["b"][:, :n] + 1j * buffers["b"][:, n:] if pair else buffers["b"]
+    sizes = np.abs(wanted).max(axis=1, keepdims=True)
+    assert (np.abs(found - wanted) < SOLVED * sizes).all()
+
+
+@pytest.mark.parametrize("runs", [1, 19])
+@pytest.mark.parametrize(
+    ("n", "x", "eliminated", "pair"),
+    [(2, 2, 1, False), (5, 3, 3, True), (14, 11, 9, False), (14, 11, 9, True)],
+)
+def test_unknowns_eliminated_beforehand(n: int, x: int, eliminated: int, pair: bool, runs: int):
+    """s z_k = r_k + z_j for the last unknowns, each after one of the first."""
+    rng = np.random.default_rng(n + pair)
+    columns, whole = x + eliminated, n + eliminated
+    z, c = rng.normal(size=(runs, columns)), rng.normal(size=(runs, n * columns))
+    scale = rng.normal(size=(runs, 2 if pair else 1))
+    number = scale[:, :1] + 1j * scale[:, 1:] if pair else scale
+    M = number[:, :, np.newaxis] * np.eye(whole)
+    J = c.reshape(runs, n, columns) * z[:, np.newaxis, :]
+    M[:, :n, :x] -= J[..., :x]
+    M[:, :n, n:] -= J[..., x:]
+    M[:, n:, :eliminated] -= np.eye(eliminated)
+    right = rng.normal(size=(runs, whole)) + (1j * rng.normal(size=(runs, whole)) if pair else 0.0)
+    wanted = np.linalg.solve(M, right[..., np.newaxis])[:, :n, 0]
+    right[:, n:] /= number
+    b = np.hstack([right.real, right.imag]) if pair else right
+    buffers = {"b": np.ascontiguousarray(b), "z": z, "c": c, "scale": scale}
+    Rollout(linear_program(n, x, pair, eliminated))(buffers, {}, budget=1)
+    found = buffers["b"][:, :n] + (1j * buffers["b"][:, whole : whole + n] if pair else 0.0)
     sizes = np.abs(wanted).max(axis=1, keepdims=True)
     assert (np.abs(found - wanted) < SOLVED * sizes).all()
 

@@ -54,7 +54,8 @@ def thread_module(programs: Mapping[str, Program], number: Format, *, host: bool
     declarations = {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}
     functions: list[str] = []
     if any(program.has_matrices for program in programs.values()):
-        texts, needed = column_functions(1, 1, number)
+        pairs = any(program.has_pairs for program in programs.values())
+        texts, needed = column_functions(1, 1, number, pairs=pairs)
         functions += texts
         declarations |= needed
     for place, (entry, program) in enumerate(programs.items()):

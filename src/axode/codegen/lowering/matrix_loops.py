@@ -6,7 +6,7 @@ at a time; a single run has as many columns side by side as a vector has lanes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from axode.codegen.lowering.program_loop import ProgramWriter
     from axode.codegen.tape.program import JacobianColumns, LargestElement, MaskedCopy, WeightedSum
 
+Number = tuple[str, ...]  # its real part, and its imaginary one if it has one
+
 
 class Loops:
     """Writes one function of IR, with loops.
@@ -24,14 +26,16 @@ class Loops:
         lanes: Runs side by side; one run has `columns` numbers of a row in a vector instead.
         columns: Numbers of a row in a vector.
         number: Format of all reals.
+        parts: How many reals a number of a matrix has: one, or two if it is complex.
     """
 
-    def __init__(self, lanes: int, columns: int, number: Format = DOUBLE) -> None:
-        self.lanes, self.number = lanes, number
+    def __init__(self, lanes: int, columns: int, number: Format = DOUBLE, parts: int = 1) -> None:
+        self.lanes, self.number, self.parts = lanes, number, parts
         self.columns = columns if lanes == 1 else 1
         self.element = number.real if lanes == 1 else f"<{lanes} x {number.real}>"
         width = lanes * self.columns
         self.vector = number.real if width == 1 else f"<{width} x {number.real}>"
+        self.nothing = "zeroinitializer" if width > 1 else "0.0"
         self.lines: list[str] = []
         self.declarations: set[str] = set()
         self._count = 0
@@ -109,6 +113,60 @@ class Loops:
     def model(self, operation: str, a: str, b: str, kind: str = "") -> str:
         return self.emit(f"{operation} {MODEL_FLAGS}{kind or self.element} {a}, {b}")
 
+    def load_first(self, count: str, address: str) -> str:
+        """A vector of no more than the first columns; the others are zero."""
+        if self.columns == 1:
+            return self.load(address, self.vector)
+        kind, bits = f"<{self.columns} x i64>", f"<{self.columns} x i1>"
+        one = self.emit(f"insertelement {kind} poison, i64 {count}, i64 0")
+        mask = f"<{self.columns} x i32> zeroinitializer"
+        every = self.emit(f"shufflevector {kind} {one}, {kind} poison, {mask}")
+        places = ", ".join(f"i64 {k}" for k in range(self.columns))
+        kept = self.emit(f"icmp slt {kind} <{places}>, {every}")
+        function = f"@llvm.masked.load.v{self.columns}f{self.number.bits}.p0"
+        self.declarations.add(f"declare {self.vector} {function}(ptr, i32, {bits}, {self.vector})")
+        align = f"i32 {self.number.bytes}"
+        given = f"ptr {address}, {align}, {bits} {kept}, {self.vector} {self.nothing}"
+        return self.emit(f"call {self.vector} {function}({given})")
+
+    def get(self, base: str, *indices: str, kind: str = "") -> Number:
+        """A number of a matrix or of a vector beside it."""
+        address = self.place(base, *indices)
+        return tuple(self.load(place, kind) for place in self._parts_at(address))
+
+    def put(self, value: Number, base: str, *indices: str, kind: str = "") -> None:
+        address = self.place(base, *indices)
+        for part, place in zip(value, self._parts_at(address), strict=True):
+            self.store(part, place, kind)
+
+    def _parts_at(self, address: str) -> list[str]:
+        return [address] if self.parts == 1 else [address, self.place(address, "%s")]
+
+    def times(self, a: Number, b: Number, kind: str = "") -> Number:
+        if self.parts == 1:
+            return (self.model("fmul", a[0], b[0], kind),)
+        (ar, ai), (br, bi) = a, b
+        rr, ii, ri, ir = (
+            self.model("fmul", x, y, kind) for x, y in ((ar, br), (ai, bi), (ar, bi), (ai, br))
+        )
+        return self.model("fsub", rr, ii, kind), self.model("fadd", ri, ir, kind)
+
+    def minus(self, a: Number, b: Number, kind: str = "") -> Number:
+        return tuple(self.model("fsub", x, y, kind) for x, y in zip(a, b, strict=True))
+
+    def reciprocal(self, a: Number) -> Number:
+        if self.parts == 1:
+            return (self.model("fdiv", self.constant(1.0), a[0]),)
+        squares = [self.model("fmul", x, x) for x in a]
+        scale = self.model("fdiv", self.constant(1.0), self.model("fadd", *squares))
+        imaginary = self.model("fmul", a[1], scale)
+        return self.model("fmul", a[0], scale), self.emit(f"fneg {self.element} {imaginary}")
+
+    def size_of(self, a: Number) -> str:
+        """Sum of the sizes of its parts."""
+        sizes = list(map(self.size, a))
+        return sizes[0] if self.parts == 1 else self.model("fadd", *sizes)
+
     def splat(self, value: str) -> str:
         """An element in every column of a vector."""
         if self.columns == 1:
@@ -166,62 +224,71 @@ class LoopTurn:
 
 
 def elimination_functions(
-    lanes: int, columns: int, number: Format = DOUBLE
+    lanes: int, columns: int, number: Format = DOUBLE, *, pairs: bool = False
 ) -> tuple[list[str], set[str]]:
-    """IR of `factor` and `solve`, and what they declare.
+    """IR of ``factor`` and ``solve``, and what they declare.
 
     Straight-line code of an elimination grows with the cube of its size; loops do not. A matrix
-    lies row by row with `stride(n)` places per row. One run works on several columns at once; of
-    many runs each has its lane, and its own order of rows.
+    lies row by row; a row has `stride(n)` places, and as many again for its imaginary parts if
+    there are any. One run works on several columns at once; of many runs each has its lane, and
+    its own order of rows.
 
-    ``void factor(ptr J, ptr scale, ptr M, ptr work, i64 n, i64 block, i64 x, i64 s, i64 t)`` makes
-    M = scale 1 - J of the first x columns of J and eliminates in place. J has `block` rows of t
-    places, M has n of s places: as many as J, or twice as many if the scale is complex. Rows of J
-    beyond x stay where they are. ``void solve(ptr M, ptr work, ptr b, i64 n, i64 s)`` solves for b
-    in place.
+    ``void factor(ptr J, ptr scale, ptr M, ptr work, i64 n, i64 x, i64 e, i64 s, i64 t)`` makes
+    M = scale 1 - J of the first x columns of J, adds to its first e columns what the e
+    unknowns of the next columns of J bring, and eliminates its first x rows in place. J has n rows
+    of t places, M has n of s places a part. Unknowns beyond x follow from the others.
+    ``void solve(ptr J, ptr M, ptr work, ptr b, i64 n, i64 x, i64 e, i64 s, i64 t)`` solves for
+    the first n numbers of b in place, the e further ones being known.
+
+    Args:
+        lanes: Runs side by side.
+        columns: Columns side by side.
+        number: Format of all reals.
+        pairs: Make ``factor_pair`` and ``solve_pair`` too, for complex scales.
     """
     texts, declarations = [], {f"declare i64 @llvm.fptosi.sat.i64.f{number.bits}({number.real})"}
-    for name, arguments, write in (
-        (
-            "factor",
-            "ptr %J, ptr %scale, ptr %M, ptr %work, i64 %n, i64 %block, i64 %x, i64 %s, i64 %t",
-            _factor,
-        ),
-        ("solve", "ptr %M, ptr %work, ptr %b, i64 %n, i64 %s", _solve),
-    ):
-        w = Loops(lanes, columns, number)
-        write(w)
-        body = "\n".join(w.lines)
-        texts.append(
-            f"define internal void @{name}({arguments}) #0 {{\nentry:\n{body}\n  ret void\n}}\n"
-        )
-        declarations |= w.declarations
+    sizes = "i64 %n, i64 %x, i64 %e, i64 %s, i64 %t"
+    for parts, suffix in ((1, ""), (2, "_pair"))[: 1 + pairs]:
+        for name, arguments, write in (
+            ("factor", "ptr %J, ptr %scale, ptr %M, ptr %work", _factor),
+            ("solve", "ptr %J, ptr %M, ptr %work, ptr %b", _solve),
+        ):
+            w = Loops(lanes, columns, number, parts)
+            w.line(f"%p = mul i64 %s, {parts}")
+            write(w)
+            body = "\n".join(w.lines)
+            texts.append(
+                f"define internal void @{name}{suffix}({arguments}, {sizes}) #0 {{\nentry:\n{body}"
+                "\n  ret void\n}\n"
+            )
+            declarations |= w.declarations
     return texts, declarations
 
 
 def _factor(w: Loops) -> None:
     _set_up(w)
-    with w.loop("0", "%n") as step:
+    with w.loop("0", "%x") as step:
         k = step.index
-        row = w.emit(f"mul i64 {k}, %s")
+        row = w.emit(f"mul i64 {k}, %p")
         _exchange_rows(w, k, row)
-        pivot = w.place("%M", row, k)
-        reciprocal = w.model("fdiv", w.constant(1.0), w.load(pivot))
-        w.store(reciprocal, pivot)
+        reciprocal = w.reciprocal(w.get("%M", row, k))
+        w.put(reciprocal, "%M", row, k)
         after = w.emit(f"add i64 {k}, 1")
-        with w.loop(after, "%n") as below:
-            other = w.emit(f"mul i64 {below.index}, %s")
-            place = w.place("%M", other, k)
-            share = w.model("fmul", w.load(place), reciprocal)
-            w.store(share, place)
+        with w.loop(after, "%x") as below:
+            other = w.emit(f"mul i64 {below.index}, %p")
+            share = w.times(w.get("%M", other, k), reciprocal)
+            w.put(share, "%M", other, k)
             with w.when(_any(w, share)):  # many are zero
                 _subtract_row(w, row, other, after, share)
 
 
-def _any(w: Loops, value: str) -> str:
+def _any(w: Loops, values: Number) -> str:
     """Return whether an element is not zero in any lane."""
     zero = "0.0" if w.lanes == 1 else "zeroinitializer"
-    bits = w.emit(f"fcmp une {w.element} {value}, {zero}")
+    bits, *others = [w.emit(f"fcmp une {w.element} {value}, {zero}") for value in values]
+    bit = "i1" if w.lanes == 1 else f"<{w.lanes} x i1>"
+    for other in others:
+        bits = w.emit(f"or {bit} {bits}, {other}")
     if w.lanes == 1:
         return bits
     packed = w.emit(f"bitcast <{w.lanes} x i1> {bits} to i{w.lanes}")
@@ -229,45 +296,40 @@ def _any(w: Loops, value: str) -> str:
 
 
 def _set_up(w: Loops) -> None:
-    """The matrix, zero beyond, and the scale of every row in its last place.
-
-    A second block is that of a complex scale, real and imaginary parts one after the other.
-    """
+    """The matrix, zero beyond, and the scale of every row in its last place."""
     zero = w.constant(0.0)
+    with w.loop("0", w.emit("mul i64 %n, %p")) as turn:
+        w.store(zero, w.place("%M", turn.index))
+    scale = tuple(w.load(w.place("%scale", str(part))) for part in range(w.parts))
+    reciprocal = w.reciprocal(scale)
     with w.loop("0", "%n") as turn:
-        row = w.emit(f"mul i64 {turn.index}, %s")
-        with w.loop("0", "%s") as column:
-            w.store(zero, w.place("%M", row, column.index))
-    real = w.load("%scale")
-    with w.loop("0", "%n", step="%block") as block, w.loop("0", "%block") as turn:
-        row = w.emit(f"mul i64 {w.emit(f'add i64 {block.index}, {turn.index}')}, %s")
+        row = w.emit(f"mul i64 {turn.index}, %p")
         given = w.emit(f"mul i64 {turn.index}, %t")
         with w.loop("0", "%x") as column:
             value = w.load(w.place("%J", given, column.index))
-            place = w.place("%M", row, block.index, column.index)
-            w.store(w.emit(f"fneg {w.element} {value}"), place)
-        diagonal = w.place("%M", row, block.index, turn.index)
-        w.store(w.model("fadd", w.load(diagonal), real), diagonal)
-        with w.when(w.emit("icmp sgt i64 %n, %block")):
-            imaginary = w.load(w.place("%scale", "1"))
-            first = w.emit(f"icmp eq i64 {block.index}, 0")
-            minus = w.emit(f"fneg {w.element} {imaginary}")
-            value = w.emit(f"select i1 {first}, {w.element} {minus}, {w.element} {imaginary}")
-            other = w.emit(f"sub i64 %block, {block.index}")
-            w.store(value, w.place("%M", row, other, turn.index))
-        _scale_row(w, row, turn.index)
+            w.store(w.emit(f"fneg {w.element} {value}"), w.place("%M", row, column.index))
+        further = w.emit(f"add i64 {given}, %x")
+        with w.loop("0", "%e") as column:
+            value = w.load(w.place("%J", further, column.index))
+            brought = tuple(w.model("fmul", value, part) for part in reciprocal)
+            w.put(w.minus(w.get("%M", row, column.index), brought), "%M", row, column.index)
+        diagonal = w.get("%M", row, turn.index)
+        shifted = tuple(w.model("fadd", a, b) for a, b in zip(diagonal, scale, strict=True))
+        w.put(shifted, "%M", row, turn.index)
+        _scale_row(w, row)
+    with w.loop("%x", "%n") as turn:
+        row = w.emit(f"mul i64 {turn.index}, %p")
+        w.put(reciprocal, "%M", row, turn.index)
 
 
-def _scale_row(w: Loops, row: str, number: str) -> None:
-    """One by the largest number of a row; zero for a row that is not exchanged."""
-    with w.loop("0", "%n", carry=(w.element, w.constant(0.0))) as column:
-        size = w.size(w.load(w.place("%M", row, column.index)))
+def _scale_row(w: Loops, row: str) -> None:
+    """One by the largest number of a row."""
+    with w.loop("0", "%x", carry=(w.element, w.constant(0.0))) as column:
+        size = w.size_of(w.get("%M", row, column.index))
         larger = w.emit(f"fcmp ogt {w.element} {size}, {column.value}")
         column.following = w.choose(larger, size, column.value)
     scale = w.model("fdiv", w.constant(1.0), column.value)
-    moves = w.emit(f"icmp slt i64 {number}, %x")
-    kept = w.emit(f"select i1 {moves}, {w.element} {scale}, {w.element} {w.constant(0.0)}")
-    w.store(kept, w.place("%M", row, w.emit("sub i64 %s, 1")))
+    w.store(scale, w.place("%M", row, w.emit("sub i64 %s, 1")))
 
 
 def _exchange_rows(w: Loops, k: str, row: str) -> None:
@@ -277,11 +339,11 @@ def _exchange_rows(w: Loops, k: str, row: str) -> None:
     w.lines[:0] = [w.lines.pop(-2), w.lines.pop(-1)]
     last = w.emit("sub i64 %s, 1")
     w.store(w.whole_in_lanes(k), where)
-    size = w.size(w.load(w.place("%M", row, k)))
+    size = w.size_of(w.get("%M", row, k))
     w.store(w.model("fmul", size, w.load(w.place("%M", row, last))), best)
-    with w.loop(w.emit(f"add i64 {k}, 1"), "%n") as below:
-        other = w.emit(f"mul i64 {below.index}, %s")
-        size = w.size(w.load(w.place("%M", other, k)))
+    with w.loop(w.emit(f"add i64 {k}, 1"), "%x") as below:
+        other = w.emit(f"mul i64 {below.index}, %p")
+        size = w.size_of(w.get("%M", other, k))
         share = w.model("fmul", size, w.load(w.place("%M", other, last)))
         known = w.load(best)
         larger = w.emit(f"fcmp ogt {w.element} {share}, {known}")
@@ -291,9 +353,9 @@ def _exchange_rows(w: Loops, k: str, row: str) -> None:
     for lane in range(w.lanes):
         chosen = _chosen(w, where, "0", lane)
         with w.when(w.emit(f"icmp ne i64 {chosen}, {k}")):
-            other = w.emit(f"mul i64 {chosen}, %s")
+            other = w.emit(f"mul i64 {chosen}, %p")
             kind, step = (w.vector, w.columns) if w.lanes == 1 else (w.number.real, 1)
-            with w.loop("0", "%s", step) as column:
+            with w.loop("0", "%p", step) as column:
                 a, b = (_lane(w, w.place("%M", r, column.index), lane) for r in (row, other))
                 x, y = w.load(a, kind), w.load(b, kind)
                 w.store(y, a, kind)
@@ -312,65 +374,97 @@ def _chosen(w: Loops, base: str, index: str, lane: int) -> str:
     return w.emit(f"call i64 @llvm.fptosi.sat.i64.f{w.number.bits}({w.number.real} {real})")
 
 
-def _subtract_row(w: Loops, row: str, other: str, first: str, share: str) -> None:
+def _subtract_row(w: Loops, row: str, other: str, first: str, share: Number) -> None:
     """Take a share of a row from another one, from a column on."""
-    shares = w.splat(share)
-    with w.loop(first, "%n", w.columns) as column:
-        place = w.place("%M", other, column.index)
-        taken = w.model(
-            "fmul", shares, w.load(w.place("%M", row, column.index), w.vector), w.vector
-        )
-        w.store(w.model("fsub", w.load(place, w.vector), taken, w.vector), place, w.vector)
+    shares = tuple(map(w.splat, share))
+    with w.loop(first, "%x", w.columns) as column:
+        taken = w.times(shares, w.get("%M", row, column.index, kind=w.vector), w.vector)
+        known = w.get("%M", other, column.index, kind=w.vector)
+        left = w.minus(known, taken, w.vector)
+        w.put(left, "%M", other, column.index, kind=w.vector)
 
 
 def _solve(w: Loops) -> None:
     """Both triangles; what is not known yet is zero, so that vectors may reach beyond."""
-    zero = w.constant(0.0)
+    zero, length = w.constant(0.0), w.emit("add i64 %n, %e")
     middle = w.place("%work", "%s")
-    found = w.place("%work", w.emit("mul i64 %s, 2"))
-    with w.loop("0", "%s") as turn:
+    found = w.place("%work", "%s", "%p")
+    sides = [w.place("%b", w.emit(f"mul i64 {length}, {part}")) for part in range(w.parts)]
+    with w.loop("0", "%p") as turn:
         w.store(zero, w.place(middle, turn.index))
         w.store(zero, w.place(found, turn.index))
-    with w.loop("0", "%n") as turn:
-        for lane in range(w.lanes):
-            chosen = _chosen(w, "%work", turn.index, lane)
-            a, b = (_lane(w, w.place("%b", i), lane) for i in (turn.index, chosen))
-            x, y = (w.load(place, w.number.real) for place in (a, b))
-            w.store(y, a, w.number.real)
-            w.store(x, b, w.number.real)
-    with w.loop("0", "%n") as turn:
+    with w.when(w.emit("icmp sgt i64 %e, 0")):
+        _add_known(w, sides)
+    with w.loop("0", "%x") as turn:
+        for side in sides:
+            for lane in range(w.lanes):
+                chosen = _chosen(w, "%work", turn.index, lane)
+                a, b = (_lane(w, w.place(side, i), lane) for i in (turn.index, chosen))
+                x, y = (w.load(place, w.number.real) for place in (a, b))
+                w.store(y, a, w.number.real)
+                w.store(x, b, w.number.real)
+    with w.loop("0", "%x") as turn:
         known = _product(w, turn.index, "0", turn.index, middle)
-        rest = w.model("fsub", w.load(w.place("%b", turn.index)), known)
-        w.store(rest, w.place(middle, turn.index))
-    with w.loop("0", "%n") as turn:
-        up = w.emit(f"sub i64 %n, {turn.index}")
+        given = tuple(w.load(w.place(side, turn.index)) for side in sides)
+        w.put(w.minus(given, known), middle, turn.index)
+    with w.loop("0", "%x") as turn:
+        up = w.emit(f"sub i64 %x, {turn.index}")
         i = w.emit(f"sub i64 {up}, 1")
-        known = _product(w, i, up, "%n", found)
-        rest = w.model("fsub", w.load(w.place(middle, i)), known)
-        row = w.emit(f"mul i64 {i}, %s")
-        value = w.model("fmul", rest, w.load(w.place("%M", row, i)))
-        w.store(value, w.place(found, i))
-        w.store(value, w.place("%b", i))
+        known = _product(w, i, up, "%x", found)
+        rest = w.minus(w.get(middle, i), known)
+        row = w.emit(f"mul i64 {i}, %p")
+        value = w.times(rest, w.get("%M", row, i))
+        w.put(value, found, i)
+        for side, part in zip(sides, value, strict=True):
+            w.store(part, w.place(side, i))
+    with w.loop("%x", "%n") as turn:
+        known = _product(w, turn.index, "0", "%x", found)
+        given = tuple(w.load(w.place(side, turn.index)) for side in sides)
+        row = w.emit(f"mul i64 {turn.index}, %p")
+        value = w.times(w.minus(given, known), w.get("%M", row, turn.index))
+        for side, part in zip(sides, value, strict=True):
+            w.store(part, w.place(side, turn.index))
 
 
-def _product(w: Loops, i: str, first: str, end: str, vector: str) -> str:
+def _add_known(w: Loops, sides: Sequence[str]) -> None:
+    """Add what the further unknowns, which come after the others, bring to the right side."""
+    with w.loop("0", "%n") as turn:
+        row = w.emit(f"add i64 {w.emit(f'mul i64 {turn.index}, %t')}, %x")
+        for side in sides:
+            with w.loop("0", "%e", w.columns, carry=(w.vector, w.nothing)) as column:
+                left = w.emit(f"sub i64 %e, {column.index}")
+                a = w.load_first(left, w.place("%J", row, column.index))
+                b = w.load_first(left, w.place(side, "%n", column.index))
+                product = w.model("fmul", a, b, w.vector)
+                column.following = w.model("fadd", product, column.value, w.vector)
+            place = w.place(side, turn.index)
+            w.store(w.model("fadd", w.load(place), w.total(column.value)), place)
+
+
+def _product(w: Loops, i: str, first: str, end: str, vector: str) -> Number:
     """Row i of M times a vector, over some columns."""
-    row = w.emit(f"mul i64 {i}, %s")
-    nothing = "zeroinitializer" if w.vector.startswith("<") else "0.0"
-    with w.loop(first, end, w.columns, carry=(w.vector, nothing)) as turn:
-        a = w.load(w.place("%M", row, turn.index), w.vector)
-        b = w.load(w.place(vector, turn.index), w.vector)
-        turn.following = w.model("fadd", w.model("fmul", a, b, w.vector), turn.value, w.vector)
-    return w.total(turn.value)
+    row = w.emit(f"mul i64 {i}, %p")
+    found = []
+    for part in range(w.parts):
+        with w.loop(first, end, w.columns, carry=(w.vector, w.nothing)) as turn:
+            a = w.get("%M", row, turn.index, kind=w.vector)
+            b = w.get(vector, turn.index, kind=w.vector)
+            product = w.times(a, b, w.vector)[part]
+            turn.following = w.model("fadd", product, turn.value, w.vector)
+        found.append(w.total(turn.value))
+    return tuple(found)
 
 
-def column_functions(lanes: int, width: int, number: Format = DOUBLE) -> tuple[list[str], set[str]]:
+def column_functions(
+    lanes: int, width: int, number: Format = DOUBLE, *, pairs: bool = False
+) -> tuple[list[str], set[str]]:
     """IR of what `JacobianColumns`, `FactorMatrix` and `Solve` call, and its declarations.
 
     Args:
         lanes: Runs side by side.
         width: Columns side by side if there is one run, else the number of runs.
         number: Format of all reals.
+        pairs: Whether any system is complex.
     """
     wide = width > lanes
     spread, unit, take = (Loops(width, 1, number) for _ in range(3))
@@ -386,7 +480,7 @@ def column_functions(lanes: int, width: int, number: Format = DOUBLE) -> tuple[l
         kind = number.real if wide else take.element
         to = take.emit(f"getelementptr {kind}, ptr %matrix, i64 {place}")
         take.store(take.load(take.place("%from", turn.index)), to)
-    texts, declarations = elimination_functions(lanes, width, number)
+    texts, declarations = elimination_functions(lanes, width, number, pairs=pairs)
     for name, arguments, w in (
         ("spread", "ptr %from, ptr %to, i64 %size", spread),
         ("unit", "ptr %to, i64 %column, i64 %size", unit),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from axode.codegen.host import host
 from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
@@ -29,7 +29,6 @@ from axode.codegen.tape.program import (
     WeightedSum,
     While,
     WriteRow,
-    stride,
 )
 
 
@@ -106,7 +105,7 @@ def program_module(program: Program, lanes: int) -> str:
     widest = lanes
     side_by_side = host().lanes if lanes == 1 else lanes
     if program.has_matrices:
-        texts, needed = column_functions(lanes, side_by_side)
+        texts, needed = column_functions(lanes, side_by_side, pairs=program.has_pairs)
         functions += texts
         declarations |= needed
     for number, tape in enumerate(program.tapes):
@@ -321,25 +320,22 @@ class ProgramWriter:
                 self._while(operation)
             case JacobianColumns():
                 write_columns(self, operation)
-            case FactorMatrix(jacobian, scale, matrix, work, size, columns):
-                buffers = ", ".join(
-                    f"ptr {self.places[b]}" for b in (jacobian, scale, matrix, work)
-                )
-                order = operation.order
-                self.line(
-                    f"call void @factor({buffers}, i64 {order}, i64 {size}, i64 {columns}, "
-                    f"i64 {stride(order)}, i64 {stride(size)})"
-                )
-            case Solve(matrix, work, vector, size):
-                buffers = ", ".join(f"ptr {self.places[b]}" for b in (matrix, work, vector))
-                self.line(f"call void @solve({buffers}, i64 {size}, i64 {stride(size)})")
-
+            case FactorMatrix():
+                names = operation.jacobian, operation.scale, operation.matrix, operation.work
+                self._eliminate("factor", operation, names)
+            case Solve(system, vector):
+                names = system.jacobian, system.matrix, system.work, vector
+                self._eliminate("solve", system, names)
             case WeightedSum():
                 write_combination(self, operation)
             case LargestElement():
                 write_largest(self, operation)
             case MaskedCopy():
                 write_keeping(self, operation)
+
+    def _eliminate(self, name: str, system: FactorMatrix, buffers: Sequence[str]) -> None:
+        given = [f"ptr {self.places[b]}" for b in buffers] + [f"i64 {n}" for n in system.sizes]
+        self.line(f"call void @{name}{'_pair' * system.pair}({', '.join(given)})")
 
     def evaluate(self, operation: Evaluate, *, wide: bool = False) -> None:
         """Call the functions of a tape."""

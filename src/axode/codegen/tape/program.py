@@ -86,8 +86,9 @@ class FactorMatrix:
     """Eliminate scale 1 - J for one scale, or for a complex one of two numbers.
 
     J has `size` rows and `columns` columns; further ones are zero, and rows beyond that number are
-    not exchanged. `matrix_loops` lays out matrices and the order of rows;
-    the real and imaginary parts of complex vectors stand one after the other.
+    not exchanged. Unknowns whose own rows of J are a one in the column of another unknown are
+    eliminated beforehand: there are no such rows, their columns come after the others, and the
+    other unknowns are the first. `matrix_loops` lays out matrices and the order of rows.
     """
 
     jacobian: str
@@ -97,21 +98,30 @@ class FactorMatrix:
     size: int
     columns: int
     pair: bool = False
+    eliminated: int = 0
 
     @property
-    def order(self) -> int:
-        """Rows of the matrix that is eliminated."""
-        return 2 * self.size if self.pair else self.size
+    def parts(self) -> int:
+        """How many reals a number of the matrix has."""
+        return 2 if self.pair else 1
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int, int]:
+        """Rows, columns, unknowns eliminated beforehand, places of a row of the matrix and of J."""
+        places = stride(self.size), stride(self.size + self.eliminated)
+        return self.size, self.columns, self.eliminated, *places
 
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a system that `FactorMatrix` has eliminated, in place."""
+    """Solve a system that `FactorMatrix` has eliminated, in place.
 
-    matrix: str
-    work: str
+    Unknowns eliminated beforehand come after the others; what is known of them, over the scale,
+    stays. The imaginary part of a complex vector comes after its real one.
+    """
+
+    system: FactorMatrix
     vector: str
-    size: int
 
 
 @dataclass(frozen=True)
@@ -222,11 +232,11 @@ class Program:
                 rows = operation.body[-1].tape.outputs[0].size
                 sizes.setdefault(operation.matrix, rows * operation.stride)
             elif isinstance(operation, FactorMatrix):
-                n, m = operation.size, operation.order
+                n, _, _, places, given = operation.sizes
                 sizes |= {
-                    operation.jacobian: n * stride(n),
-                    operation.matrix: m * stride(m),
-                    operation.work: workspace(m),
+                    operation.jacobian: n * given,
+                    operation.matrix: n * operation.parts * places,
+                    operation.work: (1 + 2 * operation.parts) * places,  # order of rows, vectors
                 }
             elif isinstance(operation, WeightedSum):
                 name, place = operation.result
@@ -265,6 +275,11 @@ class Program:
     def has_matrices(self) -> bool:
         """Return whether Jacobians or linear systems are among the operations."""
         return any(isinstance(o, JacobianColumns | FactorMatrix) for o in self.flatten())
+
+    @property
+    def has_pairs(self) -> bool:
+        """Return whether any linear system is complex."""
+        return any(isinstance(o, FactorMatrix) and o.pair for o in self.flatten())
 
     @cached_property
     def along(self) -> dict[str, Tape]:
@@ -305,8 +320,3 @@ def _shape(operations: Sequence[Operation]) -> list[object]:
 def stride(n: int) -> int:
     """Places of a row of n numbers: the last one is its scale, vectors may reach over its end."""
     return -(-(n + WIDEST + 1) // WIDEST) * WIDEST
-
-
-def workspace(n: int) -> int:
-    """Places of the order of rows and of two vectors that a solution passes through."""
-    return 3 * stride(n)

@@ -275,7 +275,7 @@ class _Readers:
                     self._outside |= set(operation.outside)
                 case FactorMatrix(jacobian, scale):
                     self._outside |= {jacobian, scale}
-                case Solve(_, _, vector):
+                case Solve(_, vector):
                     self._outside.add(vector)
                 case WeightedSum(weights, vectors, _):
                     self._outside |= {weights[0], *(name for name, _ in vectors)}

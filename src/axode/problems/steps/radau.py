@@ -20,13 +20,11 @@ from numpy.polynomial import Polynomial
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import (
     Evaluate,
-    FactorMatrix,
     LargestElement,
     MaskedCopy,
     Operation,
     Program,
     Slice,
-    Solve,
     WeightedSum,
     While,
     slices,
@@ -44,7 +42,7 @@ from axode.problems.steps.adaptive import (
     error_size,
 )
 from axode.problems.steps.collocation import Radau
-from axode.problems.steps.jacobians import jacobian, state_parts, whole_state
+from axode.problems.steps.jacobians import StateSystem, state_parts, whole_state
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import RUNNING, STIFF, accept_step
 
@@ -69,16 +67,14 @@ PARTS = ("a", "b", "b", "c", "c")
 def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
     """Implicit steps as long as rtol and atol allow; see `adaptive_program`."""
     rate = d.rate_at("q", "nu", "t", "k1")
-    n, x = d.n_k, d.n_q + d.n_nu
-    body: list[Operation] = [*clip_step(d), whole_state(d), *rate, *jacobian(d)]
+    n, system = d.n_k, StateSystem(d)
+    systems = [system.factor(f"_{p}", pair=p != "a") for p in "abc"]
+    body: list[Operation] = [*clip_step(d), whole_state(d), *rate, *system.jacobian()]
     body += [
         Evaluate(
             _coefficients(), ("t", "h_s", "stage_times", "stages", "sides", "errors", *_scales())
         ),
-        *(
-            FactorMatrix("jacobian", f"scale_{p}", f"matrix_{p}", f"order_{p}", n, x, pair=p != "a")
-            for p in "abc"
-        ),
+        *systems,
         Evaluate(_weights(d), ("x", "solve_rtol", "solve_atol", "weight")),
         Evaluate(_predictor(), ("h_s", "h_last", "ahead")),
         *(
@@ -86,10 +82,10 @@ def radau9_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
             for k in range(STAGES)
         ),
         Evaluate(_begin(), ("status", "iterate", "solved", "round", "change")),
-        While("iterate", tuple(_newton(d))),
+        While("iterate", tuple(_newton(system))),
         *_increments(n),
     ]
-    body += _end(d)
+    body += _end(system)
 
     def inside(part: str, made: str) -> list[Operation]:
         weights = Evaluate(_inside(), (part, "inside"))
@@ -205,8 +201,9 @@ def _begin() -> Tape:
     return formula_tape("begin", {"status": 1}, begin)
 
 
-def _newton(d: Dynamics) -> list[Operation]:
+def _newton(system: StateSystem) -> list[Operation]:
     """Make one iteration: rates of all stages, corrections, and whether they are small enough."""
+    d = system.d
     n, rates = d.n_k, tuple(f"k_{i + 1}" for i in range(STAGES))
     operations: list[Operation] = []
     for i in range(STAGES):
@@ -223,9 +220,8 @@ def _newton(d: Dynamics) -> list[Operation]:
         )
         for k in range(STAGES)
     ]
-    operations += [
-        Solve(f"matrix_{p}", f"order_{p}", f"r_{p}", n if p == "a" else 2 * n) for p in "abc"
-    ]
+    for p in "abc":
+        operations += system.solve(system.factor(f"_{p}", pair=p != "a"), f"r_{p}")
     steps = formula_tape(
         "steps", {"flag": 1}, lambda flag: {"weights": [1.0 + 0.0 * flag[0], flag[0]]}
     )
@@ -294,8 +290,9 @@ def _increments(n: int) -> list[Operation]:
     ]
 
 
-def _end(d: Dynamics) -> list[Operation]:
+def _end(system: StateSystem) -> list[Operation]:
     """Find the new state and its error, and whether the step is accepted."""
+    d = system.d
     n, x = d.n_k, d.n_q + d.n_nu
 
     def finish(
@@ -312,7 +309,7 @@ def _end(d: Dynamics) -> list[Operation]:
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
     return [
         WeightedSum(("errors", 0), (("k1", 0), *_parts("w", n)), ("error", 0), n),
-        Solve("matrix_a", "order_a", "error", n),
+        *system.solve(system.factor("_a"), "error"),
         Evaluate(tape, ("x", ZS[-1], "error", "solved", "change", *CONTROL, *made)),
     ]
 

@@ -15,15 +15,7 @@ E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II*, section I
 from __future__ import annotations
 
 from axode.codegen.tape.formulas import Vector, formula_tape
-from axode.codegen.tape.program import (
-    Evaluate,
-    FactorMatrix,
-    Operation,
-    Program,
-    Solve,
-    WeightedSum,
-    slices,
-)
+from axode.codegen.tape.program import Evaluate, Operation, Program, WeightedSum, slices
 from axode.codegen.tape.tape import Tape
 from axode.problems.steps.adaptive import (
     CONTROL,
@@ -36,9 +28,8 @@ from axode.problems.steps.adaptive import (
     error_size,
 )
 from axode.problems.steps.jacobians import (
+    StateSystem,
     depends_on_time,
-    jacobian,
-    rate_by_time,
     sample_slope,
     state_parts,
     whole_state,
@@ -106,9 +97,11 @@ def rodas5p_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
     """Implicit steps as long as rtol and atol allow; see `adaptive_program`."""
     rate = d.rate_at("q", "nu", "t", "k1")
     slope = sample_slope(d) if d.samples == "linear" else []
-    body: list[Operation] = [*clip_step(d), whole_state(d), *slope, *rate, *_jacobian(d)]
+    body: list[Operation] = [*clip_step(d), whole_state(d), *slope, *rate]
+    system = StateSystem(d, depends_on_time(d))
+    body += _jacobian(system)
     for number in range(COUNT):
-        body += _stage(d, number)
+        body += _stage(system, number)
     end = formula_tape("end", {"h": 1}, lambda h: {"weights": [1.0 + 0.0 * h[0]] * 2})
     made = ("t_n", "h_n", "accepted", "status", "q_n", "nu_n", "w_n")
     body += [
@@ -128,20 +121,20 @@ def rodas5p_program(d: Dynamics, gathering: Gathering | None = None) -> Program:
     return adaptive_program("rodas5p", d, RepeatedStep(body, inside), gathering)
 
 
-def _jacobian(d: Dynamics) -> list[Operation]:
+def _jacobian(system: StateSystem) -> list[Operation]:
     """The Jacobian at the start of a step, and the system of every stage eliminated."""
-    timed = depends_on_time(d)
     scale = formula_tape("scale", {"h": 1}, lambda h: {"scale": [1.0 / (GAMMA * h[0])]})
     return [
-        *jacobian(d, timed=timed),
+        *system.jacobian(),
         Evaluate(scale, ("h_s", "scale")),
-        FactorMatrix("jacobian", "scale", "matrix", "order", d.n_k, d.n_q + d.n_nu),
-        *([rate_by_time(d)] if timed else []),
+        system.factor(),
+        *([system.rate_by_time()] if system.timed else []),
     ]
 
 
-def _stage(d: Dynamics, number: int) -> list[Operation]:
+def _stage(system: StateSystem, number: int) -> list[Operation]:
     """Find y of one stage."""
+    d = system.d
     earlier, rate = YS[:number], "k1" if number == 0 else "k_s"
     operations: list[Operation] = []
     if number:
@@ -159,7 +152,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
             state_parts(d),
             *d.rate_at("q_s", "nu_s", "t_s", rate),
         ]
-    timed = depends_on_time(d) and TIME[number] != 0.0
+    timed = system.timed and TIME[number] != 0.0
     side = formula_tape(
         f"side{number + 1}",
         {"h": 1},
@@ -176,7 +169,7 @@ def _stage(d: Dynamics, number: int) -> list[Operation]:
         *operations,
         Evaluate(side, ("h_s", f"c{number}")),
         WeightedSum((f"c{number}", 0), slices(*known), (YS[number], 0), d.n_k),
-        Solve("matrix", "order", YS[number], d.n_k),
+        *system.solve(system.factor(), YS[number]),
     ]
 
 
