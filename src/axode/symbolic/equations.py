@@ -51,10 +51,7 @@ from axode.symbolic.contact_rows import (
 )
 from axode.symbolic.formulations import FORMULATIONS
 from axode.symbolic.formulations.base import AbstractFormulation
-from axode.symbolic.formulations.explicit_complement import ComplementFormulation
 from axode.symbolic.formulations.lagrange import energies
-from axode.symbolic.formulations.legs import LegsFormulation
-from axode.symbolic.formulations.self_check import SelfCheck
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -63,7 +60,10 @@ if TYPE_CHECKING:
     from axode.symbolic.analysis.measure_symbols import SymbolicMeasure
     from axode.symbolic.analysis.mobility import Mobility
     from axode.symbolic.analysis.twist_constraints import TwistConstraints, TwistRedundancy
+    from axode.symbolic.formulations.explicit_complement import ComplementFormulation
+    from axode.symbolic.formulations.legs import LegsFormulation
     from axode.symbolic.formulations.platform_maps import PlatformMaps
+    from axode.symbolic.formulations.self_check import SelfCheck
 
 REDUCED = ("recursive",)  # formulations that write bases which do not tilt as such
 
@@ -203,6 +203,8 @@ class Equations:
     @derived_property
     def self_check(self) -> SelfCheck | None:
         """What compares functions with the laws of Newton and Euler, unless it was turned off."""
+        from axode.symbolic.formulations.self_check import SelfCheck
+
         source = self.source
         checked = isinstance(source, DescribedSystem) and source.self_check
         return SelfCheck(self.system) if checked else None
@@ -213,6 +215,8 @@ class Equations:
 
     @derived_property
     def _book(self) -> ComplementFormulation:
+        from axode.symbolic.formulations.explicit_complement import ComplementFormulation
+
         by = self._by
         return by if isinstance(by, ComplementFormulation) else ComplementFormulation(self.system)
 
@@ -380,6 +384,8 @@ class Equations:
     @derived_property
     def legs(self) -> LegsFormulation:
         """Platform leg by leg, as the book models it; legs of six freedoms."""
+        from axode.symbolic.formulations.legs import LegsFormulation
+
         by = self._by
         return by if isinstance(by, LegsFormulation) else LegsFormulation(self.system)
 

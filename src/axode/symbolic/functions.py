@@ -24,7 +24,6 @@ from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.constraints.system import System
 from axode.symbolic.contact_rows import contact_table
 from axode.symbolic.equations import Equations
-from axode.symbolic.formulations.self_check import CHECKED
 from axode.symbolic.tree.rows import column_of, matrix_of
 from axode.symbolic.wheels import symbolic_wheel
 from axode.symbolic.wheels.contacts import axis_in_ground
@@ -222,7 +221,7 @@ def function_graph(equations: Equations, name: str, *, fixed: bool) -> FunctionG
     recipe = known[name]
     expression, shape = recipe.expression(equations), recipe.shape(equations)
     graph = make_graph(equations, name, recipe.arguments, expression, shape, fixed)
-    if equations.self_check is not None and name in CHECKED:
+    if equations.self_check is not None:
         motors_suffice = equations.actuation in ("fully actuated", "redundantly actuated")
         if name != "inverse_dynamics" or motors_suffice:
             equations.self_check.check_function(name, graph.function, graph.arguments)

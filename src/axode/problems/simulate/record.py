@@ -34,7 +34,6 @@ from axode.problems.simulate.saved_states import (
     RecordedColumns,
     SavedStates,
 )
-from axode.problems.singular.continuation import remove_constraints
 from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.steps.audit import warn_of_inaccuracy
 from axode.problems.steps.compiled import is_audited, tape_of
@@ -194,6 +193,8 @@ def _other_signals(runs: Runs, number: int, places: Places, saved: SavedStates) 
 
 def _passed_signals(runs: Runs, saved: SavedStates) -> Correction:
     """Take samples where constraints lose rank from all speeds, without constraint forces."""
+    from axode.problems.singular.continuation import remove_constraints
+
     rows = saved.states.shape[1]
     passed = {
         (run, row if row != LAST else rows - 1): x

@@ -21,14 +21,11 @@ from axode.problems.runs.settings import Settings
 from axode.problems.simulate.crossings import Crossings, locate
 from axode.problems.simulate.failures import find_causes
 from axode.problems.simulate.switch_to_implicit import REVIEW, StiffRuns
-from axode.problems.singular.approaches import MAX_SAMPLES, Approach, warn_of_rows
-from axode.problems.singular.continuation import Candidates, Landing, find_events, land_beyond
 from axode.problems.singular.pivots import (
     find_flattest_wheels,
     find_smallest_pivots,
     has_lost_pivots,
 )
-from axode.problems.singular.switching import describe_own_loss, find_start_elsewhere, near_singular
 from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
 from axode.problems.steps.step_acceptance import (
     EVENT,
@@ -42,6 +39,7 @@ from axode.problems.steps.step_acceptance import (
 )
 
 if TYPE_CHECKING:
+    from axode.problems.singular.continuation import Candidates, Landing
     from axode.results.event import Event
 
 Array = npt.NDArray[np.float64]
@@ -111,7 +109,7 @@ class Runs:
         # run, time, coordinates and pivot where one was small
         self.approaches: list[tuple[Numbers, Array, Array, Array]] = []
         self.passed: dict[tuple[int, int], Array] = {}  # q, v and w of samples, by run and row
-        self._candidates = Candidates()
+        self._candidates: Candidates | None = None
         self._everyone: Batch | None = None
         self._waiting: list[Batch] = []
         self._leaving: dict[tuple[Model, Settings], list[int]] = {}
@@ -198,6 +196,8 @@ class Runs:
         """Let runs near a singular configuration change their model, go on or end."""
         if not runs.size:
             return
+        from axode.problems.singular.switching import near_singular
+
         across = self._pass if self.settings.singular == "pass" else None
         self._note_approaches(batch, runs)
         for model, which in near_singular(batch, runs, self.model, across):
@@ -207,6 +207,8 @@ class Runs:
         """Warn of runs that went on though they came near a singular configuration."""
         if not self.approaches:
             return
+        from axode.problems.singular.approaches import MAX_SAMPLES, Approach, warn_of_rows
+
         members, times, q, pivots = map(np.concatenate, zip(*self.approaches, strict=True))
         ended = np.asarray(self.outcomes.status).ravel() == SINGULAR
         ended[[passage.run for passage in self.passages]] = True
@@ -232,7 +234,10 @@ class Runs:
 
     def _pass(self, batch: Batch, run: int, description: str) -> bool:
         """Take a run beyond a singular configuration, if its motion goes on there."""
+        from axode.problems.singular.continuation import Candidates, find_events, land_beyond
+
         s, member = self.settings, int(batch.members[run])
+        self._candidates = self._candidates or Candidates()
         now = float(batch.buffers["t"][run, 0])
         landing = self._candidates.better(member, land_beyond(batch, run), now)
         if landing is None:
@@ -291,6 +296,8 @@ class Runs:
         begins = runs[batch.buffers["t"][runs, 0] == self.settings.t0]
         if batch is not self._first or not begins.size or row_numbers_of(self.model) is None:
             return runs
+        from axode.problems.singular.switching import find_start_elsewhere
+
         q = batch.buffers["q"][begins]
         pivots = find_smallest_pivots(self.model, q, batch.conditions(begins))
         gone = []

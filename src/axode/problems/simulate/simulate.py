@@ -147,7 +147,8 @@ def simulate(
     if missed:  # a start may be special: straight wheels, links in line
         raise SimulationFailed(missed, trajectory, settings.t_end)
     runs.warn_of_approaches()
-    call_stage("warn_of_motor_limits", trajectory)
+    if any(facts_of(model).motor_numbers):
+        call_stage("warn_of_motor_limits", trajectory)
     return trajectory
 
 

@@ -30,11 +30,11 @@ from axode.problems.steps.adaptive import Gathering
 from axode.problems.steps.audit import audited
 from axode.problems.steps.break_times import break_table, sample_switches
 from axode.problems.steps.methods import EQUAL_STEPS, IMPLICIT, METHODS, PROGRAMS
-from axode.problems.steps.moreau import ContactTapes
 from axode.problems.steps.rates import INSIDE, Dynamics
 from axode.problems.steps.tableaus import EXPLICIT_METHODS
 
 if TYPE_CHECKING:
+    from axode.problems.steps.moreau import ContactTapes
     from axode.results.event import Event
 
 TARGETS = ("cpu", "cuda")
@@ -279,6 +279,8 @@ def dynamics_of(
 
 def _contact_tapes(model: Model) -> ContactTapes:
     """Collect what steps through contacts need."""
+    from axode.problems.steps.moreau import ContactTapes
+
     forces = tuple((sign, tape_of(model, name)) for name, sign in CONTACT_FORCES.items())
     potential = tape_of(model, "potential_force")
     rows, mass, rates = (tape_of(model, name) for name in ("contact_rows", "mass_matrix", "rates"))
