@@ -185,6 +185,8 @@ class Runs:
         self, batch: Batch, runs: Numbers, causes: Any, among: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
         """Find runs that stand where constraints lose rank, and enter the rows as causes."""
+        from axode.problems.singular.switching import describe_own_loss
+
         q = batch.buffers["q"][runs]
         lost = among & has_lost_pivots(batch.model, q, batch.conditions(runs))
         causes[lost] = "the rows or the speeds are singular there"
