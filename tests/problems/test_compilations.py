@@ -41,6 +41,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
         return native
 
     monkeypatch.setattr(jit, "load", remember)
+    monkeypatch.setattr(jit, "OPTIMISING", 1e6)  # a busy machine may be slow
     return made
 
 

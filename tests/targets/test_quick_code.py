@@ -115,3 +115,31 @@ def test_runs_have_the_same_bits(folder, monkeypatch, start):
         monkeypatch.setattr(jit, "OPTIMISING", seconds)
         monkeypatch.setenv("AXODE_CACHE", str(folder / str(seconds)))
         np.testing.assert_array_equal(simulated(), expected)
+
+
+@needs_quick
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [0.3, [0.3, 0.4, 0.5]])
+def test_long_tapes_stand_apart(folder, monkeypatch, start):
+    """The rest of their program is optimised; compiled, read again and compiled once more."""
+
+    def simulated() -> np.ndarray:
+        model = ax.gallery.build("wheeled_pendulum").derive().compile()
+        run = ax.simulate(model, 0.5, start={"theta3": start}, method="radau9", rtol=1e-6)
+        return np.array(run.values)
+
+    expected = simulated()
+    assert not any(jit.OBJECTS in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    monkeypatch.setattr(jit, "MOST_OPTIMISED", 500)
+    monkeypatch.setenv("AXODE_CACHE", str(folder / "apart"))
+    for seconds in (1e6, 1e6, 0.0, 0.0):
+        monkeypatch.setattr(jit, "OPTIMISING", seconds)
+        np.testing.assert_array_equal(simulated(), expected)
+    assert any(jit.OBJECTS in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_longest_tapes_are_too_long(monkeypatch):
+    monkeypatch.setattr(jit, "MOST_OPTIMISED", 100)
+    assert jit.too_long({"a": 60, "b": 40}) == frozenset()
+    assert jit.too_long({"a": 60, "b": 300, "c": 30}) == {"b"}
+    assert jit.too_long({"a": 101, "b": 300, "c": 30}) == {"a", "b"}

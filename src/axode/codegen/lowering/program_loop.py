@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property
 
 from axode.codegen.host import host
 from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
 from axode.codegen.lowering.chunk_plan import Plan, slots_needed
-from axode.codegen.lowering.instructions import attributes, lower_tape
+from axode.codegen.lowering.instructions import ChunkLowering, attributes, lower_tape
 from axode.codegen.lowering.matrix_loops import (
     column_functions,
     write_columns,
@@ -91,33 +92,80 @@ def _loop(head: str, body: list[str]) -> str:
 INLINE = 3  # numbers of a row that are copied without a call
 
 
-def program_module(program: Program, lanes: int) -> str:
-    """IR of ``void rollout(ptr table, i64 begin, i64 end)``.
+class ProgramModules:
+    """Writes the IR of a program, that of its longest tapes apart.
 
-    ``table`` holds address and bytes between runs of every external buffer; address, bytes between
-    runs and number of rows of every table; the budget; the addresses of the work array and of the
-    numbers of the runs, of which those from ``begin`` to ``end`` are advanced.
+    Args:
+        program: The program.
+        lanes: Runs per vector.
+        apart: Digests of the tapes that stand in a module of their own.
     """
-    declarations: set[str] = {"declare i64 @llvm.fptosi.sat.i64.f64(double)"}
-    functions, needed = row_copies(lanes, interleaved=bool(program.interleaved))
-    declarations |= needed
-    plans: dict[str, tuple[int, Plan]] = {}
-    widest = lanes
-    side_by_side = host().lanes if lanes == 1 else lanes
-    if program.has_matrices:
-        texts, needed = column_functions(lanes, side_by_side, pairs=program.has_pairs)
-        functions += texts
+
+    def __init__(self, program: Program, lanes: int, apart: Collection[str] = ()) -> None:
+        self._program, self._lanes, self._apart = program, lanes, frozenset(apart)
+
+    @cached_property
+    def _tapes(self) -> dict[str, tuple[int, list[ChunkLowering]]]:
+        """Number and functions of each tape."""
+        side_by_side, program = self._side_by_side, self._program
+        return {
+            tape.digest: (
+                number,
+                lower_tape(tape, side_by_side if tape.digest in program.along else self._lanes),
+            )
+            for number, tape in enumerate(program.tapes)
+        }
+
+    @property
+    def _side_by_side(self) -> int:
+        return host().lanes if self._lanes == 1 else self._lanes
+
+    def main(self) -> str:
+        """IR of ``void rollout(ptr table, i64 begin, i64 end)``.
+
+        ``table`` holds address and bytes between runs of every external buffer; address, bytes
+        between runs and number of rows of every table; the budget; the addresses of the work array
+        and of the numbers of the runs, of which those from ``begin`` to ``end`` are advanced.
+        """
+        program, lanes = self._program, self._lanes
+        declarations: set[str] = {"declare i64 @llvm.fptosi.sat.i64.f64(double)"}
+        functions, needed = row_copies(lanes, interleaved=bool(program.interleaved))
         declarations |= needed
-    for number, tape in enumerate(program.tapes):
-        parts = lower_tape(tape, side_by_side if tape.digest in program.along else lanes)
-        plans[tape.digest] = (number, parts[0].plan)
-        for place, part in enumerate(parts):
-            functions.append(part.text(f"tape{number}_{place}"))
-            declarations |= part.w.declarations
-            widest = max(widest, part.widest)
-    loop = ProgramWriter(program, lanes, plans).text()
-    text = "\n".join([*sorted(declarations), *functions, loop, attributes(widest)])
-    return text.replace(MODEL_FLAGS, "") if program.in_order else text
+        if program.has_matrices:
+            pairs = program.has_pairs
+            texts, needed = column_functions(lanes, self._side_by_side, pairs=pairs)
+            functions += texts
+            declarations |= needed
+        plans = {digest: (k, parts[0].plan) for digest, (k, parts) in self._tapes.items()}
+        for digest in self._apart:
+            number, parts = self._tapes[digest]
+            declarations |= {
+                f"declare void @tape{number}_{place}(ptr, ptr)" for place in range(len(parts))
+            }
+        own = [digest for digest in self._tapes if digest not in self._apart]
+        texts, needed, widest = self._functions(own, "internal ")
+        loop = ProgramWriter(program, lanes, plans).text()
+        return self._module(declarations | needed, [*functions, *texts, loop], widest)
+
+    def further(self) -> str:
+        """IR of the tapes that stand apart."""
+        texts, needed, widest = self._functions(self._apart, "")
+        return self._module(needed, texts, widest)
+
+    def _functions(self, digests: Iterable[str], linkage: str) -> tuple[list[str], set[str], int]:
+        """Functions of some tapes, what they need declared, and their widest vector."""
+        texts, needed, widest = [], set[str](), self._lanes
+        for digest in digests:
+            number, parts = self._tapes[digest]
+            for place, part in enumerate(parts):
+                texts.append(part.text(f"tape{number}_{place}", linkage))
+                needed |= part.w.declarations
+                widest = max(widest, part.widest)
+        return texts, needed, widest
+
+    def _module(self, declarations: set[str], functions: Sequence[str], widest: int) -> str:
+        text = "\n".join([*sorted(declarations), *functions, attributes(widest)])
+        return text.replace(MODEL_FLAGS, "") if self._program.in_order else text
 
 
 class ProgramWriter:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from axode.codegen.host import host
 from axode.codegen.lowering.batch_loop import WORK_ALIGNMENT
-from axode.codegen.lowering.program_loop import program_module, program_work_size
+from axode.codegen.lowering.program_loop import ProgramModules, program_work_size
 from axode.codegen.tape.program import ENTRY, Program
 from axode.codegen.tape.rewriting import FusionLimits, fuse
 from axode.codegen.targets import jit
@@ -48,7 +48,9 @@ class Rollout:
         self.program, self.alike = fuse(program, limits or FusionLimits()), alike
         self.lanes = lanes or host().lanes
         self._native: dict[int, jit.LoadedCode] = {}
-        self._operations = sum(tape.n_operations for tape in self.program.tapes)
+        counts = {tape.digest: tape.n_operations for tape in self.program.tapes}
+        self._apart = jit.too_long(counts)
+        self._operations = sum(n for tape, n in counts.items() if tape not in self._apart)
         self._quick_seconds = 0.0  # that code has run without being optimised
         self._work_sizes: dict[int, int] = {}
 
@@ -68,14 +70,15 @@ class Rollout:
         with jit.LOCK:  # code that two threads load is unloaded under one of them
             known = self._native.get(lanes)
             if known is None or (known.quick and not quick):
-                identity = f"{self.program.digest} program lanes {lanes}"
+                modules = ProgramModules(self.program, lanes, self._apart)
                 known = self._native[lanes] = jit.load(
                     self.program.name,
-                    identity,
+                    f"{self.program.digest} program lanes {lanes}",
                     ENTRY,
-                    lambda: program_module(self.program, lanes),
+                    modules.main,
                     self._operations,
                     quick,
+                    modules.further if self._apart else None,
                 )
             return known
 

@@ -9,7 +9,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -37,11 +37,13 @@ LIBRARIES_PER_ENGINE = 16
 # Code generation effort; 3 gives the same speed, 1 is slower code.
 EFFORT = 2
 # Beyond this many operations code is generated without optimization: a quarter of the time, for
-# code that takes twice as long for single samples and a third longer for batches.
+# code that takes twice as long for single samples and a third longer for batches. Of a program
+# whose longest tapes are beyond, the rest is optimised.
 MOST_OPTIMISED = 100_000
 # Quick code is not optimised either. It is used until it has run for as long as its optimization
 # takes; that takes so much per operation [s], and a call at least so much.
 OPTIMISING, LEAST_CALL = 60e-6, 50e-6
+OBJECTS = b"axode objects\n"  # before two object files, and the size of the first one
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,17 @@ class LoadedCode:
     _library: Any  # unloads the code when it is dropped
 
 
+def too_long(operations: Mapping[str, int]) -> frozenset[str]:
+    """Choose the longest of several tapes, so that the others can be optimised together."""
+    total, chosen = sum(operations.values()), set[str]()
+    for name in sorted(operations, key=lambda name: -operations[name]):
+        if total <= MOST_OPTIMISED:
+            break
+        chosen.add(name)
+        total -= operations[name]
+    return frozenset(chosen)
+
+
 def load(
     name: str,
     identity: str,
@@ -71,6 +84,7 @@ def load(
     ir: Callable[[], str],
     operations: int = 0,
     quick: bool = False,
+    further: Callable[[], str] | None = None,
 ) -> LoadedCode:
     """Machine code for some IR, compiled unless the cache has it.
 
@@ -81,6 +95,7 @@ def load(
         ir: Writes the IR; only called on a cache miss.
         operations: How many there are in it, roughly.
         quick: Whether code that is not optimised does too, unless the cache has better.
+        further: Writes IR of functions that are never optimised, and not among `operations`.
     """
     best = EFFORT if operations <= MOST_OPTIMISED else 0
     effort = 0 if quick and quick_is_exact() else best
@@ -96,7 +111,11 @@ def load(
                 break
         cached = library is not None
         if library is None:
+            rough = cache.read(cache_key(f"{identity} effort 0")) if effort and further else None
             code = _compile(name, ir(), effort)
+            if further is not None:
+                rest = _objects(rough)[-1] if rough else _compile(name, further(), 0)
+                code = OBJECTS + len(code).to_bytes(8, "little") + code + rest
             cache.write(cache_key(f"{identity} effort {effort}"), code)
             library = _link(name, entry, code)
     seconds = time.perf_counter() - start
@@ -113,14 +132,20 @@ def quick_is_exact() -> bool:
 
 def _link(name: str, entry: str, code: bytes) -> Any:
     """Load an object file; the result unloads it when it is dropped."""
-    number = next(_LIBRARIES)
-    return (
-        llvm.JITLibraryBuilder()
-        .add_object_img(code)
-        .export_symbol(entry)
-        .add_current_process()
-        .link(_linker(number), f"{name}-{number}")
-    )
+    number, builder = next(_LIBRARIES), llvm.JITLibraryBuilder()
+    for part in _objects(code):
+        builder.add_object_img(part)
+    builder.export_symbol(entry).add_current_process()
+    return builder.link(_linker(number), f"{name}-{number}")
+
+
+def _objects(code: bytes) -> list[bytes]:
+    """Split what is kept into object files, one or two."""
+    if not code.startswith(OBJECTS):
+        return [code]
+    first = len(OBJECTS) + 8
+    middle = first + int.from_bytes(code[len(OBJECTS) : first], "little")
+    return [code[first:middle], code[middle:]]
 
 
 def _link_cached(name: str, entry: str, code: bytes) -> Any:
