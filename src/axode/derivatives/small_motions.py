@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from axode.derivatives.derivative_names import TableName
 from axode.derivatives.derivative_tables import derivative_graph
+from axode.mechanism.elements.parts import Connection
 from axode.mechanism.topology import tree_order
 from axode.numerics.rank import least_squares, null_space, pseudo_inverse, smallest_singular_value
 from axode.numerics.tolerances import ROW_RANK
@@ -43,6 +44,7 @@ from axode.symbolic.equations import Equations
 Array = npt.NDArray[np.float64]
 
 _MADE: WeakKeyDictionary[Equations, dict[bool, LocalDynamics]] = WeakKeyDictionary()
+_PREFERRED: WeakKeyDictionary[Equations, list[Connection]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,16 @@ class LocalDynamics:
         table = ca.reshape(flat, *graph.shape[::-1]).T
         made = {"table": table, "tangents": e.system.tree.N @ e.system.tangents.Theta}
         self._function = NumericFunction("local", list(symbols.values()), made)
+        self._last: tuple[bytes, LocalValues] | None = None
 
     def at(self, q: Array, nu: Array, u: Array, t: float, p: Array) -> LocalValues:
-        """Evaluate everything at one state."""
+        """Evaluate everything at one state; several charts ask for the same one in turn."""
+        state = np.concatenate([q, nu, u, [t], p]).tobytes()
+        if self._last is None or self._last[0] != state:
+            self._last = state, self._values(q, nu, u, t, p)
+        return self._last[1]
+
+    def _values(self, q: Array, nu: Array, u: Array, t: float, p: Array) -> LocalValues:
         table, T = self._function(q, nu, u, t, p).values()
         value, by_q, by_nu, by_u = np.split(table, np.cumsum(self._sizes)[:-1], axis=1)
         by_coordinates = np.full((len(table), q.size), np.nan)
@@ -132,6 +141,18 @@ def small_angles(e: Equations) -> dict[str, SmallAngle]:
     return {angle.name: angle for angle in angles if angle.name not in taken}
 
 
+def _preferred_joints(e: Equations) -> list[Connection]:
+    """Joints whose speeds are independent, then bases, then the rest."""
+    known = _PREFERRED.get(e)
+    if known is None:
+        system = e.system
+        order = [*system.independent, *preference(system.mechanism, system.tree)]
+        joint_of = {e.speeds.index(s): c for c in tree_order(system.mechanism) for s in c.speeds}
+        joints = {joint_of[j].name: joint_of[j] for j in order if j in joint_of}
+        known = _PREFERRED[e] = [*joints.values()]
+    return known
+
+
 def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, list[str]]:
     """List names that describe the configuration, by joint, in order of preference.
 
@@ -139,14 +160,9 @@ def place_candidates(e: Equations, q: Array, t: float, p: Array) -> dict[str, li
     attitude is given by roll, pitch and yaw where these are regular, else by small angles; its
     height comes last, because what rolls may lean and is then as high as it leans.
     """
-    system = e.system
-    order = [*system.independent, *preference(system.mechanism, system.tree)]
-    joint_of = {e.speeds.index(s): c for c in tree_order(system.mechanism) for s in c.speeds}
     names: dict[str, list[str]] = {}
-    for connection in (joint_of[j] for j in order if j in joint_of):
+    for connection in _preferred_joints(e):
         joint = connection.name
-        if joint in names:
-            continue
         if not connection.joint.has_quaternion:
             names[joint] = list(connection.coordinates)
             continue

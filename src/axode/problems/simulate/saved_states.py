@@ -82,9 +82,8 @@ class SavedStates:
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """States by name."""
-        n = len(self.model.coordinates)
-        q, nu, w = np.split(self.states, [n, self.states.shape[-1] - 2], axis=-1)
-        return {"q": q, "nu": nu, "w": w}
+        n, x = len(self.model.coordinates), self.states
+        return {"q": x[..., :n], "nu": x[..., n:-2], "w": x[..., -2:]}
 
     @cached_property
     def u(self) -> Array:
