@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import axode as ax
+from emulated_gpu import install
 
 WANTED = {"w": ("last", "axle.rate")}
 
@@ -114,3 +115,13 @@ def test_runs_that_change_their_speeds_keep_their_gains():
 def test_wrong_gains_are_named(model, parameters, error, match):
     with pytest.raises(error, match=match):
         ax.sweep(model, 0.3, input=LAWS["plain"], parameters=parameters, outputs=WANTED)
+
+
+def test_gains_reach_a_gpu(model, monkeypatch):
+    """On an emulated device; rows are those of the CPU but for rounding."""
+    law = LAWS["sampled"]
+    given = {"input": law, "parameters": {"pi.kp": [0.1, 0.5, 2.0]}, "outputs": WANTED}
+    here = ax.sweep(model, 0.1, **given)["w"]
+    install(monkeypatch)
+    there = ax.sweep(model, 0.1, target="cuda", **given)["w"]
+    np.testing.assert_allclose(there, here, rtol=1e-9)
