@@ -153,10 +153,13 @@ def refuse_sunk(model: Model, starts: Starts, t0: float, deepest: float = DEEPES
     if not table.normals:
         return starts
     nu = np.ascontiguousarray(starts.nu[:, : len(base.independent)])
-    state = {"q": np.ascontiguousarray(starts.q), "nu": nu}
     there = Conditions(np.full(len(nu), float(t0)), starts.p)
-    rows = base.evaluate("contact_rows", state, there.options)
-    depth = -table.split(rows, nu.shape[1]).gap
+
+    def depth_at(q: Array) -> Array:
+        rows = base.evaluate("contact_rows", {"q": q, "nu": nu}, there.options)
+        return -table.split(rows, nu.shape[1]).gap
+
+    depth = depth_at(np.ascontiguousarray(starts.q))
     worst = np.argmax(depth, axis=1)
     size = depth[np.arange(len(depth)), worst]
     runs = np.flatnonzero(size > deepest)  # not where a start is NaN
@@ -167,7 +170,16 @@ def refuse_sunk(model: Model, starts: Starts, t0: float, deepest: float = DEEPES
     sunk = FailedStarts(runs, worst[runs], size[runs], causes, ("",) * len(causes))
     first = int(worst[runs[0]])
     lifts = ".z" if sides[first] == "touch" else contacts[first]
-    moved = f'{{"{next((n for n in names if n.endswith(lifts)), names[0])}": ...}}'
+    place = next((k for k, n in enumerate(names) if n.endswith(lifts)), 0)
+    enough = "..."
+    for way in (1, -1):  # up, or to either side of a stop
+        q = np.array(starts.q)
+        raised = f"{q[runs[0], place] + way * size[runs[0]]:.6g}"
+        q[runs[0], place] = float(raised)
+        if depth_at(q)[runs[0]].max() <= deepest:
+            enough = raised
+            break
+    moved = f'{{"{names[place]}": {enough}}}'
     error = InvalidArgument(
         f"start: '{contacts[first]}' is {size[runs[0]]:.3g} below its ground or beyond its stop; "
         f"raise it, or begin within the stops.\n  Remedy: set_home({moved}) before derive, or "
