@@ -146,3 +146,22 @@ def random_vehicle(
     for group in rows.rubbing:
         limits[list(group.rows)] = friction * rng.random()
     return ContactProblem(J @ W, J @ (speeds + h * np.linalg.solve(M, push)), rows, limits)
+
+
+def parked_vehicle(rng: np.random.Generator, angle: float) -> ContactProblem:
+    """A rigid chassis on four nearly parallel wheels, of which two rub, pushed a little."""
+    places = np.array([(0.3, 0.2), (0.3, -0.2), (-0.3, 0.2), (-0.3, -0.2)])
+    radius, J = 0.1, np.zeros((14, 10))
+    for k, (x, y) in enumerate(places):
+        a = angle * rng.normal()
+        ahead, aside = (np.cos(a), np.sin(a), 0.0), (-np.sin(a), np.cos(a), 0.0)
+        for row, direction in enumerate(((0.0, 0.0, 1.0), ahead, aside), 3 * k):
+            J[row, :3], J[row, 3:6] = direction, np.cross((x, y, -radius), direction)
+        J[3 * k + 1, 6 + k] = -radius
+    J[12, 6], J[13, 7 + rng.integers(3)] = 1.0, 1.0
+    M = np.diag([12.0, 12.0, 12.0, 0.3, 0.4, 0.5, *[0.0025] * 4])
+    push = 0.01 * rng.normal(size=10) * [2, 2, 0, 0.2, 0.2, 0.5, 0, 0, 0, 0]
+    push[2] = -0.01  # weight, in a millisecond
+    limits = np.array([0.0, 1.0, 1.0] * 4 + [0.0, 0.0]) * rng.uniform(0.3, 1.0)
+    limits[12:] = 0.01 * rng.random(2)
+    return ContactProblem(J @ np.linalg.solve(M, J.T), J @ push, point_contacts(4, 2, 2), limits)

@@ -17,6 +17,7 @@ from tests.problems.contact_systems import (
     ContactProblem,
     all_solutions,
     meets_laws,
+    parked_vehicle,
     point_contacts,
     random_problem,
     random_vehicle,
@@ -95,6 +96,17 @@ def test_nearly_all_random_states_of_rigid_vehicles_are_solved(wheels: int, stat
         unsolved += not solution.solved and not solution.jamming
         assert not solution.solved or meets_laws(problem, solution.impulses, 1e-6)
     assert unsolved <= (0 if wheels < 4 else 2)
+
+
+@pytest.mark.slow
+def test_nearly_parallel_wheels_are_solved() -> None:
+    """Their rows nearly follow from each other: modes change while springs are relaxed."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        problem = parked_vehicle(rng, 1e-5)
+        solution = solve(problem)
+        assert solution.solved
+        assert meets_laws(problem, solution.impulses, 1e-6)
 
 
 def test_wheels_of_an_axle_share_a_lateral_force_until_one_has_none() -> None:

@@ -34,9 +34,11 @@ Modes = npt.NDArray[np.intp]
 OPEN, STICK, SLIP, LIMIT = range(4)  # LIMIT: as much friction as there can be, and no slip
 PROXIMAL = 1e-6  # of the diagonal of G: what is added to it, and taken back by repeating
 REPEATS = 10  # proximal steps
+RELAXATIONS = 60  # of them, where modes change while springs are relaxed
 SPRUNG = 1e-10  # of the speeds: how well the laws are met on springs
 SOFTENED = (1e4, 1e3, 1e2, 10.0)  # compliances of springs that are tried, of the last one
 DAMPINGS = (1.0, 0.5, 0.25, 0.1)  # parts of a step of Newton's method that are tried
+LOADS = 30  # times that loads are taken as known, and found again
 COLD, DAMPED, FEW_SWEEPS, MANY_SWEEPS = 12, 25, 50, 400  # iterations of the cascade
 
 
@@ -127,6 +129,8 @@ def _cascade(laws: _Laws, first: Array) -> Array:
     tries: tuple[Callable[[], Array], ...] = (
         lambda: laws.newton(cold, COLD),
         lambda: laws.newton(cold, DAMPED, damped=True),
+        lambda: laws.newton(laws.loaded(first), COLD),
+        lambda: laws.newton(laws.loaded(cold), COLD),
         lambda: laws.newton(laws.stiffened(cold), DAMPED, damped=True),
         lambda: laws.newton(laws.sweep(cold, FEW_SWEEPS), DAMPED, damped=True),
         lambda: laws.newton(laws.sweep(cold, MANY_SWEEPS), DAMPED, damped=True),
@@ -169,6 +173,7 @@ class _Laws:
         self.scale = max(*(np.abs(x).max(initial=0.0) for x in known), TINY)
         self.springs = PROXIMAL * self.diagonal
         self.center = none  # impulses at which the springs are without load
+        self.loads: Array | None = None  # normal impulses by which friction is limited, if known
 
     def speeds(self, impulses: Array) -> Array:
         """Speeds of all rows."""
@@ -183,7 +188,7 @@ class _Laws:
         limit = float(self.limits[group.rows[0]])
         if group.normal < 0:
             return limit
-        normal = float(impulses[group.normal])
+        normal = float((impulses if self.loads is None else self.loads)[group.normal])
         return limit * normal if normal > 0 else 0.0
 
     def is_sliding(self, group: RubbingGroup) -> bool:
@@ -265,8 +270,10 @@ class _Laws:
         size, limit = float(np.linalg.norm(wished[rows])), float(self.limits[rows[0]])
         open_below = group.normal >= 0 and B[group.normal, group.normal] == 0.0
         normal = 0.0
+        known = self.loads
         if group.normal >= 0:
             normal = self.least[group.normal] if open_below else wished[group.normal]
+            normal = normal if known is None else known[group.normal]
         radius = limit if group.normal < 0 else (limit * normal if normal > 0 else 0.0)
         if not given and size <= radius and radius > 0:
             B[block], C[block], f[rows] = np.eye(len(rows)), 0.0, 0.0
@@ -278,8 +285,8 @@ class _Laws:
             turning = (radius / size) * (np.eye(len(rows)) - np.outer(direction, direction))
             C[block] -= turning
             B[block] = turning / self.diagonal[rows[0]]
-        if group.normal < 0:
-            f[rows] = limit * direction
+        if group.normal < 0 or known is not None:
+            f[rows] = radius * direction
         else:
             C[rows, group.normal] = -limit * direction
             f[rows] = 0.0
@@ -310,6 +317,18 @@ class _Laws:
                 return x
         return x
 
+    def loaded(self, impulses: Array) -> Array:
+        """Solve with loads that are known, which has one solution, and take those found next."""
+        x = impulses
+        for _ in range(LOADS):
+            self.loads = x
+            found = self.newton(x, DAMPED, damped=True)
+            moved, x = float(np.abs((found - x) * self.diagonal).max(initial=0.0)), found
+            if moved <= SPRUNG * self.scale:
+                break
+        self.loads = None
+        return x
+
     def stiffened(self, impulses: Array) -> Array:
         """Solve with softer springs first, which are made stiffer step by step."""
         x, stiff = impulses, self.springs
@@ -320,20 +339,31 @@ class _Laws:
         return x
 
     def without_springs(self, impulses: Array) -> Array:
-        """Leave the springs without load."""
+        """Leave the springs without load: by few steps in the same modes, or by safer ones."""
+        found = self._relaxed(impulses, REPEATS, 2, damped=False)
+        if self.residual(found) <= HALF_DIGITS * self.scale:
+            return found
+        self.springs, self.center = PROXIMAL * self.diagonal, 0.0 * impulses
+        return self._relaxed(impulses, RELAXATIONS, DAMPED, damped=True)
+
+    def _relaxed(self, impulses: Array, repeats: int, steps: int, *, damped: bool) -> Array:
+        """Take proximal steps until the laws are met; the springs are gone then."""
         x, springs = impulses, self.springs
         rigid = 0.0 * springs
-        for _ in range(REPEATS):
+        best, least = x, np.inf
+        for _ in range(repeats):
             self.springs = rigid
-            if self.residual(x) <= PRODUCT_ROUNDING * self.scale:
+            if (missed := self.residual(x)) < least:
+                best, least = x, missed
+            if missed <= PRODUCT_ROUNDING * self.scale:
                 break
             self.center, self.springs = x, springs
-            found = self.newton(x, 2)
+            found = self.newton(x, steps, damped=damped)
             if not np.isfinite(found).all():
                 break
             x = found
         self.springs = rigid
-        return x
+        return x if self.residual(x) < least else best
 
     def sweep(self, impulses: Array, sweeps: int) -> Array:
         """Solve group by group, in turn (Gauss and Seidel)."""

@@ -76,7 +76,8 @@ class RunOptions(TypedDict, total=False):
             with adaptive steps from one change to the next, which `run.contact_events` lists;
             "steps" takes steps of one length `step` through all that sticks, slips, lifts and
             lands; "ideal" leaves slip, lift-off, stops and dry friction out. "auto" chooses events
-            for one run and steps for batches, GPUs, sampled inputs and where `step` is given.
+            for one run, with steps where these crowd or find no modes, which `info["stepped"]`
+            lists, and steps for batches, GPUs, sampled inputs and where `step` is given.
         method: "auto" begins with an explicit method, "dop853" where `rtol` is 1e-8 or less and
             "dopri5" elsewhere and on GPUs, and continues with "radau9" (implicit, adaptive) where
             stiffness keeps explicit steps short, which `info` reports; or one of these throughout,
