@@ -244,6 +244,7 @@ def test_driving_by_speed_is_refused_and_by_torque_goes_through_contacts():
     with pytest.raises(ax.NotApplicable, match='drive="torque"'):
         RealTimeRun(model(), 1.0)
     driven = RealTimeRun(model(), 1.0, mode="torque", start={"vx": 0.5})
+    assert driven.modes == ("torque",)
     driven.running = True
     for _ in range(10):
         driven.advance(0.05)

@@ -44,6 +44,7 @@ class RealTimeRun:
         model: What moves.
         running: Whether it advances.
         mode: What `wanted` means: "speed" of the motors, or "torque".
+        modes: Those that there are: contacts that slip leave torques alone.
         wanted: One number per motor; for "speed", motors that steer are given an angle instead.
         axes: What a driver can ask for, found at the start.
         steered: For each motor, the place of the coordinate that it steers; -1 for no steering.
@@ -67,7 +68,9 @@ class RealTimeRun:
     ) -> None:
         if mode not in MODES:
             raise InvalidArgument(f"drive: '{mode}' is neither 'speed' nor 'torque'")
-        if mode == "speed" and facts_of(model).contact_table and facts_of(model).motors:
+        slips = bool(facts_of(model).contact_table)
+        self.modes = MODES[1:] if slips else MODES
+        if mode == "speed" and slips and facts_of(model).motors:
             raise NotApplicable(
                 f"drive: '{model.name}' has contacts that slip and lift, and how fast its motors "
                 'turn is not theirs alone.\n  drive="torque" sets torques; wheels that never slip '

@@ -17,7 +17,7 @@ from axode.errors import AxodeError
 from axode.show.motion import scene_with
 from axode.show.render.meshes import force_arrows
 from axode.show.viewer.drawing import Drawing, trail_points
-from axode.show.viewer.drive import MODES, RealTimeRun
+from axode.show.viewer.drive import RealTimeRun
 from axode.show.viewer.panel import Curves, Looks
 
 SLOW = 0.15  # [s] between updates of text and curves, and of the long part of trails
@@ -80,7 +80,7 @@ class Driving:
 
     def _motors(self) -> None:
         with self._gui.add_folder("Motors") as self._folder:
-            mode = self._gui.add_dropdown("set", MODES, initial_value=self.drive.mode)
+            mode = self._gui.add_dropdown("set", self.drive.modes, initial_value=self.drive.mode)
             mode.on_update(self._own(lambda event: self._set_mode(mode.value)))
             stop = self._gui.add_button("All zero", icon="hand-stop", hint="Key: space")
             stop.on_click(self._own(lambda event: self.stop()))
