@@ -249,6 +249,8 @@ def test_driving_by_speed_is_refused_and_by_torque_goes_through_contacts():
     for _ in range(10):
         driven.advance(0.05)
     assert driven.running
+    assert np.isnan(driven.forces()).all()  # steps do not record them
+    assert driven.forces().shape == (1, 3)
     assert driven.q[model().coordinates.index("ball.z")] == pytest.approx(0.1, abs=1e-9)
 
 

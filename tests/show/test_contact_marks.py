@@ -85,6 +85,16 @@ def test_forces_of_the_ground_are_the_weight_while_it_rolls():
     assert forces[1, 0, 2] == pytest.approx(WEIGHT, rel=1e-9)
 
 
+def test_logs_have_the_forces_of_contacts_with_friction():
+    from axode.show.logs.logged_run import LoggedRun
+
+    logged = LoggedRun(run(), None, 100.0)
+    assert logged.contacts == {"sole": 0}
+    assert logged.contact_forces[-1, 0, 2] == pytest.approx(WEIGHT, rel=1e-9)
+    assert logged.contact_points[-1, 0, 2] == pytest.approx(0.0, abs=1e-9)
+    assert LoggedRun(run("steps"), None, 100.0).contacts == {}
+
+
 def test_pictures_show_the_mode_and_the_marks():
     motion = RunPoses(run())
     times = np.linspace(0.0, 0.6, 61)

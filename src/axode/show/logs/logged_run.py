@@ -162,9 +162,18 @@ class LoggedRun:
 
     # contacts ------------------------------------------------------------------------------------
 
+    @cached_property
+    def contacts(self) -> dict[str, int]:
+        """Contacts whose forces the run has, and their places among those of the scene."""
+        return {
+            touch.name: k
+            for k, touch in enumerate(self.scene.touches)
+            if all(f"{touch.name}.{part}" in self._run for part in CONTACT_FORCES)
+        }
+
     @property
     def _contact_columns(self) -> list[tuple[str, ...]]:
-        return [tuple(f"{c}.{part}" for part in CONTACT_FORCES) for c in self.model.contacts]
+        return [tuple(f"{name}.{part}" for part in CONTACT_FORCES) for name in self.contacts]
 
     @property
     def contact_forces(self) -> Array:
@@ -179,7 +188,7 @@ class LoggedRun:
     @cached_property
     def contact_points(self) -> Array:
         """Where the wheels touch their floors [m]: (samples, contacts, 3)."""
-        return touch_points(self.scene, self.poses)
+        return touch_points(self.scene, self.poses)[:, list(self.contacts.values())]
 
     @cached_property
     def contact_axes(self) -> Array:
@@ -187,7 +196,8 @@ class LoggedRun:
 
         Axes of the world where a wheel lies flat and has no direction ahead.
         """
-        axes = np.swapaxes(touch_axes(self.scene, self.poses), -1, -2)
+        chosen = touch_axes(self.scene, self.poses)[:, list(self.contacts.values())]
+        axes = np.swapaxes(chosen, -1, -2)
         flat = np.linalg.norm(axes[..., 0], axis=-1) < 0.5
         return np.where(flat[..., np.newaxis, np.newaxis], np.eye(3), axes)
 

@@ -88,7 +88,7 @@ def _topics(
 ) -> Iterator[Topic]:
     """Topics of a run; their names begin with the prefix, except that of the transforms."""
     within = _within(space)
-    contacts = [f"{name}.contact" for name in logged.model.contacts] if forces else []
+    contacts = [f"{name}.contact" for name in logged.contacts] if forces else []
     frames = _frames(space, frame, [*logged.model.bodies, *contacts])
     if logged.joint_coordinates:
         joints = ros_messages.joint_state(logged.joint_coordinates, *logged.joint_columns())
@@ -105,7 +105,7 @@ def _topics(
         moving = ros_messages.odometry(frame, frames[k], *pose, *logged.body_velocities(body))
         topic = names.add(f"{within}odom" if len(bases) == 1 else f"{within}odom/{_words(body)}")
         yield Topic(topic, moving, {"body": body})
-    for k, contact in enumerate(logged.model.contacts if forces else ()):
+    for k, contact in enumerate(logged.contacts if forces else ()):
         force = logged.contact_forces[:, k]
         topic = names.add(f"{within}contact_forces/{_words(contact)}")
         messages = ros_messages.wrench(frames[len(logged.model.bodies) + k], force)

@@ -58,7 +58,7 @@ def write_rerun(
     log = _RerunLog(rr, recording, logged)
     log.solids()
     log.motion()
-    if forces and logged.model.contacts:
+    if forces and logged.contacts:
         log.arrows()
     log.numbers(run, logged.signals(signals, forces=forces))
     recording.flush()
@@ -117,7 +117,8 @@ class _RerunLog:
     def arrows(self) -> None:
         """Send the contact forces as arrows: longitudinal, lateral and normal."""
         rr, logged = self._rr, self._logged
-        forces = logged.contact_forces
+        forces = np.full((len(logged.time), len(logged.scene.touches), 3), np.nan)
+        forces[:, list(logged.contacts.values())] = logged.contact_forces
         usual = usual_force(forces)
         starts, vectors = force_vectors(logged.scene, logged.poses, forces, usual)
         count = vectors.shape[1] * vectors.shape[2]

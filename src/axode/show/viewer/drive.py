@@ -139,7 +139,9 @@ class RealTimeRun:
         return self.model.poses(self.q, **self.options)
 
     def forces(self) -> Array:
-        """Contact forces [N], (contacts, 3), NaN where unknown."""
+        """Contact forces [N], (contacts, 3), NaN where unknown, as in steps through contacts."""
+        if facts_of(self.model).contact_table:
+            return np.full((len(self.model.scene.touches), 3), np.nan)
         return self.model.contact_forces(self.q, self.nu, self.u, **self.options)
 
     def energy(self) -> float:
