@@ -19,7 +19,7 @@ import axode as ax
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.operations import ARITY, LEAVES, Kind
 from axode.codegen.tape.tape import Port, Tape
-from axode.codegen.targets.c import c_code, c_library
+from axode.codegen.targets.c import HeaderText, c_code, c_library
 from tests.targets import functions
 from tests.targets.agreement import MANY, assert_agree, interpreter, largest_terms, samples
 from tests.targets.emulated.__main__ import Processor
@@ -215,7 +215,9 @@ def test_no_name_leaves_its_comment(tmp_path, trigraphs):
         for k, (name, port) in enumerate(zip(SPLICES, tape.inputs, strict=False))
     )
     evil = replace(tape, inputs=inputs, name="*/ int evil; /*")
-    header, source = c_library("robot", [evil], "\\\n*/ int evil;", {"q": SPLICES, "u": SPLICES})
+    header, source = c_library(
+        "robot", [evil], HeaderText("\\\n*/ int evil;", {"q": SPLICES, "u": SPLICES})
+    )
     (tmp_path / "robot.h").write_text(header)
     (tmp_path / "robot.c").write_text(source)
     subprocess.run(

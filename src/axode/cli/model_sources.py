@@ -61,14 +61,14 @@ class Built:
 
     def additions(self) -> Additions | None:
         """Return what a file that extends another adds to it; None for any other source."""
-        from axode.formats.loading import read
+        from axode.formats.loading import FileOptions, read
 
         if not _is_file(self.source) or Path(self.source).suffix.lower() != ".toml":
             return None
         options = _file_options(self.source, _without_derive(_values(self.option)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # reading the mechanism has given them
-            return read(self.source, **options).additions
+            return read(self.source, FileOptions(**options)).additions
 
     def additions_text(self, to: Path) -> str:
         """Return the text of a file that extends another, as a start for additions of one's own.
@@ -76,7 +76,7 @@ class Built:
         A URDF file whose links look like wheels once its root is free gets a floating base, unless
         an option is given.
         """
-        from axode.formats.loading import read
+        from axode.formats.loading import FileOptions, read
         from axode.mechanism.files.toml.additions import additions_text
 
         if not _is_file(self.source) or is_compiled(self.source):
@@ -95,11 +95,11 @@ class Built:
             )
         values = _file_options(self.source, _values(self.option))
         values.pop("wheels", None)  # all that look like wheels are listed
-        loaded = read(self.source, **values)
+        loaded = read(self.source, FileOptions(**values))
         if loaded.if_free:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                free = read(self.source, **values, base="floating")
+                free = read(self.source, FileOptions(**values, base="floating"))
             if free.proposals:
                 loaded, values["base"] = free, "floating"
         return additions_text(loaded.mechanism, file, values.get("base"), loaded.proposals)

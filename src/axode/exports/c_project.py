@@ -17,6 +17,7 @@ from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.targets.c import (
     NUMBERS,
     FunctionCheck,
+    HeaderText,
     c_identifier,
     c_library,
     check_prefix,
@@ -143,7 +144,8 @@ def write_project(
     stack = _stack(deepest + arrays + 3 * FRAME)
     further = step.declarations([stack, *rounding["step"].lines])
     units = _with_units(model, entries)
-    header, source = c_library(name, tapes, model.name, units, before, precision, notes, further)
+    described = HeaderText(model.name, units, notes, further)
+    header, source = c_library(name, tapes, described, before, precision)
     texts = {
         "CMakeLists.txt": _fill("c_project_cmake.txt", name=name, UPPER=name.upper()),
         "README.md": _readme(model, name, step, units, rounding, checks),

@@ -137,7 +137,7 @@ def _c_files(
     precision: str,
     project: bool,
 ) -> tuple[Path, ...]:
-    from axode.codegen.targets.c import c_library
+    from axode.codegen.targets.c import HeaderText, c_library
     from axode.disk.atomic import write_atomically
 
     entries = {
@@ -151,7 +151,9 @@ def _c_files(
 
         return write_project(model, place, functions, prefix, precision, entries)
     tapes = [function_tape(model, name) for name in functions]
-    header, source = c_library(place.stem, tapes, model.name, entries, prefix, precision)
+    header, source = c_library(
+        place.stem, tapes, HeaderText(model.name, entries), prefix, precision
+    )
     write_atomically(place, source.encode())
     write_atomically(place.with_suffix(".h"), header.encode())
     return place, place.with_suffix(".h")

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.codegen.tape.derivatives import dependencies
-from axode.codegen.targets.c import c_library
+from axode.codegen.targets.c import HeaderText, c_library
 from axode.codegen.targets.compiler_process import find_program
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, OmissionWarning, UnknownName
@@ -300,7 +300,7 @@ def _sources(
     """Texts of the C files by name."""
     tapes = functions.tapes(adjoint=version == "3.0")
     tapes += [checks.tape] if checks else []
-    header, source = c_library("model", tapes, model.name, prefix=f"{identifier}_")
+    header, source = c_library("model", tapes, HeaderText(model.name), prefix=f"{identifier}_")
     wrapper = WRAPPERS[version]
     folder = files("axode.exports")
     given = {name: (folder / name).read_text("utf-8") for name in (*HEADERS, wrapper)}

@@ -111,16 +111,8 @@ def load(
         PlausibilityWarning: if wheels="proposed" leaves a floating base free to tip, a robot from
             a URDF file has no motors, wheels have no friction to read, or home is beyond a stop.
     """
-    loaded = read(
-        path,
-        base=base,
-        strict=strict,
-        folder=folder,
-        wheels=wheels,
-        hold=hold,
-        arguments=arguments,
-        contacts=contacts,
-    )
+    asked = FileOptions(base, strict, folder, wheels, hold, arguments, contacts)
+    loaded = read(path, asked)
     if loaded.proposals:
         text = describe_proposals(
             str(path), base, loaded.proposals, extends=loaded.additions is not None
@@ -152,18 +144,22 @@ class LoadedFile:
     doubts: list[str] = field(default_factory=list)
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    base: str | None = None,
-    strict: bool = False,
-    folder: str | os.PathLike[str] | None = None,
-    wheels: Literal["proposed"] | Sequence[str] | Mapping[str, AbstractWheel] | None = None,
-    hold: Sequence[str] = (),
-    arguments: Mapping[str, str | float] | None = None,
-    contacts: Any = (),
-) -> LoadedFile:
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is read, in the words of `load`."""
+
+    base: str | None = None
+    strict: bool = False
+    folder: str | os.PathLike[str] | None = None
+    wheels: Literal["proposed"] | Sequence[str] | Mapping[str, AbstractWheel] | None = None
+    hold: Sequence[str] = ()
+    arguments: Mapping[str, str | float] | None = None
+    contacts: Any = ()
+
+
+def read(path: str | os.PathLike[str], asked: FileOptions) -> LoadedFile:
     """Read a mechanism as `load` does, and what else is in the file."""
+    wheels, hold, arguments = asked.wheels, asked.hold, asked.arguments
     kinds = list(wheels.values()) if isinstance(wheels, Mapping) else []
     names = list(wheels) if isinstance(wheels, Mapping) else wheels
     if not (names in (None, "proposed") or _are_names(names)) or not all(
@@ -175,10 +171,12 @@ def read(
         )
     if not _are_names(hold):
         raise InvalidArgument(f"hold must be names of joints, got {shortened(hold)}")
-    limit = None if folder is None else _as_path(folder)
+    limit = None if asked.folder is None else _as_path(asked.folder)
     if arguments is not None and not isinstance(arguments, Mapping):
         raise InvalidArgument(f"arguments must be values by name, got {shortened(arguments)}")
-    files = _Files(base, strict, limit, arguments or {}, chosen_contacts(contacts))
+    files = _Files(
+        asked.base, asked.strict, limit, arguments or {}, chosen_contacts(asked.contacts)
+    )
     mechanism = files.read(_as_path(path))
     if files.arguments and not files.is_xacro:
         raise InvalidArgument(f"arguments are for xacro files, and {path} is none")

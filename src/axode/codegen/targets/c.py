@@ -305,28 +305,40 @@ def c_code(tape: Tape, prefix: str = "", precision: str = "float64") -> CCode:
     return CCode(name=name, header=header, source=source, self_test=test)
 
 
+@dataclass(frozen=True)
+class HeaderText:
+    """What a header says besides the functions.
+
+    Attributes:
+        title: Its first line.
+        entries: What the numbers of an array are, by the array's name.
+        notes: Lines for the comments of functions, by the names of the tapes.
+        further: Declarations that it has besides, with their comments.
+    """
+
+    title: str = ""
+    entries: Mapping[str, Iterable[str]] = _NONE
+    notes: Mapping[str, Iterable[str]] = _NONE
+    further: Sequence[str] = ()
+
+
 def c_library(
     stem: str,
     tapes: Iterable[Tape],
-    title: str = "",
-    entries: Mapping[str, Iterable[str]] = _NONE,
+    text: HeaderText | None = None,
     prefix: str | None = None,
     precision: str = "float64",
-    notes: Mapping[str, Iterable[str]] = _NONE,
-    further: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Several tapes as one header and one source, `stem`.h and `stem`.c.
 
     Args:
         stem: Name of both files, without ending.
         tapes: What they hold, one function per tape.
-        title: First line of the header.
-        entries: What the numbers of an array are, by the array's name, for the header.
+        text: What the header says besides.
         prefix: Before the functions' names; `stem_` unless given, so that files link together.
         precision: "float64" for double, "float32" for float.
-        notes: Lines for the comments of functions, by the names of the tapes.
-        further: Declarations that the header has besides, with their comments.
     """
+    text = text or HeaderText()
     check_stem(stem)
     numbers = NUMBERS[precision]
     taken: set[str] = set()
@@ -334,13 +346,13 @@ def c_library(
     named = [(tape, c_identifier(before + tape.name, taken)) for tape in tapes]
     made = [(tape, name, _arguments(tape, name)) for tape, name in named]
     declared = [
-        f"{_comment(*item, notes.get(item[0].name, ()))}\n{_signature(*item, numbers)};"
+        f"{_comment(*item, text.notes.get(item[0].name, ()))}\n{_signature(*item, numbers)};"
         for item in made
     ]
     header = _GUARDED.format(
-        legend="".join(f"{line}\n" for line in _legend(title, entries)),
+        legend="".join(f"{line}\n" for line in _legend(text.title, text.entries)),
         guard=f"AXODE_{c_identifier(stem, set()).upper()}_H",
-        declarations="\n\n".join([*declared, *further]),
+        declarations="\n\n".join([*declared, *text.further]),
     )
     source = [
         f'#include "{stem}.h"\n',

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -36,37 +36,40 @@ LATEST = 2**31  # seconds that a time stamp of ROS can count to
 NAME = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)  # of topics, without the first slash
 
 
-def write_mcap(
-    run: Trajectory,
-    path: str | PathLike[str],
-    *,
-    model: Model | None,
-    rate: float | None,
-    epoch: float,
-    prefix: str,
-    frame: str,
-    signals: Sequence[str] | None,
-    forces: bool,
-    compression: str,
-) -> Path:
+class McapOptions(TypedDict):
+    """Arguments of `Trajectory.to_mcap`."""
+
+    model: Model | None
+    rate: float | None
+    epoch: float
+    prefix: str
+    frame: str
+    signals: Sequence[str] | None
+    forces: bool
+    compression: str
+
+
+def write_mcap(run: Trajectory, path: str | PathLike[str], **options: Unpack[McapOptions]) -> Path:
     """Write a run to an MCAP file; see `Trajectory.to_mcap`."""
     require_mcap()
     target = as_path(path)
     if target.suffix.lower() != ".mcap":
         raise FileError(f"'{path}': the name of an MCAP file ends in .mcap")
+    prefix = options["prefix"]
     space = prefix.strip("/")
     if space and not NAME.fullmatch(space):
         raise InvalidArgument(
             f"prefix: '{prefix}' cannot begin the name of a topic of ROS.\n"
             "  Remedy: letters, digits and underscores, with slashes between, such as 'robot_1'"
         )
-    logged = LoggedRun(run, model, rate)
-    times = _nanoseconds(logged.time, epoch)
-    container = McapContainer(f"axode {sys.modules['axode'].__version__}", compression)
+    logged = LoggedRun(run, options["model"], options["rate"])
+    times = _nanoseconds(logged.time, options["epoch"])
+    container = McapContainer(f"axode {sys.modules['axode'].__version__}", options["compression"])
     if logged.model.has_equations:
         text = ros_messages.string(_description(logged))
         container.add([Topic(f"{_within(space)}robot_description", text, {})], times[:1])
-    container.add(list(_topics(logged, space, frame, signals, forces)), times)
+    topics = _topics(logged, space, options["frame"], options["signals"], options["forces"])
+    container.add(list(topics), times)
     write_atomically(target, container.finish())
     return target
 
