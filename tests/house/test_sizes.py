@@ -2,8 +2,11 @@
 
 import ast
 
+from house.measure import functions
 from house.tree import ROOT, nodes, relative, sources
 
+FILES = 540
+LONG_PARAMETER_LISTS = 40  # public verbs and methods, most of them
 LINES_PER_FILE = 800
 LINES_PER_FUNCTION = 90  # of its body: signature and docstring are as long as they need to be
 
@@ -63,3 +66,13 @@ def test_a_long_function_is_seen():
     assert long_functions(f"def f({arguments}):\n    return a\n") == []
     documented = 'def f():\n    """' + "\n" * 110 + '    """\n    return 1\n'
     assert long_functions(documented) == []
+
+
+def test_files_are_few():
+    count = len(sources())
+    assert count <= FILES, "let a small file join the neighbour whose idea it shares"
+
+
+def test_parameter_lists_are_short():
+    count = functions()["functions with 8 or more parameters"]
+    assert count <= LONG_PARAMETER_LISTS, "pass what belongs together as one frozen description"

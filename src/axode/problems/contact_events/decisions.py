@@ -13,7 +13,7 @@ from axode.mechanism.elements.contact_laws import ContactTable, RowValues
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.rank import least_norm, null_space, rank, singular_values
-from axode.numerics.tolerances import HALF_DIGITS, RANK, TINY
+from axode.numerics.tolerances import HALF_DIGITS, NEGLIGIBLE, POLISHED, RANK, ROUNDING, TINY
 from axode.problems.contact_events.mode_model import STARTING, STIFF, STRAIGHT, TURNING, ModeValues
 from axode.problems.contact_events.shares import Cone, best_share
 from axode.problems.contacts.complementarity import (
@@ -25,19 +25,19 @@ from axode.problems.contacts.complementarity import (
 )
 
 Array = npt.NDArray[np.float64]
-TOUCHING = 1e-9  # [m or rad] of a gap that counts as closed
+TOUCHING = NEGLIGIBLE  # [m or rad] of a gap that counts as closed
 PLASTIC = 1e-6  # [m/s] of a rebound below which there is none
-QUIET = 1e-9  # [m/s] of an approach below which an impact is not reported
-TRIGGERED = 1e-9  # of a limit by which what was reached has been exceeded
-STARTS = 1e-12  # of the accelerations: slip begins with more
-AT_REST = 1e-12  # speeds below which nothing moves
-BALANCED = 1e-11  # of the accelerations that forces alone would give: less is none
+QUIET = NEGLIGIBLE  # [m/s] of an approach below which an impact is not reported
+TRIGGERED = NEGLIGIBLE  # of a limit by which what was reached has been exceeded
+STARTS = ROUNDING  # of the accelerations: slip begins with more
+AT_REST = ROUNDING  # speeds below which nothing moves
+BALANCED = POLISHED  # of the accelerations that forces alone would give: less is none
 SOFT = 1e-3  # of the diagonal of G: springs of rows that follow from others, at most
 MAYBE = 0.5  # at rest if nothing accelerates
 AT_LEISURE = 1e-3  # of the limits: with such a margin forces are shared as by equal springs
 TIGHT = 1e-8  # of the limits: with less of a margin what sticks begins to slip
 TIGHTER = 1e-6  # of the limits, which are made smaller where nothing else shows what slips
-UNLOADED = 1e-9  # of the largest force: contacts that bear less are left out of sharing
+UNLOADED = NEGLIGIBLE  # of the largest force: contacts that bear less are left out of sharing
 
 
 @dataclass(frozen=True)

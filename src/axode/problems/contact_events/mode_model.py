@@ -36,6 +36,7 @@ from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, library_of, memory_of, model_on_cpu
 from axode.model.motion_switches import MOMENTUM
+from axode.numerics.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations
@@ -44,11 +45,11 @@ Array = npt.NDArray[np.float64]
 WATCHED = "contact_watch"  # function whose zero crossings end the modes
 MADE = ("state_rate", "forward_dynamics", "contact_forces", WATCHED)
 REPEATS = 8  # proximal steps
-STIFF = 1e-12  # of the diagonal of G: springs of rows of which none follows from others
+STIFF = ROUNDING  # of the diagonal of G: springs of rows of which none follows from others
 RETURN = 10.0  # [1/s] how fast gaps and speeds of closed rows return to zero
 GRAZING = 1e-15  # [m] below the ground at which a contact has closed
 FAST = 50.0  # times the slowest slip: from there on slip that begins may turn
-BACK = 1e-12  # [m/s] of slip that begins in the wrong direction
+BACK = ROUNDING  # [m/s] of slip that begins in the wrong direction
 TURNING, STARTING, STRAIGHT = 2.0, 1.0, 0.0  # how a group slips
 OWN = ("active", "direction", "coefficient", "slip", "share")  # of rows; direction of open: depth
 SHARED = ("rest", "slowest", "springs")

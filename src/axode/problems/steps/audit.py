@@ -20,13 +20,13 @@ from axode.codegen.tape.formulas import Formula, Vector, formula_tape
 from axode.codegen.tape.program import Evaluate, Operation, Program, While
 from axode.codegen.tape.tape import Tape
 from axode.errors import RunsInaccurateWarning, level_outside
-from axode.numerics.tolerances import ENERGY_TOLERANCE, FAINT
+from axode.numerics.tolerances import ENERGY_TOLERANCE, FAINT, NOTICEABLE
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import FINISHED, INACCURATE, RUNNING
 
 LOOSE = 1e3  # times the relative tolerance of its steps, where that is more
 LOOSEST = 1e-2
-STEPS_TOLERANCE = 1e-3  # of steps through contacts, whose errors are of first order
+STEPS_TOLERANCE = NOTICEABLE  # of steps through contacts, whose errors are of first order
 ROUNDINGS = 1e3  # of the sum of energies, that many steps may make
 FIRST = 16.0  # tries before the first sample after the start
 FIRST_STEP = "fresh"  # flag of runs whose first step is estimated

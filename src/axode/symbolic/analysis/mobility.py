@@ -27,6 +27,7 @@ from axode.numerics.tolerances import (
     NEARLY_SINGULAR,
     NEGLIGIBLE,
     RANK,
+    ROUNDING,
     ROW_RANK,
     SHORTEST_STEP,
 )
@@ -227,7 +228,7 @@ def _locked(system: System) -> tuple[str, ...]:
 
 
 Array = npt.NDArray[np.float64]
-SOLID = 1e-11  # of the largest singular value: larger ones are directions, rounding leaves 1e-12,
+SOLID = 10 * ROUNDING  # of the largest singular value: larger ones are directions, noise is 1e-12
 LEAP = 1e6  # ... or more, far below a last direction that one bracket fewer would give
 GAP = 1e4  # between the last direction and the largest rounding error
 GROWTH = 1e3  # of fields, and of what carries them back: farther on a pole is near

@@ -21,12 +21,18 @@ from axode.mechanism.elements.parts import Connection
 from axode.mechanism.topology import coupled_by, tree_order
 from axode.numerics.newton import find_roots, residual_size, truncated_step, unit_length
 from axode.numerics.rank import has_singular_values_between, rank, singular_vectors
-from axode.numerics.tolerances import CLOSED, MATRIX_ROUNDING, ONE_ROUNDING, ROUNDING
+from axode.numerics.tolerances import (
+    CLOSED,
+    MATRIX_ROUNDING,
+    NEARLY_SINGULAR,
+    ONE_ROUNDING,
+    ROUNDING,
+)
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.rows import Row, column_of
 
-DAMPING = 1e-8  # of the mean squared row length
+DAMPING = NEARLY_SINGULAR**2  # of the mean squared row length
 CORRECTIONS = 4  # each takes away all but DAMPING of the error, in rows far from dependent
 
 
