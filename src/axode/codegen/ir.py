@@ -67,6 +67,33 @@ SINGLE = Format("float32", "float", "i32", 32, 24)
 FORMATS = {item.name: item for item in (DOUBLE, SINGLE)}
 
 
+class NumberedLines:
+    """Lines of a function, whose results are numbered."""
+
+    prefix = "v"  # of the numbers
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._count = 0
+        self._block = "entry"
+
+    def emit(self, text: str) -> str:
+        """Append an instruction and name its result."""
+        self._count += 1
+        name = f"%{self.prefix}{self._count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def line(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{name}:")
+        self._block = name
+
+
 class Writer:
     """Straight-line IR over vectors of ``lanes`` reals (1: scalars)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from axode.codegen.targets.compiler_process import CHECKS
@@ -33,12 +33,7 @@ class Interrupt:
             CHECKS.append(self.check)  # compilations in between need not be waited for
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._before is not None:
             CHECKS.remove(self.check)
             signal.signal(signal.SIGINT, self._before)

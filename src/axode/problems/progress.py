@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import Any
 
 PATIENCE = 1.0  # [s] before a bar appears
@@ -52,11 +51,6 @@ class Progress:
         known = {} if label is None else {"description": label}
         self._bar.update(self._task, completed=min(share, 1.0), **known)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from axode.codegen.ir import NumberedLines
 from axode.codegen.lowering.chunk_plan import MOST_STORES, Plan, plan_with_columns
 from axode.codegen.lowering.instructions import Element, Transposes, attributes, blocks, lower_tape
 from axode.codegen.tape.tape import MAX_PORTS, Port, Tape
@@ -55,22 +56,17 @@ def module(tape: Tape, lanes: int) -> str:
     return "\n".join([*sorted(declarations), *functions, *loop.helpers, text, attributes(widest)])
 
 
-class _ScalarLoop:
+class _ScalarLoop(NumberedLines):
     """One sample at a time, straight from and to the user's arrays."""
 
     lanes = 1
+    prefix = ""
 
     def __init__(self, cut: Plan) -> None:
+        super().__init__()
         self.cut = cut
         self.ports: tuple[Port, ...] = (*cut.tape.inputs, *cut.tape.outputs)
-        self.lines: list[str] = []
         self.helpers: list[str] = []  # functions of its own
-        self._count = 0
-
-    def emit(self, text: str) -> str:
-        self._count += 1
-        self.lines.append(f"  %{self._count} = {text}")
-        return f"%{self._count}"
 
     def text(self) -> str:
         """The IR of the exported function."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
+from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format, NumberedLines
 
 if TYPE_CHECKING:
     from axode.codegen.lowering.program_loop import ProgramWriter
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Number = tuple[str, ...]  # its real part, and its imaginary one if it has one
 
 
-class Loops:
+class Loops(NumberedLines):
     """Writes one function of IR, with loops.
 
     Args:
@@ -30,28 +30,14 @@ class Loops:
     """
 
     def __init__(self, lanes: int, columns: int, number: Format = DOUBLE, parts: int = 1) -> None:
+        super().__init__()
         self.lanes, self.number, self.parts = lanes, number, parts
         self.columns = columns if lanes == 1 else 1
         self.element = number.real if lanes == 1 else f"<{lanes} x {number.real}>"
         width = lanes * self.columns
         self.vector = number.real if width == 1 else f"<{width} x {number.real}>"
         self.nothing = "zeroinitializer" if width > 1 else "0.0"
-        self.lines: list[str] = []
         self.declarations: set[str] = set()
-        self._count = 0
-        self._block = "entry"
-
-    def emit(self, text: str) -> str:
-        self._count += 1
-        self.lines.append(f"  %v{self._count} = {text}")
-        return f"%v{self._count}"
-
-    def line(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-        self._block = name
 
     @contextmanager
     def loop(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 
 from axode.codegen.host import host
-from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format
+from axode.codegen.ir import DOUBLE, MODEL_FLAGS, Format, NumberedLines
 from axode.codegen.lowering.chunk_plan import Plan, slots_needed
 from axode.codegen.lowering.instructions import ChunkLowering, attributes, lower_tape
 from axode.codegen.lowering.matrix_loops import (
@@ -168,7 +168,7 @@ class ProgramModules:
         return text.replace(MODEL_FLAGS, "") if self._program.in_order else text
 
 
-class ProgramWriter:
+class ProgramWriter(NumberedLines):
     """Writes the exported function: a loop over groups of runs around the program."""
 
     def __init__(
@@ -178,14 +178,13 @@ class ProgramWriter:
         plans: dict[str, tuple[int, Plan]],
         number: Format = DOUBLE,
     ) -> None:
+        super().__init__()
         self.program, self.lanes, self.plans, self.format = program, lanes, plans, number
         self.number = number.real
         self.real = self.number if lanes == 1 else f"<{lanes} x {self.number}>"
         self.width = host().lanes if lanes == 1 else lanes
         self.columns = self.width if lanes == 1 else 1  # numbers of one run in a vector
         self.tape_prefix = "tape"
-        self.lines: list[str] = []
-        self._count = 0
         self._labels = 0
         self.places: dict[str, str] = {}  # address of every buffer
         self.wide_places: dict[str, str] = {}  # of those that have a vector for every number
@@ -195,17 +194,6 @@ class ProgramWriter:
         self._tables: dict[str, tuple[str, str, str]] = {}
         self._runs: list[str] = []
         self._order = ""
-
-    def emit(self, text: str) -> str:
-        self._count += 1
-        self.lines.append(f"  %v{self._count} = {text}")
-        return f"%v{self._count}"
-
-    def line(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
 
     def labels(self, *names: str) -> list[str]:
         """Labels that are not used yet."""

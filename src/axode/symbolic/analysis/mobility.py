@@ -228,8 +228,8 @@ def _locked(system: System) -> tuple[str, ...]:
 
 
 Array = npt.NDArray[np.float64]
-SOLID = 10 * ROUNDING  # of the largest singular value: larger ones are directions, noise is 1e-12
-LEAP = 1e6  # ... or more, far below a last direction that one bracket fewer would give
+SOLID = 10 * ROUNDING  # of the largest singular value: larger ones are directions
+LEAP = 1e6  # down to rounding, at 1e-12 or more: one bracket fewer gives a last direction above
 GAP = 1e4  # between the last direction and the largest rounding error
 GROWTH = 1e3  # of fields, and of what carries them back: farther on a pole is near
 SUBSTEPS = (2, 4, 6, 8, 10, 12, 14)  # midpoint rules that are extrapolated
