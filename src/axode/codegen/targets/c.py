@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -262,7 +261,6 @@ goto if inline int long register restrict return short signed sizeof static stru
 union unsigned void volatile while main"""
 # Names of math.h that a model may want for itself.
 _LIBRARY = "gamma lgamma tgamma j0 j1 jn y0 y1 yn signgam scalb round trunc rint exp2 log2 log10"
-_NONE: Mapping[str, Iterable[str]] = MappingProxyType({})
 _FUNCTIONS = (*_LIBRARY.split(), *(kind.label for kind in Kind))
 _RESERVED = frozenset((*_KEYWORDS.split(), *_FUNCTIONS, *(f"{name}f" for name in _FUNCTIONS)))
 
@@ -317,8 +315,8 @@ class HeaderText:
     """
 
     title: str = ""
-    entries: Mapping[str, Iterable[str]] = _NONE
-    notes: Mapping[str, Iterable[str]] = _NONE
+    entries: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    notes: Mapping[str, Iterable[str]] = field(default_factory=dict)
     further: Sequence[str] = ()
 
 
