@@ -11,7 +11,6 @@ import typer
 
 from axode.cli.model_sources import ENDINGS
 
-SHELLS = ("bash", "zsh", "fish")
 _CHOICES = re.compile(r"[a-z0-9_.:,]+(\|[a-z0-9_.:,]+)+")
 _LISTED = re.compile(r": (\w+(?:, \w+)+)")
 _ENDING = re.compile(r"(?<![\w.])\.[a-z]\w*")

@@ -54,17 +54,6 @@ class Ratings:
         return cls(**{f.name: _number(getattr(motor, f.name), f.name, values) for f in fields(cls)})
 
     @property
-    def has_winding(self) -> bool:
-        """Return whether currents follow from torques."""
-        return bool(np.isfinite(self.torque_constant).all())
-
-    @property
-    def has_limits(self) -> bool:
-        """Return whether there is anything that a motion may exceed."""
-        bounds = (self.limit, self.continuous, self.no_load_speed, self.voltage)
-        return any(bool(np.isfinite(bound).any()) for bound in bounds)
-
-    @property
     def free_speed(self) -> Any:
         """Speed at which it has no torque left [rad/s]."""
         by_voltage = self.voltage / self.torque_constant

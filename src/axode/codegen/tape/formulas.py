@@ -12,8 +12,6 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.tape import Port, Tape
 
-Operand = "Formula | float"
-
 
 @dataclass(slots=True, unsafe_hash=True)  # thousands are made: a frozen one takes twice as long
 class Formula:

@@ -89,7 +89,6 @@ class RankReport:
     null_bases: tuple[np.ndarray, ...]  # per sample: orthonormal, speeds x mobility
     matrices: tuple[np.ndarray, ...]  # per sample: A of the kept rows
     all_matrices: tuple[np.ndarray, ...] = ()  # per sample: A of all rows
-    singular_samples: int = 0
     home_matrix: tuple[np.ndarray, ...] = ()  # A of the kept rows at home, where motions start
     rests: tuple[float, ...] = ()  # per row: what the kept ones do not span, of its scale
     tolerance: float = 0.0  # up to which rests were taken for rounding
@@ -227,7 +226,6 @@ def analyse(
         regular,
         kept_matrices,
         tuple(given),
-        len(free_bases) - len(regular),
         rests=tuple(left.tolist()),
         tolerance=tolerance,
         units=units,

@@ -127,13 +127,6 @@ class System:
         return ca.Function("A", [self.tree.q, self.tree.t, self.tree.parameters], [A])
 
     @cached_property
-    def rates_function(self) -> ca.Function:
-        """Rates of the coordinates, for numbers q, v, t and p."""
-        tree = self.tree
-        given = [tree.q, tree.v, tree.t, tree.parameters]
-        return ca.Function("q_dot", given, [ca.densify(tree.q_dot)])
-
-    @cached_property
     def b(self) -> SX:
         """What explicit time asks of the rows."""
         return column_of([row.rate for row in self.kept])
