@@ -21,6 +21,7 @@ from axode.problems.sweep.unit_cube import SAMPLERS, digest_points
 
 Array = npt.NDArray[np.float64]
 Group = Literal["start", "parameter", "gain", "input"]
+GROUPS: tuple[Group, ...] = ("start", "parameter", "gain", "input")
 
 
 @dataclass(frozen=True, eq=False)
