@@ -51,7 +51,7 @@ class Ratings:
     @classmethod
     def of(cls, motor: Motor, values: Mapping[str, Any] | None = None) -> Ratings:
         """Read the numbers of a motor at values of its parameters, their defaults elsewhere."""
-        return cls(**{f.name: _number(getattr(motor, f.name), f.name, values) for f in fields(cls)})
+        return cls(**{f.name: _value_of(getattr(motor, f.name), f.name, values) for f in fields(cls)})
 
     @property
     def free_speed(self) -> Any:
@@ -79,7 +79,7 @@ class Ratings:
             return np.maximum(-limit, -line - slope), np.minimum(limit, line - slope)
 
 
-def _number(scalar: Scalar | None, name: str, values: Mapping[str, Any] | None) -> Any:
+def _value_of(scalar: Scalar | None, name: str, values: Mapping[str, Any] | None) -> Any:
     if scalar is None:
         return ABSENT[name]
     if values is None:

@@ -33,7 +33,7 @@ def weighted_stages(method: ButcherTableau, d: Dynamics) -> list[Operation]:
     ]
     for number in range(2, count + 1):
         at = f"{number}" if d.stiffness and number == count - 1 else "s"
-        operations += _stage(method, d, number, at)
+        operations += _compact_stage(method, d, number, at)
     return operations
 
 
@@ -46,10 +46,10 @@ def inner_stages(method: ButcherTableau, d: Dynamics, begun: str) -> list[Operat
         begun: Name of the time when the step began.
     """
     numbers = range(len(method.stages) + 1, len(method.rates) + 1)
-    return [x for number in numbers for x in _stage(method, d, number, "d", begun)]
+    return [x for number in numbers for x in _compact_stage(method, d, number, "d", begun)]
 
 
-def _stage(
+def _compact_stage(
     method: ButcherTableau, d: Dynamics, number: int, at: str, begun: str = "t"
 ) -> list[Operation]:
     """Find rate k(number); the state of the stage is x, q and nu with the ending `at`."""
