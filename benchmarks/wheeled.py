@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import axode as ax
-from axode.derivatives.derivative_names import TableName
-from axode.derivatives.derivative_tables import derivative_graph
+from axode.derivatives.derivative_tables import TableName, derivative_graph
 from axode.derivatives.step_adjoints import RateAdjoint
 from axode.model.function_source import graph_tape
 from axode.symbolic.functions import function_graph

@@ -23,8 +23,7 @@ from axode.problems.gradients.reverse_program import reverse_program
 from axode.problems.gradients.steps_of_cost import CostTapes, StepOfCost
 from axode.problems.inputs.inputs import plan_input
 from axode.problems.inputs.tracing import traced_tape
-from axode.problems.steps.compiled import adjoints_of, dynamics_of
-from axode.problems.steps.methods import METHODS
+from axode.problems.steps.compiled import METHODS, adjoints_of, dynamics_of
 from axode.problems.steps.tableaus import RK4
 from benchmarks import mechanisms
 from benchmarks.gpu.prepare import CAPABILITY, operations_a_step, rollout_buffers

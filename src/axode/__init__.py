@@ -101,10 +101,10 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.mechanism.mechanism import Mechanism as Mechanism
     from axode.mechanism.values.expressions import Parameter as Parameter
     from axode.model.derivative_products import Derivatives as Derivatives
+    from axode.model.leg_functions import NewtonEuler as NewtonEuler
     from axode.model.leg_functions import PlatformLegs as PlatformLegs
     from axode.model.model import Model as Model
     from axode.model.model_file import load_model as load_model
-    from axode.model.newton_euler import NewtonEuler as NewtonEuler
     from axode.model.state import State as State
     from axode.motions import paths
     from axode.motions.paths import Path as Path
@@ -133,7 +133,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds, for editors and type checkers
     from axode.problems.sweep.distributions import Normal as Normal
     from axode.problems.sweep.distributions import Uniform as Uniform
     from axode.problems.sweep.sweep import sweep as sweep
-    from axode.results.event import Event as Event
+    from axode.results.columns import Event as Event
     from axode.results.sweep_result import Sweep as Sweep
     from axode.results.trajectory import Trajectory as Trajectory
     from axode.show.live.live_page import page as page
@@ -188,7 +188,7 @@ _LAZY = {
     "Law": "axode.problems.inputs.laws",
     "Cost": "axode.problems.gradients.cost",
     "gradient": "axode.problems.gradients.gradient",
-    "Event": "axode.results.event",
+    "Event": "axode.results.columns",
     "Trajectory": "axode.results.trajectory",
     "Cooperation": "axode.cooperation.cooperation",
     "compare": "axode.problems.compare",
@@ -224,7 +224,7 @@ _LAZY = {
     "GraspWrenches": "axode.cooperation.cooperation",
     "InverseKinematicsResult": "axode.kinematics.reaching.inverse_kinematics",
     "Mobility": "axode.symbolic.analysis.mobility",
-    "NewtonEuler": "axode.model.newton_euler",
+    "NewtonEuler": "axode.model.leg_functions",
     "OutputStiffness": "axode.kinematics.velocities.velocity_jacobians",
     "PlannedMotion": "axode.motions.planned_motion",
     "PlatformLegs": "axode.model.leg_functions",

@@ -17,7 +17,7 @@ T = TypeVar("T")
 MODULES = {
     # of a mechanism
     "derive": "symbolic.equations",
-    "mechanism_html": "printing.html",
+    "mechanism_html": "printing.mathml",
     "mjcf_text": "formats.mjcf.mjcf_writer",
     "save": "formats.loading",
     "sdf_text": "formats.sdf.sdf_writer",
@@ -25,10 +25,10 @@ MODULES = {
     # of equations
     "compile_model": "model.compile",
     "derivation": "printing.derivation.derivation",
-    "equations_html": "printing.html",
+    "equations_html": "printing.mathml",
     "integrals_of": "printing.integrals",
     "latex": "printing.latex",
-    "readable": "printing.text",
+    "readable": "printing.mathml",
     "state_rate_jacobian": "derivatives.lifted_derivatives",
     "sympy_model": "printing.sympy_model",
     # of a model
@@ -58,7 +58,7 @@ MODULES = {
     "animate": "show.render.animation",
     "cell_player": "show.report.cell_player",
     "plot": "show.plot.plots",
-    "plot_modes": "show.plot.mode_strips",
+    "plot_modes": "show.plot.kinematics_plots",
     "plot_sweep": "show.plot.sweep_plots",
     "report": "show.report",
     "view": "show.viewer.viewer",

@@ -29,7 +29,7 @@ SIZES = {
     "axode.problems.contact_events.shares": {"LEASH"},
     "axode.problems.runs.settings": {"DEFAULT_STEP"},
     "axode.show.render.painter": {"CORD"},
-    "axode.show.viewer.panel": {"RANGE_CHANGE"},
+    "axode.show.viewer.playing": {"RANGE_CHANGE"},
     "axode.symbolic.algebra.casadi_interrupts": {"RESEND_AFTER"},
 }
 SMALL = re.compile(r"^_?[A-Z][A-Z_0-9]*$")

@@ -10,8 +10,7 @@ import pytest
 import axode as ax
 from axode.derivatives import lifted_derivatives
 from axode.derivatives.branches import branches_of
-from axode.derivatives.derivative_names import TableName
-from axode.derivatives.derivative_tables import derivative_graph
+from axode.derivatives.derivative_tables import TableName, derivative_graph
 from axode.model.function_source import graph_tape
 from axode.symbolic.functions import function_graph
 

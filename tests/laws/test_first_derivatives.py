@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.derivatives.derivative_names import DIFFERENTIATED, TableName
-from axode.derivatives.derivative_tables import derivative_graph
+from axode.derivatives.derivative_tables import DIFFERENTIATED, TableName, derivative_graph
 from axode.model.function_source import graph_tape
 from axode.symbolic.functions import function_graph
 from complex_step import derivatives_along

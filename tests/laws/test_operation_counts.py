@@ -6,8 +6,7 @@ import pytest
 
 import axode as ax
 from axode.codegen.tape.tape import Tape
-from axode.derivatives.derivative_names import TableName
-from axode.derivatives.derivative_tables import derivative_graph
+from axode.derivatives.derivative_tables import TableName, derivative_graph
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.formulations.recursive import ALWAYS_ARTICULATED, RecursiveFormulation
 from random_mechanisms import arm, chain, platform

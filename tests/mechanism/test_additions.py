@@ -12,7 +12,7 @@ import pytest
 import axode as ax
 from axode.cli import run
 from axode.errors import OmissionWarning
-from axode.mechanism.home_poses import home_poses
+from axode.mechanism.topology import home_poses
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = '[extends]\nfile = "diffdrive.urdf"\nbase = "floating"\n'

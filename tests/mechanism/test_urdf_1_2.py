@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import axode as ax
 from axode.errors import FileDeviationWarning
 from axode.mechanism.elements.bodies import Cylinder, Sphere
-from axode.mechanism.home_poses import home_poses
+from axode.mechanism.topology import home_poses
 from axode.numerics.rotations import from_angles, to_angles
 
 ARM = """<robot name="arm" version="1.2">

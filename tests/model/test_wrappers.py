@@ -237,11 +237,11 @@ def test_jax_in_single_precision(jax):
 
 def test_programs_of_jax_on_a_gpu(jax, monkeypatch):
     """On an emulated one: kernels read and write the memory of JAX."""
-    from axode.model.wrappers import jax_calls
+    from axode.model.wrappers import jax_function
 
     gpu = install(monkeypatch)
     there = model().equations.compile("cuda").jax_function("forward_dynamics")
-    monkeypatch.setattr(jax_calls, "_on_cpu", jax_calls._on_gpu)
+    monkeypatch.setattr(jax_function, "_on_cpu", jax_function._on_gpu)
     q, nu, u, p = state(model())
     many = np.stack([q, 2 * q])
     for dtype, allowed in (("float64", SAME), ("float32", 1e-5)):

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from axode.disk import atomic, bounded, lock, object_cache
+from axode.disk import atomic, bounded, object_cache
 from axode.disk.object_cache import CacheWarning, ObjectCache, cache_directory
 from axode.errors import FileError
 from tests.house.tree import relative, sources
@@ -57,9 +57,8 @@ def windows(monkeypatch, tmp_path):
     for name in ("open", "stat", "unlink", "utime"):
         monkeypatch.setattr(os, name, refusing(getattr(os, name)))
     monkeypatch.setattr(atomic, "fcntl", None)
-    monkeypatch.setattr(lock, "fcntl", None)
     library = Msvcrt()
-    monkeypatch.setattr(lock, "msvcrt", library, raising=False)
+    monkeypatch.setattr(atomic, "msvcrt", library, raising=False)
     monkeypatch.setattr(object_cache, "_HAS_OWNERS", False)
     monkeypatch.delattr(bounded.select, "poll", raising=False)
     return library
@@ -155,12 +154,12 @@ def test_old_drafts_are_removed_and_young_ones_are_left(windows, tmp_path):
 
 
 def test_one_process_writes_to_a_folder(windows, tmp_path):
-    first = lock.FolderLock(tmp_path)
+    first = atomic.FolderLock(tmp_path)
     with pytest.raises(FileError, match="is being written by another process"):
-        lock.FolderLock(tmp_path)
+        atomic.FolderLock(tmp_path)
     first.release()
     windows.held.clear()  # as closing does
-    lock.FolderLock(tmp_path).release()
+    atomic.FolderLock(tmp_path).release()
 
 
 def test_a_folder_is_named_as_one(windows, tmp_path):
@@ -291,8 +290,8 @@ for name in ("open", "stat", "unlink", "utime"):
     setattr(os, name, refusing(getattr(os, name)))
 import numpy as np
 import axode as ax
-from axode.disk import atomic, lock, object_cache
-assert atomic.fcntl is None and lock.fcntl is None and not object_cache._HAS_OWNERS
+from axode.disk import atomic, object_cache
+assert atomic.fcntl is None and not object_cache._HAS_OWNERS
 model = ax.gallery.build("wheeled_pendulum").derive().compile()
 run = ax.simulate(model, 0.2, start={{"theta3": 0.3}}, progress=False)
 stepper = model.stepper(step=1e-3)

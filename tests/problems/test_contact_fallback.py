@@ -9,7 +9,7 @@ import pytest
 
 import axode as ax
 from axode.errors import ContactStepsWarning, SimulationFailed
-from axode.mechanism.elements.contact_laws import ContactTable
+from axode.mechanism.elements.wheels import ContactTable
 from axode.model.conditions import Conditions
 from axode.model.model_parts import facts_of
 from axode.problems.contact_events.decisions import Instant

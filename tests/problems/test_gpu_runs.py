@@ -160,7 +160,7 @@ def test_ctrl_c_ends_a_sweep_whose_chunks_run_side_by_side(gpu, monkeypatch, asa
     whole = ax.sweep(model("caster_robot"), 0.1, **options)
     assert whole.finished.all()
     assert {launch.runs for launch in gpu.launches} == {2}
-    monkeypatch.setattr("axode.problems.interrupt.Interrupt.check", press)
+    monkeypatch.setattr("axode.problems.progress.Interrupt.check", press)
     monkeypatch.setattr("axode.problems.runs.session.FIRST_SLICE", 1.0)
     made = ax.sweep(model("caster_robot"), 0.1, on_interrupt="return", **options)
     assert not made.finished.any() and np.isnan(made["phi"]).all()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems import interrupt, progress
+from axode.problems import progress
 from axode.problems.runs import batch, session
 from axode.problems.simulate import scenario
 from axode.problems.sweep import chunk
@@ -60,13 +60,13 @@ def test_a_real_signal(runs: int, threads: int):
 
 def test_a_press_while_nothing_runs_is_not_swallowed():
     with pytest.raises(KeyboardInterrupt):  # noqa: SIM117
-        with interrupt.Interrupt() as held:
+        with progress.Interrupt() as held:
             os.kill(os.getpid(), signal.SIGINT)
             held.check()
 
 
 def test_a_second_press_does_not_wait():
-    with pytest.raises(KeyboardInterrupt), interrupt.Interrupt():
+    with pytest.raises(KeyboardInterrupt), progress.Interrupt():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -165,8 +165,7 @@ def test_joined_tapes_give_the_same(runs: int):
 def test_long_tapes_are_left_alone():
     """A platform's rates are compiled once, not once a stage."""
     from axode.problems.inputs.inputs import plan_input
-    from axode.problems.steps.compiled import dynamics_of
-    from axode.problems.steps.methods import METHODS
+    from axode.problems.steps.compiled import METHODS, dynamics_of
 
     model = machines.platform()
     program = METHODS["rk4"](dynamics_of(model, plan_input(model, None), ()))

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.problems.sweep.distributions import PROBABILITIES
+from axode.problems.sweep.distributions import MAX_ROWS, PROBABILITIES, SAMPLERS, SOBOL_BITS
 from axode.problems.sweep.sample_arguments import plan_samples
-from axode.problems.sweep.unit_cube import MAX_ROWS, SAMPLERS, SOBOL_BITS
 
 COUNT = 1000
 
@@ -287,7 +286,7 @@ def test_files_that_are_no_tables_of_numbers(tmp_path):
         plan_samples({}, samples=path)
     many = pd.DataFrame({"a": np.zeros(1 << 20)})
     many.to_parquet(path)
-    import axode.results.arrow as arrow
+    import axode.results.tables as arrow
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow, "MAX_PACKED", 1 << 20)

@@ -7,9 +7,8 @@ import pytest
 
 import axode as ax
 from axode.model.signals import STATE_KINDS
-from axode.problems.arguments import read_state
+from axode.problems.arguments import checked_parameters, read_state
 from axode.problems.gradients.start_derivatives import StartDerivatives
-from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.simulate.starts import find_starts
 from tests.problems.test_gradients import balancer
 from variants import further

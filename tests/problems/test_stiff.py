@@ -12,10 +12,9 @@ import axode as ax
 from axode.errors import StiffSystemWarning
 from axode.problems.inputs.inputs import plan_input
 from axode.problems.steps import rosenbrock
-from axode.problems.steps.collocation import Radau
 from axode.problems.steps.compiled import dynamics_of, tape_of
-from axode.problems.steps.jacobians import StateSystem
-from axode.problems.steps.radau import METHOD
+from axode.problems.steps.radau import METHOD, Radau
+from axode.problems.steps.rosenbrock import StateSystem
 from tests.problems import machines
 from tests.problems.rooted_trees import density, trees
 from variants import slow, some

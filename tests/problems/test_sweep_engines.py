@@ -14,9 +14,9 @@ import pytest
 
 import axode as ax
 from axode.mechanism.parameter_values import find_impossible
-from axode.problems.sweep import engines, remote
+from axode.problems.sweep import engines
 from axode.problems.sweep.chunk import ChunkResult
-from axode.problems.sweep.worker_processes import WorkerProcesses
+from axode.problems.sweep.engines import WorkerProcesses
 from axode.results.sweep_arrays import RowTexts
 from tests.problems import machines
 
@@ -92,14 +92,14 @@ def test_a_worker_of_a_cluster_is_killed(here, arrivals):
 def test_a_cluster_that_failed_is_asked_again(here, monkeypatch):
     """What is lost in one call is no part of the next, although both have the same job."""
     distributed = pytest.importorskip("distributed")
-    real, lost = remote.Payload.__init__, [True]
+    real, lost = engines.Payload.__init__, [True]
 
     def make(self, *arguments):
         if lost and threading.current_thread() is not threading.main_thread():
             raise OSError("the worker was lost")
         real(self, *arguments)
 
-    monkeypatch.setattr(remote.Payload, "__init__", make)
+    monkeypatch.setattr(engines.Payload, "__init__", make)
     options = {"n_workers": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         with pytest.raises(ax.SweepFailed, match="the worker was lost") as kept:
@@ -247,8 +247,8 @@ def test_a_chunk_that_kills_every_process_is_given_up(monkeypatch):
 
 def test_workers_with_another_version_leave_the_work_here(here, monkeypatch):
     with ThreadPoolExecutor(1) as pool:
-        payload = remote.Payload("0.0", "", b"")
-        failure = pool.submit(remote.compute_chunk, payload, None, 0, 1).result()
+        payload = engines.Payload("0.0", "", b"")
+        failure = pool.submit(engines.compute_chunk, payload, None, 0, 1).result()
     assert failure.message == f"has Axode {ax.__version__}, not 0.0"
     monkeypatch.setattr(engines, "compute_chunk", lambda *_: failure)
     left = pytest.warns(

@@ -14,7 +14,7 @@ from axode.kinematics.workspaces.closed_form import closed_form_legs
 from axode.kinematics.workspaces.pose_limits import read_limits, segment_distance
 from axode.kinematics.workspaces.workspace import PoseEvaluator
 from axode.kinematics.workspaces.workspace_result import level_set
-from axode.problems.interrupt import Interrupt
+from axode.problems.progress import Interrupt
 from axode.show.plot.kinematics_plots import limit_group
 from emulated_gpu import install
 from tests.problems.small_parallel_robots import BASES, TOPS, known_robot, three_rpr

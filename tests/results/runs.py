@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from axode.results.columns import KINDS
-from axode.results.event import Event
+from axode.results.columns import KINDS, Event
 from axode.results.trajectory import Trajectory
 
 COLUMNS = {

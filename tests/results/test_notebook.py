@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.printing.html import MAX_ROWS
+from axode.printing.mathml import MAX_ROWS
 from tests.results import runs
 
 TRICKY = '<b>&amp; "quoted"'

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from axode.errors import FileError, NotApplicable, install_command
 from axode.results import storage
-from axode.results.event import Event
+from axode.results.columns import Event
 from axode.results.trajectory import Trajectory
 from tests.results import runs
 

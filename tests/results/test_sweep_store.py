@@ -359,7 +359,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(folder):
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from axode.disk.lock import FolderLock
+from axode.disk.atomic import FolderLock
 lock = FolderLock(Path(sys.argv[1]))
 if os.fork() == 0:  # a worker, which outlives its parent
     print(os.getpid(), flush=True)
@@ -386,7 +386,7 @@ def test_a_killed_writer_leaves_no_lock_though_its_workers_live(folder):
 
 
 def test_without_locks_on_a_file_system_stores_still_work(tmp_path, monkeypatch):
-    import axode.disk.lock as lock
+    import axode.disk.atomic as lock
 
     def refuse(handle, how):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

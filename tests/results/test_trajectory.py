@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from axode.errors import InvalidArgument, UnknownName
-from axode.results.event import Event
+from axode.results.columns import Event
 from axode.results.trajectory import Trajectory
 from tests.results import runs
 

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 import axode as ax
 from axode import errors
 from axode.cli.trajectories import save_columns
-from axode.show.logs import mcap_container
+from axode.show.logs import mcap_log
 from logged_runs import balancer_run
 
 mcap_ros2 = pytest.importorskip("mcap_ros2", reason="pip install mcap-ros2-support")
@@ -208,7 +208,7 @@ def test_summary_and_reading_without_it(log, tmp_path):
 
 
 def test_many_chunks(monkeypatch, log, tmp_path):
-    monkeypatch.setattr(mcap_container, "CHUNK", 30_000)
+    monkeypatch.setattr(mcap_log, "CHUNK", 30_000)
     path = balancer_run().to_mcap(tmp_path / "run.mcap", forces=True, compression="none")
     messages, _, summary = read(path)
     assert summary.statistics.chunk_count > 5

@@ -13,7 +13,7 @@ from PIL import Image
 
 import axode as ax
 from axode.errors import FileError, InvalidArgument, NotApplicable, UnknownName
-from axode.results.event import Event
+from axode.results.columns import Event
 from axode.results.trajectory import Trajectory
 from axode.show.plot.choice import columns_of
 from axode.show.plot.panels import keep_extremes, shorten

@@ -12,7 +12,7 @@ import pytest
 
 import axode as ax
 from axode import gallery
-from axode.disk.typed import as_dataclass
+from axode.disk.bounded import as_dataclass
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.scene.scene import GROUND, Scene, touch_axes, touch_points
 from axode.mechanism.scene.shaping import JOINT, scene_of

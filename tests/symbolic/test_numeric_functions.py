@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 
-from axode.symbolic.algebra.numeric import NumericFunction
+from axode.symbolic.algebra.linear import NumericFunction
 
 
 def test_matrices_vectors_numbers_and_nothing():

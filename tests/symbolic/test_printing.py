@@ -16,10 +16,10 @@ from axode.printing.exact import Generator
 from axode.printing.latex import ComputedWriter, latex
 from axode.printing.latex_names import typeset_names
 from axode.printing.layout import Product
+from axode.printing.mathml import readable
 from axode.printing.parts import PRINTED, arguments_of, default_parts, exact_part, tape_of
 from axode.printing.polynomials import Polynomials
 from axode.printing.sympy_model import sympy_model
-from axode.printing.text import readable
 from axode.printing.writers import LatexWriter
 from benchmarks.printed_terms import count_terms
 from variants import slow

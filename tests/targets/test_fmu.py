@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import axode as ax
-from axode.exports.fmu_description import base_unit, unit_of_rate
-from axode.exports.fmu_functions import fmu_functions
+from axode.exports.fmu_description import base_unit, fmu_functions, unit_of_rate
 from axode.model.model_parts import facts_of
 from benchmarks.fmu_steps import count_steps
 from tests.targets.fmu_driver import Unit, dependencies

@@ -16,16 +16,12 @@ import pytest
 
 from axode.codegen.lowering import batch_loop as kernel
 from axode.codegen.tape.tape import Tape
-from axode.codegen.targets import compiler_process as emitter
 from axode.codegen.targets import jit
-from axode.codegen.targets.compiler_process import (
-    LongCompilationWarning,
-    compile_apart,
-    find_program,
-)
+from axode.codegen.targets import jit as emitter
 from axode.codegen.targets.cpu import CompiledFunction
-from axode.problems.interrupt import Interrupt
-from axode.problems.sweep.worker_processes import WorkerProcesses
+from axode.codegen.targets.jit import LongCompilationWarning, compile_apart, find_program
+from axode.problems.progress import Interrupt
+from axode.problems.sweep.engines import WorkerProcesses
 from tests.targets import functions
 
 ROOT = Path(__file__).parents[2]

@@ -121,7 +121,7 @@ def evaluated(text: str, values: dict[str, float]) -> float:
     ids=lambda one: one.name,
 )
 def test_printed_equations_have_the_models_values(mechanism):
-    from axode.printing.text import readable
+    from axode.printing.mathml import readable
 
     equations = mechanism.derive()
     model = equations.compile("interpreter")

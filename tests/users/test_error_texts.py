@@ -17,7 +17,7 @@ from axode import gallery
 from axode.cli.model_sources import Built
 from axode.cli.trajectories import load_columns
 from axode.codegen.targets.ptx import Kernels
-from axode.disk.typed import parse_json
+from axode.disk.bounded import parse_json
 from axode.errors import (
     FileError,
     InvalidArgument,

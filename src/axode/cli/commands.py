@@ -17,16 +17,14 @@ from axode.cli import INTERRUPTED, interruption
 from axode.cli.bench import bench
 from axode.cli.completion import completion
 from axode.cli.derive import check, compare, derive
-from axode.cli.design import design
 from axode.cli.doctor import doctor
-from axode.cli.export import export
+from axode.cli.export import export, ros
 from axode.cli.inverse import feasible, inverse, size
-from axode.cli.kinematics import kinematics, reach, workspace
+from axode.cli.kinematics import design, kinematics, reach, workspace
 from axode.cli.linearize import linearize, lqr
 from axode.cli.literature import gallery, reproduce, verify
 from axode.cli.model_sources import BUILD_OPTIONS
 from axode.cli.options import WRONG_DATA, Verb, Verbs, as_command, describe_options, options_of_verb
-from axode.cli.ros import ros
 from axode.cli.show import animate, page, report, view
 from axode.cli.simulate import simulate
 from axode.cli.sweep import sweep

@@ -245,7 +245,7 @@ def _operations(equations: Equations) -> dict[str, int]:
 
 
 def _show_equations(equations: Equations, parts: tuple[str, ...] | None, out: Path | None) -> None:
-    from axode.printing.text import law, readable
+    from axode.printing.mathml import law, readable
 
     facts = _facts(equations)
     values = [f"{name} = {value:g}" for name, value in facts["parameters"].items()]

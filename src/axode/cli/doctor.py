@@ -326,7 +326,7 @@ VARIABLES = (
 
 def system() -> dict[str, Any]:
     """Return the operating system, which Python runs, and variables that Axode depends on."""
-    from axode.codegen.targets.compiler_process import find_program
+    from axode.codegen.targets.jit import find_program
 
     return {
         "platform": platform.platform(),

@@ -86,7 +86,7 @@ def _run(
 ) -> tuple[Trajectory | None, Exception | None]:
     """Return the run, and why it failed if it did; what was computed until then is kept."""
     from axode.problems.simulate.simulate import simulate as simulate_model
-    from axode.results.event import Event
+    from axode.results.columns import Event
 
     events = [
         Event(f"{name} = {value:g}", _difference(model, name, value), stop=True)

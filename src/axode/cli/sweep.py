@@ -285,7 +285,7 @@ def save_rows(made: Sweep, path: Path) -> None:
         return
     content = io.BytesIO()
     if ending == ".parquet":
-        from axode.results.arrow import require_pyarrow
+        from axode.results.tables import require_pyarrow
 
         _, parquet = require_pyarrow("a .parquet file")
         parquet.write_table(made.to_arrow(), content)

@@ -1,18 +1,132 @@
-"""Tables of derivatives as functions of a model."""
+"""Tables of derivatives as functions of a model, and their names.
+
+Names of tables of derivatives: of which function, by which arguments, with which rows.
+
+A table has the value of a function in its first column and the derivatives by one argument after
+the other beside it. `forward_dynamics_derivatives` is by all arguments,
+`forward_dynamics_derivatives_by_q_nu` by some, and `forward_dynamics_multipliers_derivatives` has
+the constraint forces below the accelerations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import casadi as ca
 
-from axode.derivatives.derivative_names import TableName, derivative_sizes
 from axode.derivatives.inverse_derivatives import InverseDerivatives
 from axode.derivatives.lifted_derivatives import ForwardDerivatives
 from axode.derivatives.step_adjoints import RateAdjoint
+from axode.errors import InvalidArgument, UnknownName
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
 from axode.symbolic.functions import FunctionGraph, make_graph
+
+ENDING, SOME, FORCES = "_derivatives", "_by_", "_multipliers"
+
+# Arguments by which each function is differentiated, in the order of the columns.
+DIFFERENTIATED: dict[str, tuple[str, ...]] = {
+    "forward_dynamics": ("q", "nu", "u", "p", "t"),
+    "inverse_dynamics": ("q", "nu", "nu_dot", "u", "p", "t"),
+}
+ROWS = {"forward_dynamics": "nu", "inverse_dynamics": "u"}
+
+
+@dataclass(frozen=True)
+class TableName:
+    """What a table of derivatives holds.
+
+    Attributes:
+        function: "forward_dynamics" or "inverse_dynamics".
+        by: Arguments; None for all that the mechanism has.
+        multipliers: Whether constraint forces follow below.
+    """
+
+    function: str
+    by: tuple[str, ...] | None = None
+    multipliers: bool = False
+
+    @classmethod
+    def read(cls, name: str) -> TableName | None:
+        """What a function of this name holds; None if it is no table of derivatives."""
+        head, ending, tail = name.partition(ENDING)
+        if not ending or (tail and not tail.startswith(SOME)):
+            return None
+        by = None
+        if tail:
+            words = tail.removeprefix(SOME).replace("nu_dot", "nu-dot").split("_")
+            by = tuple(word.replace("-", "_") for word in words)
+        return cls(head.removesuffix(FORCES), by, head.endswith(FORCES))
+
+    @property
+    def text(self) -> str:
+        """The name."""
+        some = "" if self.by is None else SOME + "_".join(self.by)
+        return self.function + FORCES * self.multipliers + ENDING + some
+
+    def columns(self, sizes: Mapping[str, int]) -> dict[str, slice]:
+        """Columns of every argument; the value is in column 0.
+
+        Args:
+            sizes: Number of derivatives by each argument.
+
+        Raises:
+            UnknownName: for a function that has no table, or an argument that it does not have.
+            InvalidArgument: for constraint forces of a function that does not give them.
+        """
+        if self.function not in DIFFERENTIATED:
+            raise UnknownName("derivatives", "function", self.function, DIFFERENTIATED)
+        if self.multipliers and self.function != "forward_dynamics":
+            raise InvalidArgument(
+                f"{self.function} has no derivatives of multipliers; those of forward_dynamics do"
+            )
+        known = [name for name in DIFFERENTIATED[self.function] if name in sizes]
+        chosen: Sequence[str] = known if self.by is None else self.by
+        for name in chosen:
+            if name not in known:
+                raise UnknownName(f"function '{self.function}'", "argument", name, known)
+        places, first = {}, 1
+        for name in chosen:
+            places[name] = slice(first, first + sizes[name])
+            first += sizes[name]
+        return places
+
+    def shape(self, sizes: Mapping[str, int], rows: Mapping[str, int]) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        columns = self.columns(sizes)
+        count = rows[ROWS[self.function]] + (rows["rows"] if self.multipliers else 0)
+        return count, max((place.stop for place in columns.values()), default=1)
+
+
+def derivative_sizes(
+    function: str,
+    tangents: int,
+    independent: int,
+    inputs: int,
+    motors: int,
+    parameters: int,
+    driven: bool,
+) -> dict[str, int]:
+    """Number of derivatives by each argument that a function of some mechanism has.
+
+    Args:
+        function: Name of the function.
+        tangents, independent, inputs: How many of these there are.
+        motors: Inputs that are motors; inverse dynamics does not depend on them.
+        parameters: Parameters that are free.
+        driven: Whether time prescribes anything.
+    """
+    sizes = {"q": tangents, "nu": independent}
+    if function == "inverse_dynamics":
+        sizes["nu_dot"] = independent
+    if function == "forward_dynamics" or inputs > motors:
+        sizes["u"] = inputs
+    if parameters:
+        sizes["p"] = parameters
+    if driven:
+        sizes["t"] = 1
+    return sizes
 
 
 def derivative_graph(equations: Equations, name: TableName, *, fixed: bool) -> FunctionGraph:

@@ -29,13 +29,12 @@ import casadi as ca
 import numpy as np
 import numpy.typing as npt
 
-from axode.derivatives.derivative_names import TableName
-from axode.derivatives.derivative_tables import derivative_graph
+from axode.derivatives.derivative_tables import TableName, derivative_graph
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.topology import tree_order
 from axode.numerics.rank import least_squares, null_space, pseudo_inverse, smallest_singular_value
 from axode.numerics.tolerances import ROW_RANK
-from axode.symbolic.algebra.numeric import NumericFunction
+from axode.symbolic.algebra.linear import NumericFunction
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.analysis.mobility import configuration_dof
 from axode.symbolic.constraints.system import preference

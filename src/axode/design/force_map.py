@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.argument_types import check_arguments
-from axode.design.whole_states import complete_at_home, described_at
+from axode.design.study import complete_at_home, described_at
 from axode.errors import InvalidArgument, UnknownName, shortened
 from axode.kinematics.robot_kinematics import Kinematics
 from axode.kinematics.velocities.feasible_velocities import COMPONENTS

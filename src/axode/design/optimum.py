@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.design.whole_states import described_at
+from axode.design.study import described_at
 from axode.errors import InvalidArgument, UnknownName, counted, shortened
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.tolerances import NEGLIGIBLE, NOTICEABLE, SEVEN_DIGITS
 from axode.problems.progress import Progress
-from axode.problems.sweep.unit_cube import sobol_points
+from axode.problems.sweep.distributions import sobol_points
 
 if TYPE_CHECKING:
     from axode.design.study import Designs, Study

@@ -13,7 +13,7 @@ from axode.codegen.tape.formulas import Formula, Vector
 from axode.codegen.tape.operations import Array
 from axode.codegen.tape.tape import Port, Tape
 from axode.codegen.targets.c import NUMBERS, c_comment, c_function, c_helpers
-from axode.exports.fmu_functions import ARGUMENTS, fmu_functions
+from axode.exports.fmu_description import ARGUMENTS, fmu_functions
 from axode.model.model_parts import facts_of, function_tape
 from axode.model.parameter_checks import parameter_checks
 from axode.problems.runs.settings import DEFAULT_STEP

@@ -25,17 +25,18 @@ import numpy.typing as npt
 
 from axode.codegen.tape.derivatives import dependencies
 from axode.codegen.targets.c import HeaderText, c_library
-from axode.codegen.targets.compiler_process import find_program
+from axode.codegen.targets.jit import find_program
 from axode.disk.atomic import write_atomically
 from axode.errors import InvalidArgument, OmissionWarning, UnknownName
 from axode.exports.c_step import sample_periods
 from axode.exports.fmu_description import (
     FmuDescription,
+    FmuFunctions,
     FmuVariable,
     build_description,
+    fmu_functions,
     unit_of_rate,
 )
-from axode.exports.fmu_functions import FmuFunctions, fmu_functions
 from axode.model.model_parts import facts_of
 from axode.model.parameter_checks import ParameterChecks, c_text, parameter_checks
 

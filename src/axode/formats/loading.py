@@ -30,8 +30,13 @@ from axode.errors import (
 from axode.formats.xacro.expansion import expand, is_xacro
 from axode.mechanism.checks import joints_of_tables, require_readable
 from axode.mechanism.elements.wheels import AbstractWheel
-from axode.mechanism.files.imported import lock_joints, with_mesh_addresses, with_mesh_folders
-from axode.mechanism.files.read_contacts import chosen_contacts, settle_home
+from axode.mechanism.files.imported import (
+    chosen_contacts,
+    lock_joints,
+    settle_home,
+    with_mesh_addresses,
+    with_mesh_folders,
+)
 from axode.mechanism.files.toml.toml_lines import Path as KeyPath
 from axode.mechanism.files.toml.toml_lines import key_lines
 from axode.mechanism.files.wheel_proposals import (

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from axode.errors import Fault, NotApplicable, shortened, suggest
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.contact_laws import friction_faults, restitution_fault
 from axode.mechanism.elements.forces import (
     KINDS,
     JointDamper,
@@ -21,7 +20,7 @@ from axode.mechanism.elements.forces import (
     Strut,
     negative_constants,
 )
-from axode.mechanism.elements.wheels import Contact
+from axode.mechanism.elements.wheels import Contact, friction_faults, restitution_fault
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.topology import (
     coordinate_meanings,

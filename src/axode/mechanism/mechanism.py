@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.argument_types import check_arguments
 from axode.errors import MechanismError
-from axode.mechanism.action_methods import ActionMethods
+from axode.mechanism.action_methods import ActionMethods, PartMethods
 from axode.mechanism.elements.bodies import GROUND, Body, Inertia, Shape
 from axode.mechanism.elements.forces import (
     Drive,
@@ -37,7 +37,6 @@ from axode.mechanism.elements.parts import (
     make_wheel,
 )
 from axode.mechanism.elements.wheels import AbstractWheel, Contact, Plane
-from axode.mechanism.part_methods import PartMethods
 from axode.mechanism.quasi_velocities import Definition, QuasiVelocity
 from axode.mechanism.values.expressions import as_scalar
 from axode.mechanism.values.geometry import NO_ROTATION, ORIGIN, as_vector, minus

@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Literal
 
-from axode.disk.typed import parse_json
+from axode.disk.bounded import parse_json
 from axode.errors import FileError, UnknownName
 from axode.model.function_source import SymbolicLibrary, check_precision
 from axode.model.metadata import Facts

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from axode.codegen.tape.tape import Tape
-from axode.derivatives.derivative_names import TableName, derivative_sizes
+from axode.derivatives.derivative_tables import TableName, derivative_sizes
 from axode.errors import FileError, shortened
 from axode.mechanism.checks import name_fault
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.elements.contact_laws import ContactTable
+from axode.mechanism.elements.wheels import ContactTable
 from axode.model.metadata import Facts
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from axode.argument_types import check_arguments
 from axode.codegen.tape.derivatives import TANGENTS
-from axode.derivatives.derivative_names import DIFFERENTIATED, ROWS, TableName
+from axode.derivatives.derivative_tables import DIFFERENTIATED, ROWS, TableName
 from axode.errors import InvalidArgument, NotApplicable, UnknownName, shortened
 from axode.model.conditions import Options
 from axode.model.consistency import table_sizes

@@ -15,8 +15,8 @@ import numpy as np
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.derivatives import jacobian_tape
 from axode.codegen.tape.tape import Port, Tape
-from axode.derivatives.derivative_names import DIFFERENTIATED, SOME, TableName
-from axode.disk.typed import as_dataclass, parse_json
+from axode.derivatives.derivative_tables import DIFFERENTIATED, SOME, TableName
+from axode.disk.bounded import as_dataclass, parse_json
 from axode.errors import FileError, NotApplicable, UnknownName
 from axode.model.parameter_checks import FAULTS, ParameterChecks
 from axode.symbolic.algebra.casadi_interrupts import stoppable

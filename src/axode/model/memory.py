@@ -16,11 +16,11 @@ import numpy as np
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import NotApplicable
+from axode.model.conditions import MOMENTUM
 from axode.model.function_source import JACOBIAN, AbstractLibrary, DerivedLibrary, Entry
 from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, library_of, memory_of, model_on_cpu
-from axode.model.motion_switches import MOMENTUM
 
 if TYPE_CHECKING:
     from axode.symbolic.equations import Equations

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from axode.disk.typed import as_dataclass
+from axode.disk.bounded import as_dataclass
 from axode.errors import NotApplicable
-from axode.mechanism.elements.contact_laws import ContactTable
+from axode.mechanism.elements.wheels import ContactTable
 from axode.mechanism.topology import free_bases, speed_meanings, speed_units, tree_order
 from axode.mechanism.values.expressions import format_scalar, numeric
 from axode.model.parameter_checks import ParameterChecks

@@ -14,15 +14,13 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.codegen.host import check_threads
 from axode.errors import InvalidArgument, NotApplicable
-from axode.model.conditions import Conditions, Options
+from axode.model.conditions import MOMENTUM, Conditions, Options, motion_switches
 from axode.model.derivative_products import DerivativeProducts
 from axode.model.direct_functions import prepare_call, use_directly
 from axode.model.force_deficit import solve_inverse, warn_of_deficit
 from axode.model.function_source import ALL_ROWS, AbstractLibrary, Entry, SymbolicLibrary
 from axode.model.metadata import Facts
-from axode.model.model_display import ModelDisplay
-from axode.model.model_parts import entry_of, function_tape, require_ideal, warn_once
-from axode.model.motion_switches import MOMENTUM, motion_switches
+from axode.model.model_parts import ModelDisplay, entry_of, function_tape, require_ideal, warn_once
 from axode.model.named_arguments import NamedArguments, NeedsSolving, as_numbers, require_finite
 from axode.model.parameter_checks import FAULTS, parameter_checks
 from axode.model.signals import Signals
@@ -34,8 +32,7 @@ from axode.symbolic.algebra.casadi_interrupts import stoppable
 if TYPE_CHECKING:
     from axode.codegen.targets.c import CCode
     from axode.mechanism.scene.scene import Scene
-    from axode.model.leg_functions import PlatformLegs
-    from axode.model.newton_euler import NewtonEuler
+    from axode.model.leg_functions import NewtonEuler, PlatformLegs
     from axode.problems.stepping.stepper import Stepper
     from axode.symbolic.equations import Equations
 
@@ -407,7 +404,7 @@ class Model(DerivativeProducts, ModelDisplay):
     @cached_property
     def newton_euler(self) -> NewtonEuler:
         """Constraints, complement and inertia of all bodies' twists."""
-        from axode.model.newton_euler import NewtonEuler
+        from axode.model.leg_functions import NewtonEuler
 
         return NewtonEuler(self)
 

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from axode.codegen.tape.tape import Tape
 from axode.disk.atomic import write_atomically
-from axode.disk.bounded import read_bounded
-from axode.disk.typed import as_dataclass, as_type, parse_json
+from axode.disk.bounded import as_dataclass, as_type, parse_json, read_bounded
 from axode.errors import AxodeError, FileError, UnknownName, collect_warnings
 from axode.mechanism.description_cache import NoDigest, digest_of
 from axode.mechanism.elements.bodies import Mesh

@@ -1,11 +1,11 @@
-"""What a model is made of, for the package's own use: metadata, functions' source, tapes."""
+"""What a model is made of, for the package's own use, and how it is displayed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from axode.errors import NotApplicable, warn_renamed
-from axode.mechanism.elements.contact_laws import warn_without_contacts
+from axode.errors import NotApplicable, counted, warn_renamed
+from axode.mechanism.elements.wheels import warn_without_contacts
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape
@@ -119,3 +119,33 @@ _FORMER: dict[str, tuple[str, Any]] = {
     "tape": ("model.operations", lambda model: lambda function: function_tape(model, function)),
     "on_cpu": ("equations.compile()", lambda model: lambda: model_on_cpu(model)),
 }
+
+
+# display ------------------------------------------------------------------------------------------
+
+
+class ModelDisplay:
+    """Short texts about a `Model`."""
+
+    def __repr__(self) -> str:
+        model = cast("Model", self)
+        single = ", float32" if library_of(model).precision == "float32" else ""
+        return (
+            f"Model('{model.name}': {counted(len(model.coordinates), 'coordinate')}, "
+            f"{counted(len(model.independent), 'speed')}, {counted(len(model.inputs), 'input')}, "
+            f"{model.target}{single})"
+        )
+
+    def _repr_html_(self) -> str:
+        from axode.printing.mathml import limited_table, notebook
+
+        facts = facts_of(cast("Model", self))
+        units = dict(zip(facts.speeds, facts.speed_units, strict=True))
+        groups = (
+            ("coordinate", zip(facts.coordinates, facts.coordinate_units, strict=True)),
+            ("independent speed", ((name, units.get(name, "")) for name in facts.independent)),
+            ("input", zip(facts.inputs, facts.input_units, strict=True)),
+            ("measure", (measure[:2] for measure in facts.measures)),
+        )
+        rows = [(kind, name, unit) for kind, entries in groups for name, unit in entries]
+        return notebook(repr(self), limited_table(("", "name", "unit"), rows))

@@ -32,7 +32,7 @@ from axode.motions.time_optimum import TimeOptimum
 from axode.motions.waypoint_curves import SegmentTimes, StraightCurve, timed_spline
 from axode.motions.waypoints import Waypoints, raise_faults, read_limits, read_waypoints
 from axode.problems.arguments import require_model
-from axode.problems.inverse.time_signals import check_times
+from axode.problems.inverse.motions import check_times
 
 __all__ = ["PlannedMotion", "TimeOptimum", "minimum_jerk", "through", "time_optimal", "trapezoidal"]
 

@@ -32,9 +32,17 @@ from axode.numerics.tolerances import (
     NO_MOTION,
 )
 from axode.problems.arguments import require_model
-from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
-from axode.problems.inverse.motions import MISFIT, DesiredMotion
-from axode.problems.inverse.time_signals import ORDER, TimeSignal, as_signal
+from axode.problems.inverse.motions import (
+    MISFIT,
+    ORDER,
+    DesiredMotion,
+    PositionRow,
+    Rows,
+    TimeSignal,
+    as_signal,
+    full_names,
+    rows_by_name,
+)
 
 if TYPE_CHECKING:
     from axode.motions.paths import Path

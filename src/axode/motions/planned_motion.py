@@ -24,9 +24,16 @@ from axode.motions.waypoint_curves import SplineCurve, StraightCurve, WaypointCu
 from axode.motions.waypoints import Waypoints
 from axode.problems.arguments import StateArgument
 from axode.problems.inverse.inverse import equal_times
-from axode.problems.inverse.motion_rows import PositionRow, Rows, full_names, rows_by_name
-from axode.problems.inverse.motions import DesiredMotion, MotionSamples
-from axode.problems.inverse.time_signals import TimeSignal, check_times
+from axode.problems.inverse.motions import (
+    DesiredMotion,
+    MotionSamples,
+    PositionRow,
+    Rows,
+    TimeSignal,
+    check_times,
+    full_names,
+    rows_by_name,
+)
 
 if TYPE_CHECKING:
     from axode.motions.time_optimum import TimeOptimum

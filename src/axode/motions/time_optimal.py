@@ -26,10 +26,8 @@ from axode.motions.time_optimum import LimitRows, PathPassage, TimeOptimum, find
 from axode.motions.waypoint_curves import SplineCurve, WaypointCurve, regular_spline
 from axode.motions.waypoints import Waypoints, raise_faults, read_limit, read_waypoints
 from axode.numerics.tolerances import NEGLIGIBLE
-from axode.problems.arguments import StateArgument, read_state, require_model
-from axode.problems.inverse.motion_rows import full_names, rows_by_name
-from axode.problems.inverse.motions import DesiredMotion
-from axode.problems.parameter_arguments import check_parameters
+from axode.problems.arguments import StateArgument, check_parameters, read_state, require_model
+from axode.problems.inverse.motions import DesiredMotion, full_names, rows_by_name
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 Array = npt.NDArray[np.float64]

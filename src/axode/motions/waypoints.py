@@ -19,7 +19,7 @@ from axode.model.state import State
 from axode.names import NamedValues
 from axode.numerics.rotations import to_quaternions
 from axode.numerics.tolerances import NEGLIGIBLE, SEVEN_DIGITS
-from axode.problems.inverse.motion_rows import full_names
+from axode.problems.inverse.motions import full_names
 
 Array = npt.NDArray[np.float64]
 POSE_COLUMNS = ("x", "y", "z", "qw", "qx", "qy", "qz")

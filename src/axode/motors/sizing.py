@@ -15,8 +15,7 @@ from axode.disk.bounded import read_bounded
 from axode.errors import FileError, InvalidArgument, UnknownName, shortened
 from axode.mechanism.elements.forces import Motor
 from axode.mechanism.values.expressions import Expression
-from axode.motors.duty import MotorDuty, MotorReport, shaft_torque
-from axode.motors.ratings import Ratings
+from axode.motors.duty import MotorDuty, MotorReport, Ratings, shaft_torque
 
 LARGEST_CATALOGUE = 1 << 20  # bytes
 

@@ -1,4 +1,4 @@
-r"""TeX to MathML, which every browser shows without a script, and the letters that it needs."""
+r"""Equations as text, and from TeX to MathML, which every browser shows without a script."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ import base64
 import html
 import io
 import re
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from axode.errors import NotApplicable, install_command
+from axode.errors import AxodeError, NotApplicable, install_command
+from axode.printing.latex import SYMMETRIC
+from axode.printing.latex_names import distinct_names
+from axode.printing.parts import PRINTED, default_parts, exact_part, is_first_kind, part_of
+from axode.printing.writers import TextWriter
+
+if TYPE_CHECKING:
+    from axode.mechanism.mechanism import Mechanism
+    from axode.symbolic.equations import Equations
 
 # What latex2mathml does not know, or knows better by another name.
 REWRITES = (
@@ -113,3 +123,132 @@ def math_font(mathml: str) -> str:
     stream = io.BytesIO()
     font.save(stream)
     return RULE.format(data=base64.b64encode(stream.getvalue()).decode("ascii"))
+
+
+# pages --------------------------------------------------------------------------------------------
+
+
+MAX_ROWS = 40  # of a table in a notebook
+MAX_SPEEDS = 8  # of mechanisms whose equations are worth writing out there
+MAX_TEX = 2_000  # characters of LaTeX that fit
+LEFT_OUT = "<p>The equations are too long to show here: use <code>.latex()</code>.</p>"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
+    """A table of text; with `numbers`, cells that hold one are aligned to the right."""
+    head = "".join(f"<th>{html.escape(h)}</th>" for h in heads)
+    lines = [f"<tr>{head}</tr>"] if any(heads) else []
+    for row in rows:
+        cells = (f"<td{_right(cell) if numbers else ''}>{html.escape(cell)}</td>" for cell in row)
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return f'<div class="wide"><table>{"".join(lines)}</table></div>'
+
+
+def _right(cell: str) -> str:
+    try:
+        float(cell)
+    except ValueError:
+        return ""
+    return ' class="number"'
+
+
+def notebook(title: str, *parts: str, more: str = "") -> str:
+    """What a notebook shows of an object: a line of text, parts that are HTML, a last line."""
+    last = f"<p>{html.escape(more)}</p>" if more else ""
+    return f"<div><p><b>{html.escape(title)}</b></p>{''.join(parts)}{last}</div>"
+
+
+def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of at most `MAX_ROWS` rows, with the total number of rows."""
+    if len(rows) <= MAX_ROWS:
+        return table(heads, rows)
+    left = len(rows) - MAX_ROWS
+    return table(heads, rows[:MAX_ROWS]) + f"<p>and {left} more</p>"
+
+
+def equations_html(equations: Equations) -> str:
+    """Mobility of derived equations, and the equations if they are short, else how to get them."""
+    mobility = equations.mobility
+    return notebook(
+        f"{equations.name}: mobility {mobility.mobility}, {mobility.actuation}",
+        table(("", ""), [entry for entry in mobility.entries() if entry[1]], numbers=False),
+        _short_equations(equations),
+    )
+
+
+def _short_equations(equations: Equations) -> str:
+
+    if len(equations.speeds) > MAX_SPEEDS:
+        return LEFT_OUT
+    tex = equations.latex()
+    if len(tex) > MAX_TEX or r"\text{where}" in tex:  # with names for repeated terms
+        return LEFT_OUT
+    try:
+        return to_mathml(tex)
+    except (AxodeError, ValueError):  # latex2mathml is not installed, or does not know a command
+        return f"<pre>{html.escape(tex)}</pre>"
+
+
+def mechanism_html(mechanism: Mechanism) -> str:
+    """Make what a notebook shows of a mechanism: its joints, loops and wheels."""
+    kinds = (("joint", mechanism.connections), ("loop", mechanism.loops))
+    rows = [
+        (kind, str(joint.name), type(joint.joint).__name__, f"{joint.parent} - {joint.child}")
+        for kind, joints in kinds
+        for joint in joints
+    ]
+    rows += [
+        ("wheel", str(c.name), type(c.wheel).__name__, str(c.body)) for c in mechanism.contacts
+    ]
+    return notebook(repr(mechanism), limited_table(("", "name", "type", "between"), rows))
+
+
+# equations as text --------------------------------------------------------------------------------
+
+
+MOST_LINES = 24
+WIDEST = 200  # characters of a line
+
+
+def law(equations: Equations) -> str:
+    """The form of the equations of motion."""
+    time = equations.system.rheonomic
+    if not is_first_kind(equations):
+        return "I nu_dot + C nu = tau + gamma + delta"
+    rate = "b_dot - A_dot v" if time else "-A_dot v"
+    return f"I~ v_dot + C~ v = tau~ + gamma~ + delta~ + A^T lambda, A v_dot = {rate}"
+
+
+def readable(equations: Equations, parts: Sequence[str] | None = None) -> list[str]:
+    """Write the entries of a model that are not zero; return nothing if they are long.
+
+    Args:
+        equations: What to write.
+        parts: Some of those that `Equations.latex` takes; the terms of the equations unless given.
+    """
+    e = equations
+    speeds = e.speeds if is_first_kind(e) else e.independent
+    q, nu, u, p = distinct_names([e.coordinates, speeds, e.inputs, tuple(e.parameters)])
+    names = (q, nu, u, ("t",), p)
+    lines: list[str] = []
+    for name in default_parts(e) if parts is None else parts:
+        part = part_of(name, PRINTED)
+        found = exact_part(equations, name)
+        if found is None:
+            return []
+        writer = TextWriter(found.exact.atoms, found.layout, names)
+        word, rows = part.text or name, part.rows(e)
+        columns = part.columns(e) if part.columns(e) != ("value",) else ()
+        written = []
+        for (i, j), value in zip(found.places, found.exact.results, strict=True):
+            if value.is_zero or (name in SYMMETRIC and j < i):
+                continue
+            where = ", ".join([rows[i], *columns[j : j + 1]])
+            right = writer.write(found.layout.ratio(value))
+            written.append(
+                f"{right} = const." if name == "integrals" else f"{word}[{where}] = {right}"
+            )
+        lines += written or [f"{word} = {0 if found.exact.results else 'none'}"]
+        if len(lines) > MOST_LINES or any(len(line) > WIDEST for line in written):
+            return []
+    return lines

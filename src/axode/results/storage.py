@@ -16,12 +16,10 @@ import numpy.typing as npt
 
 from axode.disk.arrays import UNREADABLE, NpzFile, check_expansion
 from axode.disk.atomic import as_path, write_atomically
-from axode.disk.bounded import open_plain
-from axode.disk.typed import as_type, parse_json
+from axode.disk.bounded import as_type, open_plain, parse_json
 from axode.errors import AxodeError, FileError
-from axode.results.arrow import MAX_PACKED, PAGES, require_pyarrow
-from axode.results.event import Event
-from axode.results.tables import free_name, run_axes
+from axode.results.columns import Event
+from axode.results.tables import MAX_PACKED, PAGES, free_name, require_pyarrow, run_axes
 from axode.results.trajectory import Trajectory
 
 FORMAT = 1

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, counted, shortened
 from axode.names import Names
-from axode.results.arrow import require_pandas, require_pyarrow
 from axode.results.columns import INACCURATE_TEXT, describe_endings
 from axode.results.sweep_arrays import (
     NOT_COMPUTED,
@@ -29,6 +28,7 @@ from axode.results.sweep_arrays import (
     as_host,
 )
 from axode.results.sweep_store import SweepManifest, SweepStore, rows_table, schema_names
+from axode.results.tables import require_pandas, require_pyarrow
 from axode.stages import call_stage
 
 Array = npt.NDArray[np.float64]

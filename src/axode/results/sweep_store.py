@@ -25,13 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.disk.arrays import MAX_EXPANSION, UNREADABLE, check_expansion
-from axode.disk.atomic import system_path, write_atomically
-from axode.disk.bounded import open_plain
-from axode.disk.lock import FolderLock
-from axode.disk.typed import as_type, parse_json
+from axode.disk.atomic import FolderLock, system_path, write_atomically
+from axode.disk.bounded import as_type, open_plain, parse_json
 from axode.errors import FileError, shortened
-from axode.results.arrow import MAX_PACKED, PAGES, require_pyarrow
 from axode.results.sweep_arrays import RowTexts
+from axode.results.tables import MAX_PACKED, PAGES, require_pyarrow
 
 FORMAT = 1
 RESERVED = ("row", "status", "reason")  # columns of every store

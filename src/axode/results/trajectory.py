@@ -20,6 +20,7 @@ from axode.model.signals import KINDS, STATE_KINDS
 from axode.names import NamedValues, Names
 from axode.results.columns import (
     ArrayColumns,
+    Event,
     LazyValue,
     TrajectoryColumns,
     check_kinds,
@@ -36,7 +37,6 @@ from axode.results.columns import (
     time_range,
     time_rounding,
 )
-from axode.results.event import Event
 from axode.results.interpolation import INTERPOLATED, resample
 from axode.stages import call_stage
 
@@ -497,7 +497,7 @@ class Trajectory:
             kind: Kind of all these columns, one of `KINDS`.
         """
         check_arguments(Trajectory.with_columns, locals())
-        from axode.results.joining import widened
+        from axode.results.tables import widened
 
         return widened(self, columns, units or {}, kind)
 
@@ -513,7 +513,7 @@ class Trajectory:
             pieces: With the same columns, in any order, and the same batch.
             shift: Move each in time so that it starts where the last one ends.
         """
-        from axode.results.joining import join
+        from axode.results.tables import join
 
         return join(pieces, shift=shift)
 

@@ -18,15 +18,13 @@ from axode.errors import InvalidArgument, NotApplicable
 from axode.mechanism.topology import speed_meanings
 from axode.model.conditions import Conditions
 from axode.model.model import Model
-from axode.motors.duty import shaft_torque
-from axode.motors.ratings import ratings_of
+from axode.motors.duty import ratings_of, shaft_torque
 from axode.numerics.rank import pseudo_inverse
 from axode.numerics.tolerances import RANK, SEVEN_DIGITS
 from axode.problems.arguments import number
 from axode.problems.feasible.feasible import friction_shares
 from axode.problems.feasible.loads import DrivenMotion, GroundForces, by_contact, ground_forces
-from axode.ros.controllers import real
-from axode.ros.rolling import base_velocities, rolling_model
+from axode.ros.controllers import base_velocities, real, rolling_model
 
 Array = npt.NDArray[np.float64]
 HALVINGS = 20

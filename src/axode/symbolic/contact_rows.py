@@ -20,8 +20,7 @@ import numpy as np
 
 from axode.errors import Fault, MechanismError
 from axode.mechanism.checks import kind_of_contact
-from axode.mechanism.elements.contact_laws import ContactTable, RubbingGroup
-from axode.mechanism.elements.wheels import Contact
+from axode.mechanism.elements.wheels import Contact, ContactTable, RubbingGroup
 from axode.mechanism.mechanism import Connection, Mechanism
 from axode.mechanism.values.expressions import Scalar, numeric
 from axode.numerics.tolerances import NEGLIGIBLE

@@ -26,7 +26,7 @@ from axode.errors import (
     warn_of_description,
 )
 from axode.mechanism.description_cache import DescriptionCache
-from axode.mechanism.elements.contact_laws import warn_without_contacts
+from axode.mechanism.elements.wheels import warn_without_contacts
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.quasi_velocities import Definition, read_independent
 from axode.mechanism.topology import speed_meanings
@@ -36,10 +36,10 @@ from axode.symbolic.algebra.spatial import ROOT, SX, Pose, cross, symbolic_vecto
 from axode.symbolic.analysis.actuation import (
     actuation_ranks,
     classify,
+    find_missing_inertia,
     independent_motors,
     solve_inputs,
 )
-from axode.symbolic.analysis.inertia_rank import find_missing_inertia
 from axode.symbolic.constraints.closing import beyond_tolerance
 from axode.symbolic.constraints.level import tilts
 from axode.symbolic.constraints.row_choice import Choice, system_on

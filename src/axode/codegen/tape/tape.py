@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.operations import ARITY, LEAVES, MEANING, Array, Kind
-from axode.disk.typed import as_dataclass, parse_json
+from axode.disk.bounded import as_dataclass, parse_json
 from axode.errors import FileError, InvalidArgument, NotApplicable
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from axode.codegen.lowering.gpu_kernel import sums_up, thread_module
 from axode.codegen.tape.program import ENTRY, Evaluate, Program
 from axode.codegen.tape.rewriting import inline_constants
 from axode.codegen.tape.tape import Tape
-from axode.codegen.targets.compiler_process import find_program
-from axode.codegen.targets.jit import LOCK, cache_key
+from axode.codegen.targets.jit import LOCK, cache_key, find_program
 from axode.disk.object_cache import ObjectCache, cache_directory
 from axode.errors import InvalidArgument, UnknownName, shortened
 

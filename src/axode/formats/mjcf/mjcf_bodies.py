@@ -37,7 +37,7 @@ from axode.formats.xml.reading import (
 from axode.formats.xml.xml_tree import Element
 from axode.mechanism.elements.bodies import GROUND, Cylinder, Inertia, Mesh, Shape, Sphere
 from axode.mechanism.elements.joints import Fixed, Floating, Prismatic, Revolute, Spherical
-from axode.mechanism.files.read_contacts import Surface
+from axode.mechanism.files.imported import Surface
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rotations import from_quaternions

@@ -41,7 +41,7 @@ from axode.formats.xml.xml_tree import Element, parse
 from axode.mechanism.checks import relation_faults, require_readable, value_faults
 from axode.mechanism.elements.bodies import GROUND, Inertia
 from axode.mechanism.elements.joints import Fixed, Spherical
-from axode.mechanism.files.read_contacts import Surface
+from axode.mechanism.files.imported import Surface
 from axode.mechanism.mechanism import Mechanism
 from axode.numerics.rotations import RigidPose, to_quaternions
 from axode.numerics.tolerances import SEVEN_DIGITS

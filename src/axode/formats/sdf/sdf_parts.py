@@ -52,7 +52,7 @@ from axode.mechanism.elements.joints import (
     Spherical,
     Universal,
 )
-from axode.mechanism.files.read_contacts import Surface
+from axode.mechanism.files.imported import Surface
 from axode.mechanism.files.wheel_proposals import Geometry, LinkSolid
 from axode.numerics.rotations import RigidPose
 from axode.numerics.tolerances import SUM_ROUNDING, TWO_ROUNDINGS

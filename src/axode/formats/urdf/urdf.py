@@ -52,7 +52,7 @@ from axode.mechanism.elements.joints import (
     Revolute,
     Spherical,
 )
-from axode.mechanism.files.read_contacts import Surface
+from axode.mechanism.files.imported import Surface
 from axode.mechanism.mechanism import Mechanism
 
 WORLDS = ("world", GROUND.name)  # root links that are the ground itself

@@ -31,8 +31,7 @@ from axode.formats.written.written_joints import FramePose, numbers_of
 from axode.formats.written.written_tree import SINGLE, WrittenJoint, WrittenLink, WrittenTree
 from axode.formats.xml.reading import MOMENTS
 from axode.mechanism.elements.bodies import GROUND
-from axode.mechanism.files.imported import with_mesh_addresses
-from axode.mechanism.files.read_contacts import Surface
+from axode.mechanism.files.imported import Surface, with_mesh_addresses
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import numeric
 

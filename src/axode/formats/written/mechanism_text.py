@@ -19,7 +19,7 @@ from axode.formats.written.written_joints import FramePose, numbers_of, turn_to
 from axode.formats.written.written_tree import WrittenJoint, WrittenLink, WrittenTree
 from axode.mechanism.elements.bodies import Box, Cylinder, Sphere
 from axode.mechanism.elements.wheels import AbstractWheel, Contact
-from axode.mechanism.files.read_contacts import Surface
+from axode.mechanism.files.imported import Surface
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.parameter_values import at_values
 from axode.mechanism.topology import coordinate_names, parameters_of

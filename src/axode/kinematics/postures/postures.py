@@ -47,9 +47,8 @@ from axode.numerics.tolerances import (
     ROUNDING,
     SAME_ROOT,
 )
-from axode.problems.arguments import in_units
+from axode.problems.arguments import checked_parameters, in_units
 from axode.problems.assemble.closure import ClosureSystem
-from axode.problems.parameter_arguments import checked_parameters
 from axode.stages import call_stage
 
 if TYPE_CHECKING:

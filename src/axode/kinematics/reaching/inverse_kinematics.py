@@ -32,10 +32,15 @@ from axode.model.named_arguments import as_numbers
 from axode.model.state import State
 from axode.names import Names
 from axode.numerics.tolerances import CLOSED, NEGLIGIBLE
-from axode.problems.arguments import coordinate_units, in_units, number, require_model
+from axode.problems.arguments import (
+    check_parameters,
+    coordinate_units,
+    in_units,
+    number,
+    require_model,
+)
 from axode.problems.assemble.assemble import read_states
 from axode.problems.assemble.closure_program import call_tape, read_elements
-from axode.problems.parameter_arguments import check_parameters
 from axode.problems.steps.compiled import Place, compiled, tape_of
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 

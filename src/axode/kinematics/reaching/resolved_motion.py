@@ -42,10 +42,9 @@ from axode.model.signals import STATE_KINDS
 from axode.model.state import signal_values
 from axode.numerics.rank import singular_values, singular_vectors
 from axode.numerics.tolerances import NEGLIGIBLE, ROUNDING
-from axode.problems.arguments import in_units, require_model
+from axode.problems.arguments import check_parameters, in_units, require_model
 from axode.problems.assemble.assemble import read_states
-from axode.problems.inverse.time_signals import check_times
-from axode.problems.parameter_arguments import check_parameters
+from axode.problems.inverse.motions import check_times
 from axode.problems.steps.compiled import Place, compiled, tape_of
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 

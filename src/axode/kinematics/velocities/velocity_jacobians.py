@@ -44,8 +44,7 @@ from axode.mechanism.topology import speed_meanings
 from axode.model.conditions import Conditions
 from axode.numerics.rank import pseudo_inverse, singular_values, singular_vectors
 from axode.numerics.tolerances import MATRIX_ROUNDING, NEGLIGIBLE, RANK, ROUNDING
-from axode.problems.arguments import number, read_state, start_time
-from axode.problems.parameter_arguments import checked_parameters
+from axode.problems.arguments import checked_parameters, number, read_state, start_time
 from axode.problems.simulate.starts import find_starts
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from axode.kinematics.workspaces.pose_limits import PoseLimits, pose_measures
 from axode.kinematics.workspaces.workspace_result import ARRAYS, Workspace
 from axode.model.function_source import tape_entry
 from axode.numerics.tolerances import NEGLIGIBLE
-from axode.problems.interrupt import Interrupt
-from axode.problems.progress import Progress
+from axode.problems.progress import Interrupt, Progress
 
 if TYPE_CHECKING:
     from axode.codegen.tape.tape import Tape

@@ -23,9 +23,7 @@ from axode.model.state import State
 from axode.motions.paths import Path, along
 from axode.problems.arguments import StateArgument
 from axode.problems.assemble.assemble import assemble
-from axode.problems.inverse.motion_rows import rows_by_name
-from axode.problems.inverse.motions import DesiredMotion, MotionSamples
-from axode.problems.inverse.time_signals import TimeSignal
+from axode.problems.inverse.motions import DesiredMotion, MotionSamples, TimeSignal, rows_by_name
 from axode.symbolic.analysis.twist_constraints import TwistConstraints
 from axode.symbolic.constraints.redundant_rows import rank_of
 

@@ -15,10 +15,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from axode.errors import InvalidArgument, PlausibilityWarning, shortened, suggest
 from axode.mechanism.elements.bodies import GROUND, Body, Inertia, Shape
-from axode.mechanism.elements.contact_laws import Friction, Stops, as_friction, as_stops
 from axode.mechanism.elements.forces import Motor
 from axode.mechanism.elements.joints import AbstractJoint, Revolute, Spherical
-from axode.mechanism.elements.wheels import AbstractWheel, Contact, Plane
+from axode.mechanism.elements.wheels import (
+    AbstractWheel,
+    Contact,
+    Friction,
+    Plane,
+    Stops,
+    as_friction,
+    as_stops,
+)
 from axode.mechanism.values.expressions import Expression, Scalar, Time, as_scalar, numeric
 from axode.mechanism.values.geometry import (
     NO_ROTATION,

@@ -20,9 +20,9 @@ from axode.mechanism.elements.bodies import GROUND, Box, Cylinder, Mesh, Shape, 
 from axode.mechanism.elements.joints import Floating
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.elements.wheels import AbstractWheel, Ball, Contact, Plane, Rolling
-from axode.mechanism.files.read_contacts import Surface
-from axode.mechanism.home_poses import HomePoses, home_poses, matrix, vector
+from axode.mechanism.files.imported import Surface
 from axode.mechanism.mechanism import Mechanism
+from axode.mechanism.topology import HomePoses, home_poses, matrix, vector
 from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import unit
 from axode.numerics.rotations import RigidPose

@@ -24,8 +24,7 @@ from axode.problems.assemble.closure_program import (
     is_zero,
     read_elements,
 )
-from axode.problems.assemble.failed_starts import FailedStarts, open_rows
-from axode.problems.assemble.overruled_coordinates import warn_of_overruled
+from axode.problems.assemble.start_warnings import FailedStarts, open_rows, warn_of_overruled
 from axode.problems.other_models import measure_disagreement
 from axode.problems.steps.compiled import Place, compiled, tape_of
 

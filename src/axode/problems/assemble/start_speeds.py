@@ -20,8 +20,7 @@ from axode.model.model_parts import facts_of
 from axode.numerics.newton import add_in_order
 from axode.numerics.rank import singular_values, smallest_singular_value
 from axode.numerics.tolerances import FAINT, NEGLIGIBLE, ROW_RANK
-from axode.problems.assemble.failed_starts import FailedStarts
-from axode.problems.assemble.start_warnings import warn_of_start
+from axode.problems.assemble.start_warnings import FailedStarts, warn_of_start
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axode.mechanism.elements.contact_laws import ContactTable, RowValues
+from axode.mechanism.elements.wheels import ContactTable, RowValues
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.numerics.rank import least_norm, null_space, rank, singular_values

@@ -67,7 +67,7 @@ from axode.problems.simulate.saved_states import RecordedColumns, SavedStates
 from axode.problems.simulate.scenario import DEEP, EVENTS, Scenario
 from axode.problems.simulate.simulate import raise_if_failed, simulate
 from axode.problems.steps.audit import STEPS_TOLERANCE, energy_rounding, warn_of_inaccuracy
-from axode.problems.steps.methods import AUTOMATIC
+from axode.problems.steps.compiled import AUTOMATIC
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import (
     EVENT,
@@ -81,7 +81,7 @@ from axode.problems.steps.step_acceptance import (
 from axode.results.columns import INACCURATE_TEXT, describe_inaccuracy
 
 if TYPE_CHECKING:
-    from axode.results.event import Event
+    from axode.results.columns import Event
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
@@ -259,7 +259,7 @@ class EventRun:
         return self.scenario.plan
 
     def _make_watches(self) -> tuple[Event, ...]:
-        from axode.results.event import Event
+        from axode.results.columns import Event
 
         count = len(self.table.normals) + len(self.table.rubbing)
         contact = [Event(f"{CONTACT}{k}", stop=True, direction=-1) for k in range(count)]

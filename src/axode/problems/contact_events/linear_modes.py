@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import MechanismError, NotApplicable
-from axode.mechanism.elements.contact_laws import ContactTable
-from axode.mechanism.elements.wheels import Contact
+from axode.mechanism.elements.wheels import Contact, ContactTable
 from axode.mechanism.mechanism import Mechanism
 from axode.model.conditions import Conditions
 from axode.model.model import Model

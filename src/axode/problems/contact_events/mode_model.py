@@ -24,7 +24,8 @@ from axode.codegen.tape.builder import TapeBuilder
 from axode.codegen.tape.formulas import Formula, Vector
 from axode.codegen.tape.tape import Port, Tape
 from axode.errors import NotApplicable
-from axode.mechanism.elements.contact_laws import ContactTable
+from axode.mechanism.elements.wheels import ContactTable
+from axode.model.conditions import MOMENTUM
 from axode.model.function_source import (
     CONTACT_ROWS,
     JACOBIAN,
@@ -35,7 +36,6 @@ from axode.model.function_source import (
 from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, library_of, memory_of, model_on_cpu
-from axode.model.motion_switches import MOMENTUM
 from axode.numerics.tolerances import ROUNDING
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
-from axode.mechanism.elements.contact_laws import ContactTable
+from axode.mechanism.elements.wheels import ContactTable
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
@@ -21,7 +21,7 @@ from axode.problems.runs.session import Numbers, Session, Task
 from axode.problems.runs.settings import DEFAULT_STEP, Settings
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.scenario import Scenario
-from axode.problems.steps.methods import STEPS
+from axode.problems.steps.compiled import STEPS
 from axode.problems.steps.step_acceptance import RUNNING, STIFF
 
 Array = npt.NDArray[np.float64]

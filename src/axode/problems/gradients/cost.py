@@ -29,7 +29,7 @@ from axode.problems.inputs.tracing import traced_tape
 from axode.problems.runs.settings import DEFAULT_STEP
 from axode.problems.runs.step_log import Grid
 from axode.problems.simulate.scenario import RunOptions, Scenario
-from axode.problems.steps.methods import EXPLICIT
+from axode.problems.steps.compiled import EXPLICIT
 
 if TYPE_CHECKING:
     from axode.problems.gradients.wrapped_costs import JaxCost, TorchCost

@@ -29,7 +29,7 @@ from axode.problems.steps.step_acceptance import EVENT, FINISHED
 from axode.problems.steps.tableaus import EXPLICIT_METHODS
 
 if TYPE_CHECKING:
-    from axode.results.event import Event
+    from axode.results.columns import Event
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]

@@ -14,7 +14,7 @@ from axode.problems.inputs.state_formulas import name_or_function
 from axode.problems.inputs.tracing import require_sign_changes, traced_tape
 
 if TYPE_CHECKING:
-    from axode.results.event import Event
+    from axode.results.columns import Event
 
 
 def check_events(model: Model, events: Event | Sequence[Event]) -> tuple[Event, ...]:
@@ -24,7 +24,7 @@ def check_events(model: Model, events: Event | Sequence[Event]) -> tuple[Event, 
         InvalidArgument: for other objects, events without a function, repeated names, and formulas
             that cannot be read.
     """
-    from axode.results.event import Event
+    from axode.results.columns import Event
 
     expected = "events: expected Event(name, function)"
     try:

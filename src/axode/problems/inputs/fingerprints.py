@@ -17,7 +17,7 @@ import numpy as np
 
 from axode.problems.inputs.inputs import Callback
 from axode.problems.inputs.laws import Law
-from axode.results.event import Event
+from axode.results.columns import Event
 
 MAX_SIZE = 256  # of an array: copies of more numbers cost what is saved
 PURE_LIBRARIES = ("numpy", "casadi", "math", "operator")  # functions of these give what they gave

@@ -19,18 +19,29 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
 from axode.model.signals import Signal
-from axode.model.state import signal_values
+from axode.model.state import signal_values, update_balance
 from axode.names import Names
+from axode.numerics.rank import least_norm
 from axode.numerics.tolerances import LIES_FLAT, RANK
-from axode.problems.arguments import StateArgument, read_state, require_model, start_time
+from axode.problems.arguments import (
+    StateArgument,
+    check_parameters,
+    read_state,
+    require_model,
+    start_time,
+)
 from axode.problems.assemble.closure import allowed_residual
-from axode.problems.assemble.dropped_rows import check_dropped_rows
-from axode.problems.inverse.motion_rows import full_names, rows_by_name
-from axode.problems.inverse.motions import DesiredMotion, MotionSamples
-from axode.problems.inverse.singular_samples import SingularSamples, evaluate_power
-from axode.problems.inverse.time_signals import ORDER, as_signal, check_times
-from axode.problems.other_models import DescribedStates
-from axode.problems.parameter_arguments import check_parameters
+from axode.problems.assemble.start_warnings import check_dropped_rows
+from axode.problems.inverse.motions import (
+    ORDER,
+    DesiredMotion,
+    MotionSamples,
+    as_signal,
+    check_times,
+    full_names,
+    rows_by_name,
+)
+from axode.problems.other_models import DescribedStates, SignalsElsewhere
 from axode.problems.runs.settings import MAX_SAMPLES
 from axode.problems.singular.approaches import warn_of_motors
 from axode.problems.singular.pivots import evaluate_pivots, measure_lean_between
@@ -40,6 +51,59 @@ from axode.symbolic.algebra.casadi_interrupts import stoppable
 
 if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
+
+
+def evaluate_power(model: Model, q: Array, nu: Array, u: Array, missing: Array, o: Any) -> Array:
+    """Evaluate the power supplied and dissipated [W]."""
+    power = model.evaluate("state_rate", {"q": q, "nu": nu, "u": u}, o)[..., -2:].copy()
+    power[..., 0] += (missing * nu).sum(axis=-1)
+    return power
+
+
+class SingularSamples:
+    """Samples of a motion that other models describe, where the user's is singular."""
+
+    def __init__(
+        self,
+        own: Model,
+        described: DescribedStates | None,
+        motion: tuple[Array, Array, Array, Array],
+        conditions: Conditions,
+        weights: Any,
+    ) -> None:
+        self.own, self.conditions, self.weights = own, conditions, weights
+        self.q, self.nu, self.nu_dot, self.outside = motion
+        self.parts = [] if described is None else list(described.others())
+
+    def own_speeds(self) -> tuple[Array, Array]:
+        """Give speeds and accelerations of the user's model; NaN where others do better."""
+        nu, nu_dot = self.nu.copy(), self.nu_dot.copy()
+        for _, k in self.parts:
+            nu[k] = nu_dot[k] = np.nan
+        return nu, nu_dot
+
+    def solve(self, u: Array, missing: Array, power: Array) -> None:
+        """Fill in inputs, missing forces on the user's speeds and powers of these samples."""
+        for model, k in self.parts:
+            o, q, nu = self.conditions.at(k).options, self.q[k], self.nu[k]
+            u[k], short = model.inverse_dynamics_with_residual(
+                q, nu, self.nu_dot[k], u=self.outside[k], weights=self.weights, **o
+            )
+            power[k] = evaluate_power(model, q, nu, u[k], short, o)
+            chosen = [model.speed_names.index(name) for name in self.own.independent]
+            to_own = np.swapaxes(model.speed_map(q, **o)[:, chosen], 1, 2)
+            missing[k] = least_norm(to_own, short)
+
+    def overwrite(self, values: Array, w: Array, u: Array) -> None:
+        """Fill in all signals of these samples."""
+        for model, k in self.parts:
+            there = SignalsElsewhere(
+                model, self.own, self.q[k], self.nu[k], w[k], u[k], self.conditions.at(k)
+            )
+            values[k] = there.values()
+        if self.parts:
+            update_balance(self.own, values)
+
 
 Array = npt.NDArray[np.float64]
 SAMPLES = 500  # of a motion given by functions, unless another time is given

@@ -7,28 +7,317 @@ a start, then by Newton's method on loops, contacts and what was given, all samp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from axode.errors import InvalidArgument, SingularConfiguration
+from axode.codegen.targets.cpu import CompiledFunction
+from axode.errors import InvalidArgument, NotApplicable, SingularConfiguration, shortened
+from axode.mechanism.values.expressions import Expression, Parameter, Time, parse_scalar
 from axode.model.conditions import Conditions
+from axode.model.function_source import shaped_tape
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
+from axode.model.named_arguments import as_numbers
+from axode.model.signals import STATE_KINDS
 from axode.numerics.newton import find_roots
 from axode.numerics.rank import least_norm, null_space, rank, singular_values
 from axode.numerics.tolerances import NEGLIGIBLE, RANK
 from axode.problems.arguments import StateArgument, coordinate_units, in_units, residual_units
-from axode.problems.inverse.motion_rows import Rows
+from axode.problems.inputs.tracing import TracedFunction, compile_tape
 from axode.problems.inverse.quadrature import Rates, integrate
-from axode.problems.inverse.time_signals import TimeSignal
 from axode.problems.other_models import DescribedStates
 from axode.problems.singular.approaches import usual_margin, warn_of_signals
 from axode.problems.singular.switching import choose_models, describe_own_loss
+
+_KEPT: WeakKeyDictionary[Model, dict[Any, dict[str, CompiledFunction]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class PositionRow:
+    """A function of the configuration that a motion is given by.
+
+    Attributes:
+        name: What messages call it.
+        expression: In CasADi's symbols of the model's equations.
+        unit: Unit of its value.
+        is_angle: Whether full turns do not matter.
+    """
+
+    name: str
+    expression: Any
+    unit: str
+    is_angle: bool = False
+
+
+class Rows:
+    """What a motion is given by, as functions of the configuration and of all joint speeds.
+
+    Functions of rows that belong to the equations of the model are kept with it if `keep` is set.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        rows: Sequence[PositionRow],
+        speeds: Sequence[str],
+        *,
+        keep: bool = False,
+    ) -> None:
+        self.model = model
+        self.positions = tuple(rows)
+        self.speeds = [model.speed_names.index(name) for name in speeds]
+        self.names = (*(row.name for row in rows), *speeds)
+        self.angles = np.array([row.is_angle for row in rows], dtype=bool)
+        kept = _KEPT.setdefault(model, {}) if keep else {}
+        key = tuple((row.name, row.expression.element_hash()) for row in rows if keep)
+        if rows and key not in kept:
+            kept[key] = _row_functions(model, rows)
+        self._functions = kept.get(key, {})
+
+    def call(
+        self, name: str, q: Array, conditions: Conditions, v: Any = 0.0, a: Any = 0.0
+    ) -> Array:
+        """Evaluate values, Jacobians or derivatives of the rows of position, batch axes first."""
+        if not self.positions:
+            shape = {
+                "jacobian": (0, len(self.model.speed_names)),
+                "by_q": (0, len(self.model.coordinates)),
+            }
+            return np.zeros((*q.shape[:-1], *shape.get(name, (0,))))
+        function = self._functions[name]
+        size = (*q.shape[:-1], len(self.model.speed_names))
+        known = {
+            "q": q,
+            "v": np.broadcast_to(v, size),
+            "a": np.broadcast_to(a, size),
+            "t": np.broadcast_to(conditions.t, q.shape[:-1])[..., np.newaxis],
+            "p": self.model.parameter_vector(conditions.p),
+        }
+        arrays = [np.ascontiguousarray(known[port.name]) for port in function.tape.inputs]
+        result: Array = function(*arrays)
+        return result
+
+
+def _row_functions(model: Model, rows: Sequence[PositionRow]) -> dict[str, CompiledFunction]:
+    """y(q), its derivative by q, its rate, its Jacobian on the joint speeds, its second rate."""
+    import casadi as ca
+
+    e = model.equations
+    tree, q, t = e.system.tree, e.q, e.t
+    a = ca.SX.sym("a", tree.v.shape[0])
+    y = ca.vertcat(*[row.expression for row in rows])
+    q_dot = tree.N @ tree.v
+    rate = ca.jtimes(y, q, q_dot) + ca.jtimes(y, t, ca.SX(1))
+    second = ca.jtimes(rate, q, q_dot) + ca.jtimes(rate, t, ca.SX(1)) + ca.jtimes(rate, tree.v, a)
+    made = {
+        "value": y,
+        "by_q": ca.jacobian(y, q),
+        "rate": rate,
+        "jacobian": ca.jacobian(rate, tree.v),
+        "second": second,
+    }
+    symbols = {"q": q, "v": tree.v, "a": a, "t": t}
+    if e.parameters:
+        symbols["p"] = e.p
+    found = {}
+    for name, x in made.items():
+        shape = x.shape if name in ("by_q", "jacobian") else (y.shape[0],)
+        flat = ca.vec(ca.densify(x).T)
+        function = ca.Function(name, list(symbols.values()), [flat], list(symbols), [name])
+        sizes = {n: s.shape[0] for n, s in symbols.items()}
+        found[name] = compile_tape(shaped_tape(function, sizes, name, shape))
+    return found
+
+
+def rows_by_name(model: Model, names: Sequence[str]) -> Rows:
+    """Make rows for coordinates, speeds and measures of position.
+
+    Raises:
+        UnknownName: for any other name.
+    """
+    placed = {n: unit for n, unit, needs_speeds in facts_of(model).measures if not needs_speeds}
+    positions: list[PositionRow] = []
+    speeds: list[str] = []
+    for name in names:
+        if name in model.speed_names:
+            speeds.append(name)
+        elif name in model.coordinates:
+            k = model.coordinates.index(name)
+            unit = facts_of(model).coordinate_units[k]
+            positions.append(PositionRow(name, model.equations.q[k], unit))
+        else:
+            expression = model.equations.measures[name].expression
+            unit = placed[name]
+            positions.append(PositionRow(name, expression, unit, is_angle=unit == "rad"))
+    return Rows(model, positions, speeds, keep=True)
+
+
+def full_names(model: Model, names: Sequence[str]) -> list[str]:
+    """Full names of the signals that a motion gives.
+
+    Raises:
+        InvalidArgument: for a measure of speed.
+    """
+    signals = [model.signals.resolve(name, *STATE_KINDS) for name in names]
+    for name, signal in zip(names, signals, strict=True):
+        if signal.kind == "measure" and model.signals.depends_on_speeds(signal.name):
+            raise InvalidArgument(
+                f"motion: '{name}' is a measure of speed, and a motion is given by coordinates, "
+                "joint speeds and measures of position.\n"
+                f"  Joint speeds: {', '.join(model.speed_names)}"
+            )
+    return [signal.name for signal in signals]
+
+
+ORDER = 5  # of the splines that differentiate samples
+
+
+@dataclass(frozen=True)
+class TimeSignal:
+    """One quantity over time.
+
+    Attributes:
+        name: Coordinate, speed or measure of the model, or a name of the user's own.
+        values: Function of times (T,): value and first two derivatives: (3, T).
+        exact: Whether derivatives are, or come from splines.
+        quick: The same at less expense, for quadrature, where there is such.
+    """
+
+    name: str
+    values: Callable[[Array], Array]
+    exact: bool = True
+    quick: Callable[[Array], Array] | None = None
+
+
+def sampled_signal(name: str, times: Array, samples: Array) -> TimeSignal:
+    """Make a signal through samples, by splines of order 5."""
+    from scipy.interpolate import make_interp_spline
+
+    spline = make_interp_spline(times, samples, k=ORDER)
+    rates = [spline, spline.derivative(1), spline.derivative(2)]
+    return TimeSignal(name, lambda t: np.array([f(t) for f in rates]), exact=False)
+
+
+def formula_signal(
+    model: Model, name: str, given: Any, parameters: Mapping[str, float]
+) -> TimeSignal:
+    """Make a signal from a number or a formula of time, differentiated exactly.
+
+    Args:
+        model: Whose parameters the formula may mention.
+        name: Name of the signal.
+        given: A number, text, an `Expression`, or a function of time.
+        parameters: Values by name.
+
+    Raises:
+        InvalidArgument: if it is none of these.
+    """
+    import casadi as ca
+
+    t = ca.SX.sym("t")
+    x = ca.SX(_as_symbol(model, name, given, t, parameters))
+    if x.shape != (1, 1):
+        raise InvalidArgument(f"motion, '{name}': expected one number of time, got {x.shape}")
+    first = ca.jacobian(x, t)
+    stacked = ca.densify(ca.vertcat(x, first, ca.jacobian(first, t)))
+    function = ca.Function("signal", [t], [stacked], ["t"], ["signal"])
+    call = TracedFunction(shaped_tape(function, {"t": 1}, "signal", (3,)))
+
+    def values(times: Array) -> Array:
+        found: Array = call(np.asarray(times, dtype=float)[..., np.newaxis])
+        return np.moveaxis(found, -1, 0)
+
+    return TimeSignal(name, values)
+
+
+def _as_symbol(model: Model, name: str, given: Any, t: Any, parameters: Mapping[str, float]) -> Any:
+    from axode.symbolic.algebra.formula_symbols import numpy_on_symbols, symbolic_value
+
+    known = dict(model.parameters) | dict(parameters)
+    if isinstance(given, str):
+        symbols = {n: Parameter(n, float(x)) for n, x in known.items()}
+        try:
+            given = parse_scalar(given, symbols)
+        except ValueError as error:
+            raise InvalidArgument(f"motion, '{name}': {error}") from None
+    if isinstance(given, Expression):
+        return symbolic_value(given, {**known, "t": t})
+    if not callable(given):
+        return given
+    for symbol in (Time(), t):  # a formula of its own, else one of CasADi's
+        try:
+            with numpy_on_symbols():
+                made = given(symbol)
+        except (TypeError, AttributeError, ValueError, NotImplementedError, RuntimeError):
+            continue
+        is_formula = isinstance(made, Expression)
+        return symbolic_value(made, {**known, "t": t}) if is_formula else made
+    raise NotApplicable(f"motion, '{name}': the function cannot be written as a formula")
+
+
+def as_signal(
+    model: Model, name: str, given: Any, times: Array, parameters: Mapping[str, float]
+) -> TimeSignal:
+    """Make a signal from a number, a formula, a function or samples.
+
+    A Python function that cannot be traced is called at every time and differentiated by splines.
+    """
+    array = np.asarray(given) if isinstance(given, np.ndarray | list | tuple) else None
+    if array is not None and array.ndim:
+        return sampled_signal(name, times, check_samples(name, array, times))
+    try:
+        return formula_signal(model, name, given, parameters)
+    except NotApplicable:
+        called = np.array([float(given(float(t))) for t in times])
+        return sampled_signal(name, times, check_samples(name, called, times))
+
+
+def check_samples(name: str, samples: Any, times: Array) -> Array:
+    """Require samples that splines can differentiate.
+
+    Raises:
+        InvalidArgument: if there are too few, too many or some are not finite.
+    """
+    array = as_numbers(f"motion, '{name}'", samples)
+    if array.shape != times.shape:
+        raise InvalidArgument(
+            f"motion, '{name}': {array.shape} samples for {times.size} times; give one per time"
+        )
+    if array.size <= ORDER:
+        raise InvalidArgument(
+            f"motion, '{name}': {array.size} samples are too few; splines of order {ORDER} need at "
+            f"least {ORDER + 1}.\n  Give more samples, or a formula of t"
+        )
+    if not np.isfinite(array).all():
+        worst = float(times[int(np.argmin(np.isfinite(array)))])
+        raise InvalidArgument(f"motion, '{name}': the sample at t = {worst:g} s is not finite")
+    return array
+
+
+def check_times(times: Any) -> Array:
+    """Require times that increase.
+
+    Raises:
+        InvalidArgument: naming the first two that do not.
+    """
+    array = as_numbers("times", times)
+    if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all():
+        raise InvalidArgument(f"times: two or more finite times are needed, got {shortened(times)}")
+    back = np.flatnonzero(np.diff(array) <= 0)
+    if back.size:
+        k = int(back[0])
+        raise InvalidArgument(
+            f"times: they have to increase, and {array[k + 1]:g} s follows {array[k]:g} s "
+            f"(samples {k} and {k + 1})"
+        )
+    return array
+
 
 Array = npt.NDArray[np.float64]
 MISFIT = {True: 1e-7, False: 1e-3}  # relative, of what is exact and of what splines differentiate

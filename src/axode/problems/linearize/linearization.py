@@ -256,7 +256,7 @@ class Linearization:
         )
 
     def _repr_html_(self) -> str:
-        from axode.printing.html import notebook, table
+        from axode.printing.mathml import notebook, table
 
         step = f", in steps of {self.dt:g} s" if self.dt else ""
         heads = ("", *self.states, *self.inputs)

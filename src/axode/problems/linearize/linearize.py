@@ -25,7 +25,7 @@ from axode.model.model_parts import facts_of
 from axode.model.state import State
 from axode.numerics.rank import smallest_singular_value, weakest_rows
 from axode.numerics.tolerances import HALF_DIGITS, LIES_FLAT, NO_MOTION, ROW_RANK, SEVEN_DIGITS
-from axode.problems.arguments import read_state, require_model, start_time
+from axode.problems.arguments import check_parameters, read_state, require_model, start_time
 from axode.problems.linearize.feedback import Reading
 from axode.problems.linearize.linearization import Linearization
 from axode.problems.linearize.observables import Observables
@@ -41,7 +41,6 @@ from axode.problems.linearize.steady_motions import (
     later_states,
     nearby_states,
 )
-from axode.problems.parameter_arguments import check_parameters
 from axode.problems.singular.pivots import find_flattest_wheel
 from axode.problems.singular.switching import choose_rows, smallest_pivot
 from axode.stages import call_stage

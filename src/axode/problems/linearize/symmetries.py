@@ -31,7 +31,7 @@ from axode.mechanism.values.expressions import numeric
 from axode.mechanism.values.geometry import rotation_matrix
 from axode.numerics.rank import pseudo_inverse
 from axode.numerics.tolerances import HALF_DIGITS
-from axode.symbolic.algebra.numeric import NumericFunction
+from axode.symbolic.algebra.linear import NumericFunction
 from axode.symbolic.algebra.spatial import SX
 from axode.symbolic.equations import Equations
 from axode.symbolic.joints import symbolic_joint

@@ -20,8 +20,8 @@ from axode.problems.other_models import ROUNDED_PIVOT, is_rounded
 from axode.problems.runs.session import CompiledRuns, Numbers, Session, Task
 from axode.problems.steps.adaptive import ERROR_SHARE
 from axode.problems.steps.compiled import rollout_of
+from axode.problems.steps.explicit import stiff_slope
 from axode.problems.steps.step_acceptance import EVENT, FINISHED, INACCURATE, RUNNING
-from axode.problems.steps.stiffness import stiff_slope
 
 Array = npt.NDArray[np.float64]
 SMALLEST_PIVOT = 0.05  # of a solve: nearer to singular, other speeds are considered

@@ -17,16 +17,14 @@ from axode.errors import Interrupted, UnknownName
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.problems.inputs.inputs import InputPlan
-from axode.problems.interrupt import Interrupt
-from axode.problems.progress import Progress
+from axode.problems.progress import Interrupt, Progress
 from axode.problems.runs.settings import Settings
 from axode.problems.runs.step_log import StepLog
 from axode.problems.steps.break_times import BreakTable, break_table
-from axode.problems.steps.compiled import StepOptions, dynamics_of
-from axode.problems.steps.methods import EXPLICIT, STEPS
+from axode.problems.steps.compiled import EXPLICIT, STEPS, StepOptions, dynamics_of
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.tableaus import EXPLICIT_METHODS
-from axode.results.event import Event
+from axode.results.columns import Event
 from axode.runtime.launch import Summary
 
 Array = npt.NDArray[np.float64]

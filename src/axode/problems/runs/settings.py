@@ -14,8 +14,7 @@ from axode.errors import InvalidArgument, UnknownName
 from axode.numerics.tolerances import ON_TIME, ORDER_EIGHT
 from axode.problems.arguments import number
 from axode.problems.steps.audit import STEPS_TOLERANCE, energy_rounding, energy_tolerance
-from axode.problems.steps.compiled import Place
-from axode.problems.steps.methods import (
+from axode.problems.steps.compiled import (
     AUTOMATIC,
     EQUAL_STEPS,
     EXPLICIT,
@@ -23,6 +22,7 @@ from axode.problems.steps.methods import (
     METHODS,
     PROGRAMS,
     STEPS,
+    Place,
 )
 
 Array = npt.NDArray[np.float64]

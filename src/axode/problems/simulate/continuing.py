@@ -13,8 +13,7 @@ from axode.problems.runs.session import Session, Task
 from axode.problems.simulate.runs import Runs
 from axode.problems.simulate.saved_states import Correction, SavedStates
 from axode.problems.simulate.starts import Starts
-from axode.problems.steps.compiled import Place
-from axode.problems.steps.methods import AUTOMATIC
+from axode.problems.steps.compiled import AUTOMATIC, Place
 from axode.results.columns import time_rounding
 
 Array = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from axode.problems.runs.session import Numbers
 from axode.problems.steps.step_acceptance import CROSSED_INSIDE, EVENT, RUNNING
 
 if TYPE_CHECKING:
-    from axode.results.event import Event
+    from axode.results.columns import Event
 
 Array = npt.NDArray[np.float64]
 MAX_ITERATIONS = 200

@@ -36,8 +36,7 @@ from axode.problems.simulate.saved_states import (
 )
 from axode.problems.singular.pivots import find_smallest_pivots
 from axode.problems.steps.audit import warn_of_inaccuracy
-from axode.problems.steps.compiled import is_audited, tape_of
-from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
+from axode.problems.steps.compiled import AUTOMATIC, IMPLICIT, is_audited, tape_of
 from axode.problems.steps.step_acceptance import (
     CHATTERING,
     EVENT,
@@ -55,7 +54,7 @@ from axode.results.columns import INACCURATE_TEXT, LazyValue, describe_inaccurac
 
 if TYPE_CHECKING:
     from axode.problems.simulate.continuing import KnownMotion
-    from axode.results.event import Event
+    from axode.results.columns import Event
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]

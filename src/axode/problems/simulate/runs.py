@@ -12,7 +12,7 @@ import numpy.typing as npt
 from axode.model.model import Model
 from axode.model.model_parts import row_numbers_of
 from axode.numerics.tolerances import LIES_FLAT, RANK
-from axode.problems.assemble.failed_starts import FailedStarts
+from axode.problems.assemble.start_warnings import FailedStarts
 from axode.problems.inputs.inputs import InputPlan, plan_input
 from axode.problems.other_models import carry_speeds
 from axode.problems.runs.batch import Batch, Outcomes
@@ -26,7 +26,7 @@ from axode.problems.singular.pivots import (
     find_smallest_pivots,
     has_lost_pivots,
 )
-from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
+from axode.problems.steps.compiled import AUTOMATIC, IMPLICIT
 from axode.problems.steps.step_acceptance import (
     EVENT,
     FINISHED,
@@ -40,7 +40,7 @@ from axode.problems.steps.step_acceptance import (
 
 if TYPE_CHECKING:
     from axode.problems.singular.continuation import Candidates, Landing
-    from axode.results.event import Event
+    from axode.results.columns import Event
 
 Array = npt.NDArray[np.float64]
 DESCRIBED = 100  # runs of a batch whose singular rows are named

@@ -17,13 +17,19 @@ from axode.model.memory import ModelWithMemory
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, memory_of, model_on_cpu
 from axode.numerics.tolerances import OPEN
-from axode.problems.arguments import StateArgument, number, read_state, require_model, start_time
+from axode.problems.arguments import (
+    StateArgument,
+    checked_parameters,
+    number,
+    read_state,
+    require_model,
+    start_time,
+)
 from axode.problems.assemble.start_warnings import collect_warnings, warn_of_start
 from axode.problems.inputs.events import check_events
 from axode.problems.inputs.fingerprints import recall
 from axode.problems.inputs.inputs import InputPlan, plan_input
 from axode.problems.inputs.laws import Law, model_under
-from axode.problems.parameter_arguments import checked_parameters
 from axode.problems.runs.settings import Settings
 from axode.problems.simulate.starts import (
     DEEPEST,
@@ -34,11 +40,10 @@ from axode.problems.simulate.starts import (
     shared_batch,
     take_first_samples,
 )
-from axode.problems.steps.compiled import Place
-from axode.problems.steps.methods import AUTOMATIC, STEPS
+from axode.problems.steps.compiled import AUTOMATIC, STEPS, Place
 
 if TYPE_CHECKING:
-    from axode.results.event import Event
+    from axode.results.columns import Event
 
 Array = npt.NDArray[np.float64]
 IDEAL = "ideal"

@@ -17,7 +17,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of, require_ideal
 from axode.model.named_arguments import as_numbers
 from axode.numerics.tolerances import ON_TIME
-from axode.problems.assemble.dropped_rows import describe_missed_rows
+from axode.problems.assemble.start_warnings import describe_missed_rows
 from axode.problems.inputs.inputs import Callback
 from axode.problems.runs.session import Session, Task, check_on_interrupt
 from axode.problems.runs.settings import Settings
@@ -28,7 +28,7 @@ from axode.problems.simulate.scenario import RunOptions, Scenario
 from axode.problems.simulate.starts import check_start_speeds
 from axode.problems.simulate.switch_to_implicit import warn_of_stiffness
 from axode.problems.singular.pivots import FLAT_WHEEL
-from axode.problems.steps.methods import AUTOMATIC, EXPLICIT, STEPS
+from axode.problems.steps.compiled import AUTOMATIC, EXPLICIT, STEPS
 from axode.problems.steps.step_acceptance import (
     CHATTERING,
     NOT_FINITE,

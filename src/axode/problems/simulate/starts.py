@@ -18,8 +18,7 @@ from axode.numerics.tolerances import OPEN, ROUNDING
 from axode.problems.arguments import StateArgument
 from axode.problems.assemble.assemble import assemble_runs
 from axode.problems.assemble.closure import allowed_residual
-from axode.problems.assemble.dropped_rows import check_dropped_rows
-from axode.problems.assemble.failed_starts import FailedStarts
+from axode.problems.assemble.start_warnings import FailedStarts, check_dropped_rows
 from axode.problems.inputs.inputs import InputPlan
 from axode.problems.inputs.tracing import TracedFunction
 from axode.problems.other_models import rows_at

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from axode.errors import StiffSystemWarning
 from axode.problems.runs.batch import Batch
 from axode.problems.runs.session import Numbers
-from axode.problems.steps.compiled import can_take_over
-from axode.problems.steps.methods import IMPLICIT
+from axode.problems.steps.compiled import IMPLICIT, can_take_over
 from axode.problems.steps.step_acceptance import RUNNING
 
 Array = npt.NDArray[np.float64]

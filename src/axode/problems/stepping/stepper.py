@@ -42,7 +42,7 @@ from axode.problems.singular.pivots import (
 )
 from axode.problems.singular.switching import describe_own_loss
 from axode.problems.steps import step_acceptance as ended
-from axode.problems.steps.methods import METHODS
+from axode.problems.steps.compiled import METHODS
 from axode.runtime.arrays import is_on_device
 
 Array = npt.NDArray[np.float64]

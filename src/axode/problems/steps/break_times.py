@@ -18,12 +18,11 @@ import numpy.typing as npt
 from axode.codegen.tape.formulas import formula_tape
 from axode.codegen.tape.rounding_bounds import rounding_bounds
 from axode.codegen.tape.switching import Switches, switching_times
-from axode.codegen.targets.compiler_process import check_interrupts
+from axode.codegen.targets.jit import check_interrupts
 from axode.errors import InvalidArgument, NotApplicable
-from axode.model.conditions import Conditions
+from axode.model.conditions import MOMENTUM, Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape, model_on_cpu
-from axode.model.motion_switches import MOMENTUM
 from axode.numerics.tolerances import ROUNDING, SUM_ROUNDING
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.switch_search import NEVER

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -16,11 +17,11 @@ from axode.codegen.tape.switching import Switches, find_switches, places_tape
 from axode.codegen.tape.tape import Tape
 from axode.codegen.targets.cpu_rollout import Rollout
 from axode.errors import InvalidArgument, NotApplicable, UnknownName
+from axode.model.conditions import MOMENTUM, motion_switches, require_momentum
 from axode.model.function_source import JACOBIAN, check_precision
 from axode.model.metadata import Facts
 from axode.model.model import Model
 from axode.model.model_parts import facts_of, function_tape, library_of, require_ideal
-from axode.model.motion_switches import MOMENTUM, motion_switches, require_momentum
 from axode.numerics.tolerances import SUM_ROUNDING
 from axode.problems.inputs.events import event_tape
 from axode.problems.inputs.inputs import InputPlan, plan_input
@@ -29,13 +30,48 @@ from axode.problems.inputs.tracing import MAX_NUMBERS
 from axode.problems.steps.adaptive import Gathering
 from axode.problems.steps.audit import audited
 from axode.problems.steps.break_times import break_table, sample_switches
-from axode.problems.steps.methods import EQUAL_STEPS, IMPLICIT, METHODS, PROGRAMS
+from axode.problems.steps.explicit import adaptive_explicit_program, fixed_step_program
 from axode.problems.steps.rates import INSIDE, Dynamics
-from axode.problems.steps.tableaus import EXPLICIT_METHODS
+from axode.problems.steps.tableaus import DOP853, DOPRI5, EXPLICIT_METHODS, RK4
 
 if TYPE_CHECKING:
+    from axode.problems.steps.adaptive import Gathering
     from axode.problems.steps.moreau import ContactTapes
-    from axode.results.event import Event
+    from axode.problems.steps.rates import Dynamics
+    from axode.results.columns import Event
+
+
+def _rodas5p(d: Dynamics, gathering: Gathering | None = None) -> Program:
+    from axode.problems.steps.rosenbrock import rodas5p_program
+
+    return rodas5p_program(d, gathering)
+
+
+def _radau9(d: Dynamics, gathering: Gathering | None = None) -> Program:
+    from axode.problems.steps.radau import radau9_program
+
+    return radau9_program(d, gathering)
+
+
+def _moreau(d: Dynamics, gathering: Gathering | None = None) -> Program:
+    from axode.problems.steps.moreau import moreau_program
+
+    return moreau_program(d, gathering)
+
+
+AUTOMATIC, EXPLICIT, IMPLICIT = "auto", "dopri5", "radau9"  # the first one chooses
+EXPLICIT_FINE = "dop853"  # for small tolerances
+METHODS: dict[str, Callable[..., Program]] = {
+    "rk4": partial(fixed_step_program, RK4),
+    "dopri5": partial(adaptive_explicit_program, DOPRI5),
+    "dop853": partial(adaptive_explicit_program, DOP853),
+    "rodas5p": _rodas5p,
+    "radau9": _radau9,
+}
+STEPS = "steps"  # through contacts that slip and lift
+PROGRAMS = METHODS | {STEPS: _moreau}
+EQUAL_STEPS = ("rk4", STEPS)  # methods whose steps have one length
+
 
 TARGETS = ("cpu", "cuda")
 MAX_STEPS_IN_SINGLE = 2**24  # beyond, whole numbers of single precision have gaps

@@ -1,4 +1,12 @@
-"""Explicit Runge-Kutta steps from a tableau: of fixed length, or as long as tolerances allow."""
+"""Explicit Runge-Kutta steps from a tableau: of fixed length, or as long as tolerances allow.
+
+Detect explicit steps that are short because of stability, not accuracy.
+
+Between the last two stages of the methods of Dormand and Prince, which share their time, lies a
+direction along which the rate's slope is seen; steps that are as long as stability allows have a
+slope times length of about 3.3, of order eight of about 6.1. The rule of counting is that of
+E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II*, section IV.2.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +17,17 @@ from itertools import groupby
 from operator import add
 
 from axode.codegen.tape.formulas import Formula, Vector, formula_tape, select_tape
-from axode.codegen.tape.program import Evaluate, Operation, Program, While, WriteRow
+from axode.codegen.tape.program import (
+    Evaluate,
+    Operation,
+    Program,
+    WeightedSum,
+    While,
+    WriteRow,
+    slices,
+)
 from axode.codegen.tape.tape import Tape
-from axode.numerics.tolerances import ON_TIME
+from axode.numerics.tolerances import ON_TIME, TINY
 from axode.problems.steps.adaptive import (
     CONTROL,
     Gathering,
@@ -23,17 +39,197 @@ from axode.problems.steps.adaptive import (
     count_steps,
     error_size,
 )
-from axode.problems.steps.many_stages import (
-    inner_stages,
-    polynomial,
-    weighted_finish,
-    weighted_interpolant,
-    weighted_stages,
-)
 from axode.problems.steps.rates import Dynamics, to_next_sample
-from axode.problems.steps.step_acceptance import accept_step, active, count_saved_row
-from axode.problems.steps.stiffness import count_stiff_steps
-from axode.problems.steps.tableaus import ButcherTableau
+from axode.problems.steps.step_acceptance import (
+    RUNNING,
+    STIFF,
+    accept_step,
+    active,
+    count_saved_row,
+)
+from axode.problems.steps.tableaus import DOPRI5, EXPLICIT_METHODS, ButcherTableau
+
+
+def weighted_stages(method: ButcherTableau, d: Dynamics) -> list[Operation]:
+    """Find the rates of all stages but the first; the last one is at x_s, q_s, nu_s and t_s.
+
+    Where stiffness is looked for, the state of the last stage but one is kept as well. Times and
+    weights of all stages are found together, so that the stages share their code.
+    """
+    count, rows = len(method.stages), (*method.stages, *method.inner)
+
+    def begin(q: Vector, nu: Vector, w: Vector, t: Vector, h: Vector) -> dict[str, Vector]:
+        times = {_time(method, n): [t[0] + float(method.nodes[n - 1]) * h[0]] for n in _later(rows)}
+        weights = [x for n in _later(rows) for x in _times(h[0], _used(method, rows[n - 1])[1])]
+        return {"x": [*q, *nu, *w], "weights": weights, **times}
+
+    sizes = {"q": d.n_q, "nu": d.n_nu, "w": 2, "t": 1, "h": 1}
+    made = ("x", "weights", *(_time(method, n) for n in _later(rows)))
+    operations: list[Operation] = [
+        Evaluate(formula_tape("begin", sizes, begin), ("q", "nu", "w", "t", "h_s", *made))
+    ]
+    for number in range(2, count + 1):
+        at = f"{number}" if d.stiffness and number == count - 1 else "s"
+        operations += _compact_stage(method, d, number, at)
+    return operations
+
+
+def inner_stages(method: ButcherTableau, d: Dynamics, begun: str) -> list[Operation]:
+    """Find the rates that the interpolant alone needs, of a step from the state x.
+
+    Args:
+        method: The coefficients.
+        d: Tapes of the model.
+        begun: Name of the time when the step began.
+    """
+    numbers = range(len(method.stages) + 1, len(method.rates) + 1)
+    return [x for number in numbers for x in _compact_stage(method, d, number, "d", begun)]
+
+
+def _compact_stage(
+    method: ButcherTableau, d: Dynamics, number: int, at: str, begun: str = "t"
+) -> list[Operation]:
+    """Find rate k(number); the state of the stage is x, q and nu with the ending `at`."""
+    rows = (*method.stages, *method.inner)
+    rates, _ = _used(method, rows[number - 1])
+    first = sum(1 + len(_used(method, row)[0]) for row in rows[1 : number - 1])
+
+    def split(x: Vector) -> dict[str, Vector]:
+        return {"q": x[: d.n_q], "nu": x[d.n_q : d.n_q + d.n_nu]}
+
+    split_tape = formula_tape("split", {"x": d.n_k}, split)
+    time = _time(method, number)
+    return [
+        WeightedSum(("weights", first), slices("x", *rates), (f"x_{at}", 0), d.n_k),
+        Evaluate(split_tape, (f"x_{at}", f"q_{at}", f"nu_{at}")),
+        *d.rate_at(f"q_{at}", f"nu_{at}", time, f"k{number}", begun),
+    ]
+
+
+def _later(rows: Sequence[Sequence[Fraction]]) -> range:
+    """Numbers of all stages but the first."""
+    return range(2, len(rows) + 1)
+
+
+def _time(method: ButcherTableau, number: int) -> str:
+    """Name of the time of a stage."""
+    return "t_s" if number == len(method.stages) else f"t_{number}"
+
+
+def weighted_finish(method: ButcherTableau, d: Dynamics, made: Sequence[str]) -> list[Operation]:
+    """Find the new state, its error, the next step size, and whether the step is accepted."""
+    n = d.n_q + d.n_nu
+    estimates = {"e": method.error, "c": method.coarse}
+    used = {name: _used(method, row) for name, row in estimates.items()}
+
+    def weigh(h: Vector) -> dict[str, Vector]:
+        return {name: [h[0] * w for w in weights] for name, (_, weights) in used.items()}
+
+    def finish(x: Vector, x_n: Vector, e: Vector, c: Vector, **v: Vector) -> dict[str, Vector]:
+        fine, coarse = (
+            error_size(x[:n], x_n[:n], errors[:n], v["rtol"][0], v["atol"][0]) for errors in (e, c)
+        )
+        # E. Hairer and others, section II.10
+        both = fine * fine + 0.01 * coarse * coarse
+        size = (both > TINY).then(fine * fine / both.most(TINY).sqrt(), fine)
+        return {**control(size, v, 1.0 / method.error_order), **d.split(x_n)}
+
+    sizes = dict.fromkeys(("x", "x_n", "e", "c"), d.n_k) | dict.fromkeys(CONTROL, 1)
+    given = ("x", "x_s", "x_e", "x_c", *CONTROL)
+    sums = [
+        WeightedSum((f"{name}_w", 0), slices(*rates), (f"x_{name}", 0), d.n_k)
+        for name, (rates, _) in used.items()
+    ]
+    return [
+        Evaluate(formula_tape("estimates", {"h": 1}, weigh), ("h_s", "e_w", "c_w")),
+        *sums,
+        Evaluate(formula_tape("finish", sizes, finish), (*given, *made)),
+    ]
+
+
+def weighted_interpolant(method: ButcherTableau, d: Dynamics) -> Interpolant:
+    """Interpolate the state inside the step that was accepted last, which began at x."""
+    rows = {rate: row for rate, row in zip(method.rates, method.dense, strict=True) if any(row)}
+
+    def weigh(part: Vector, h: Vector) -> dict[str, Vector]:
+        return {"weights": _times(h[0], [polynomial(part[0], row) for row in rows.values()])}
+
+    tape = formula_tape("dense_weights", {"part": 1, "h": 1}, weigh)
+    return lambda part, x: [
+        Evaluate(tape, (part, "h_s", "dense_w")),
+        WeightedSum(("dense_w", 0), slices("x", *rows), (x, 0), d.n_k),
+    ]
+
+
+def polynomial(s: Formula, row: Sequence[Fraction]) -> Formula:
+    """Evaluate a polynomial without a constant by its coefficients."""
+    value = 0.0 * s
+    for coefficient in reversed(row):
+        value = float(coefficient) + s * value
+    return s * value
+
+
+def _used(method: ButcherTableau, row: Sequence[Fraction]) -> tuple[list[str], list[float]]:
+    """Names of the rates that a row weighs, and their weights."""
+    pairs = [(k, float(a)) for k, a in zip(method.rates, row, strict=False) if a]
+    return [k for k, _ in pairs], [a for _, a in pairs]
+
+
+def _times(h: Formula, weights: Sequence[float | Formula]) -> list[Formula]:
+    """Weights of a state, one, and of rates."""
+    return [1.0 + 0.0 * h, *(h * w for w in weights)]
+
+
+SMOOTH_SLOPE = 30.0  # times the fifth root of the tolerance: what a smooth motion stays below
+CALM_STEPS = 6  # steps below the limit in a row that reset the count
+
+
+def stiff_slope(tolerance: float, stepper: str) -> float:
+    """Slope times step size above which a step counts as stiff.
+
+    A motion without fast parts has steps of a slope times length that is far below one if the
+    tolerance is small.
+
+    Args:
+        tolerance: Relative error that a step may make.
+        stepper: Name of an explicit method; of others nothing is counted.
+    """
+    method = EXPLICIT_METHODS.get(stepper, DOPRI5)
+    smooth = SMOOTH_SLOPE * tolerance ** (1.0 / method.error_order)
+    return min(method.stability, max(1.0, smooth))
+
+
+def count_stiff_steps(d: Dynamics, stages: int) -> Evaluate:
+    """Count steps at the limit of stability; the run stops at `stiff_limit` of them.
+
+    The last stage is at q_s, nu_s, the one before at q and nu with its number.
+    """
+    n = d.n_q + d.n_nu
+    q, nu, k, k_s = f"q_{stages - 1}", f"nu_{stages - 1}", f"k{stages - 1}", f"k{stages}"
+
+    def count(**v: Vector) -> dict[str, Vector]:
+        status, commit, h = (v[name][0] for name in ("status", "commit", "h_s"))
+        before, after = [*v[q], *v[nu]], [*v["q_s"], *v["nu_s"]]
+        zero = 0.0 * h
+        bend = sum(((b - a) * (b - a) for a, b in zip(v[k][:n], v[k_s][:n], strict=True)), zero)
+        move = sum(((b - a) * (b - a) for a, b in zip(before, after, strict=True)), zero)
+        slope = v["stiff_slope"][0]
+        at_limit = h * h * bend > slope * slope * move
+        calm = at_limit.then(0.0, v["calm"][0] + 1.0)
+        stiff = v["stiff"][0] + at_limit
+        stiff = (calm >= float(CALM_STEPS)).then(0.0, stiff)
+        stiff, calm = (
+            commit.then(new, v[name][0]) for new, name in ((stiff, "stiff"), (calm, "calm"))
+        )
+        asks = commit & status.equals(float(RUNNING)) & (stiff >= v["stiff_limit"][0])
+        return {"stiff": [stiff], "calm": [calm], "status": [asks.then(float(STIFF), status)]}
+
+    sizes = {q: d.n_q, nu: d.n_nu, "q_s": d.n_q, "nu_s": d.n_nu, k: d.n_k, k_s: d.n_k}
+    sizes |= dict.fromkeys(
+        ("h_s", "commit", "status", "stiff", "calm", "stiff_limit", "stiff_slope"), 1
+    )
+    return Evaluate(formula_tape("stiff", sizes, count), (*sizes, "stiff", "calm", "status"))
+
 
 MANY = 8  # stages beyond which their formulas are not written out
 

@@ -24,8 +24,7 @@ from axode.problems.inputs.inputs import InputPlan, Updates, plan_input
 from axode.problems.runs.session import Session
 from axode.problems.runs.settings import Settings
 from axode.problems.simulate.starts import find_starts, refuse_sunk, take_first_samples
-from axode.problems.steps.compiled import CONTACT_FUNCTIONS, tape_of
-from axode.problems.steps.methods import STEPS
+from axode.problems.steps.compiled import CONTACT_FUNCTIONS, STEPS, tape_of
 from axode.problems.steps.step_acceptance import (
     FINISHED,
     INACCURATE,

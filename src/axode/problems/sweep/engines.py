@@ -1,16 +1,40 @@
-"""Engines of a sweep: compute chunks in this process, or in others through an executor."""
+"""Engines of a sweep: compute chunks in this process, in others, elsewhere, or on GPUs.
+
+Processes on this machine that compute chunks; one that is lost is replaced.
+
+They are started as programs of their own, so that scripts need no `if __name__ == "__main__"`, and
+nothing of the caller's code runs in them.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
+import pickle
+import queue
+import struct
+import subprocess
+import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from queue import SimpleQueue
+from typing import IO, Any
 
+from axode.codegen.targets.jit import start_python
 from axode.errors import (
     InvalidArgument,
     NotApplicable,
@@ -20,12 +44,284 @@ from axode.errors import (
     shortened,
 )
 from axode.problems.runs.session import Session
-from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob
-from axode.problems.sweep.gpu_engine import compute_on_gpus
-from axode.problems.sweep.remote import Failure, Payload, compute_chunk
+from axode.problems.sweep.chunk import ChunkResult, PreparedJob, SweepJob, process_name
+from axode.problems.sweep.gpu_rows import gpus_of
 from axode.problems.sweep.study import Study
 from axode.problems.sweep.sweep_rows import SweepRows
-from axode.problems.sweep.worker_processes import ProcessesLost, WorkerProcesses
+from axode.runtime.device import on_own_stream
+
+UNDER_WAY = 3  # chunks per GPU: of one starts are found, one runs, one brings its numbers back
+
+
+def compute_on_gpus(
+    study: Study,
+    numbers: Iterable[int],
+    session: Session,
+    show: Callable[[float], None],
+    *,
+    stay: bool = False,
+) -> Iterator[tuple[int, ChunkResult]]:
+    """Compute chunks on the GPUs of the study; after Ctrl-C the last ones are incomplete.
+
+    Args:
+        study: Job and rows.
+        numbers: Which chunks.
+        session: Answers Ctrl-C.
+        show: Called with how many rows of chunks under way are done.
+        stay: Leave the numbers there.
+    """
+    devices = gpus_of(study.job.settings.place)
+    prepared, turn = PreparedJob(study.job), threading.Lock()
+    places: SimpleQueue[tuple[int, int]] = SimpleQueue()
+    for place in range(UNDER_WAY):
+        for device in devices:
+            places.put((device, place))
+
+    def work(number: int, beside: Session) -> ChunkResult:
+        with turn:  # one after the other: a chunk is begun while others run
+            begun = prepared.begin(study.rows, *study.span(number))
+        device, place = places.get()
+        try:
+            with on_own_stream(device, place):
+                return prepared.compute(begun, beside, on_gpu=stay)
+        finally:
+            places.put((device, place))
+
+    count, left = UNDER_WAY * len(devices), iter(numbers)
+    waiting: dict[Future[ChunkResult], tuple[int, Session]] = {}
+    with ThreadPoolExecutor(count, "axode-gpu") as pool:
+        while True:
+            for number in islice(left, count - len(waiting)):
+                first, last = study.span(number)
+                beside = session.beside(last - first)
+                waiting[pool.submit(work, number, beside)] = (number, beside)
+            if not waiting:
+                return
+            done, _ = wait(waiting, POLL, FIRST_COMPLETED)
+            for future in done:
+                number, beside = waiting.pop(future)
+                yield number, future.result()
+                if beside.interrupted:
+                    left = iter(())
+            show(sum(beside.done for _, beside in waiting.values()))
+
+
+MAX_LOST = 3  # processes that one call may take with it
+# The process that called `sweep` answers Ctrl-C, also while this one starts.
+_PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "from axode.problems.sweep.engines import serve; serve()"
+)
+_LENGTH = struct.Struct("<Q")
+
+
+class ProcessesLost(BrokenExecutor):
+    """One call took several processes with it, as where the memory ends."""
+
+
+class WorkerProcesses(Executor):
+    """An executor whose processes are replaced when they are lost.
+
+    Args:
+        workers: How many processes.
+        spread_gpus: Give each process one of the GPUs that are visible here, in turn.
+    """
+
+    def __init__(self, workers: int, *, spread_gpus: bool = False) -> None:
+        self.num_workers = workers
+        self._queue: queue.SimpleQueue[tuple[Future[Any], bytes] | None] = queue.SimpleQueue()
+        self._closed = False
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * workers
+        gpus = _visible_gpus() if spread_gpus else []
+        self._threads = [
+            threading.Thread(target=self._serve, args=(k, gpus[k % len(gpus)] if gpus else None))
+            for k in range(workers)
+        ]
+        for thread in self._threads:
+            thread.daemon = True
+            thread.start()
+
+    @property
+    def pids(self) -> list[int]:
+        """Numbers of the processes that run."""
+        return [process.pid for process in self._processes if process is not None]
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call a function in one of the processes."""
+        future: Future[Any] = Future()
+        self._queue.put((future, pickle.dumps((fn, args, kwargs))))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes; what they still compute is lost if `cancel_futures` is set."""
+        self._closed = cancel_futures
+        for _ in self._threads:
+            self._queue.put(None)
+        if cancel_futures:
+            for process in self._processes:
+                if process is not None:
+                    process.kill()
+        if wait:
+            for thread in self._threads:
+                thread.join()
+
+    def _serve(self, place: int, gpu: str | None) -> None:
+        """Hand calls to one process, from a thread of this one."""
+        try:
+            while (item := self._queue.get()) is not None:
+                future, call = item
+                if not self._closed and future.set_running_or_notify_cancel():
+                    try:
+                        future.set_result(self._call(place, call, gpu))
+                    except BaseException as error:
+                        future.set_exception(error)
+        finally:
+            self._end(place)
+
+    def _call(self, place: int, call: bytes, gpu: str | None) -> Any:
+        for _ in range(MAX_LOST):
+            process = self._processes[place]
+            if process is None:
+                process = self._processes[place] = _start(gpu)
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                _send(process.stdin, call)
+                return pickle.loads(_receive(process.stdout))
+            except (OSError, EOFError):  # it was killed, or ran out of memory
+                self._end(place)
+                if self._closed:
+                    break
+        raise ProcessesLost(f"{MAX_LOST} processes were lost in the same call")
+
+    def _end(self, place: int) -> None:
+        process, self._processes[place] = self._processes[place], None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+def _start(gpu: str | None) -> subprocess.Popen[bytes]:
+    threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")  # more would wait for each other
+    environment = {"OPENBLAS_NUM_THREADS": threads}
+    if gpu is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = gpu
+    return start_python(_PROGRAM, stdin=subprocess.PIPE, env=environment)
+
+
+def _visible_gpus() -> list[str]:
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [name for name in named.split(",") if name]
+    from axode.runtime import device
+
+    return [str(k) for k in range(device.cupy().cuda.runtime.getDeviceCount())]
+
+
+def _send(stream: IO[bytes], message: bytes) -> None:
+    stream.write(_LENGTH.pack(len(message)))
+    stream.write(message)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes:
+    """Read a message.
+
+    Raises:
+        EOFError: where there are no more.
+    """
+    header = stream.read(_LENGTH.size)
+    if len(header) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(header)
+    message = stream.read(length)
+    if len(message) < length:
+        raise EOFError
+    return message
+
+
+def serve() -> None:
+    """Answer calls until there are no more, as one of the processes."""
+    given, made = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what functions print is no answer
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the other process has gone
+        while True:
+            function, args, kwargs = pickle.loads(_receive(given))
+            _send(made, pickle.dumps(function(*args, **kwargs)))
+
+
+MAX_PREPARED = 4  # jobs that a process keeps
+_PREPARED: dict[str, PreparedJob] = {}
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A chunk that another process could not compute.
+
+    Attributes:
+        worker: Machine and process.
+        message: Why.
+    """
+
+    worker: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A job for other processes, pickled once; few bytes beside the chunks that it makes.
+
+    Attributes:
+        version: Version of Axode that wrote it.
+        digest: Names the content.
+        content: The job.
+    """
+
+    version: str
+    digest: str
+    content: bytes
+
+    @classmethod
+    def of(cls, job: SweepJob) -> Payload:
+        """Pickle a job; where it has no number of threads, other processes use one each."""
+        threads = job.settings.threads or 1
+        content = pickle.dumps(replace(job, settings=replace(job.settings, threads=threads)))
+        return cls(own_version(), hashlib.sha256(content).hexdigest(), content)
+
+    def prepare(self) -> PreparedJob:
+        """Return the job, prepared once in a process."""
+        with _LOCK:
+            if self.digest not in _PREPARED:
+                while len(_PREPARED) >= MAX_PREPARED:
+                    del _PREPARED[next(iter(_PREPARED))]
+                _PREPARED[self.digest] = PreparedJob(pickle.loads(self.content))
+            return _PREPARED[self.digest]
+
+
+def own_version() -> str:
+    """Version of Axode in this process."""
+    return str(sys.modules["axode"].__version__)
+
+
+def compute_chunk(
+    payload: Payload, rows: SweepRows, first: int, last: int
+) -> ChunkResult | Failure:
+    """Compute the rows `first` ... `last - 1` of a sweep in another process.
+
+    Errors are returned: the process that called `sweep` computes the chunk itself, where they can
+    be raised, and may have the equations that are missing here.
+    """
+    if payload.version != own_version():
+        return Failure(process_name(), f"has Axode {own_version()}, not {payload.version}")
+    try:
+        job = payload.prepare()
+        with Session(job.job.model.name, job.job.settings, last - first, False) as session:
+            made = job.compute(job.begin(rows, first, last), session)
+        session.check()
+        return made
+    except Exception as error:
+        return Failure(process_name(), f"{type(error).__name__}: {error}")
+
 
 Submit = Callable[[SweepRows, int, int], Future[Any]]
 POLL = 0.1  # [s] between checks for Ctrl-C

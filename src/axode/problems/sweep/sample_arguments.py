@@ -14,16 +14,22 @@ import numpy.typing as npt
 
 from axode.errors import InvalidArgument, PlausibilityWarning, UnknownName, shortened
 from axode.model.named_arguments import real_array
-from axode.problems.sweep.distributions import distribution_fault, is_distribution
-from axode.problems.sweep.sample_tables import read_table
+from axode.problems.sweep.distributions import (
+    MAX_ROWS,
+    SAMPLERS,
+    SOBOL_BITS,
+    SOBOL_DIMENSIONS,
+    distribution_fault,
+    is_distribution,
+)
 from axode.problems.sweep.samples import (
     AbstractSamples,
     DrawnSamples,
     GridSamples,
     Group,
     TableSamples,
+    read_table,
 )
-from axode.problems.sweep.unit_cube import MAX_ROWS, SAMPLERS, SOBOL_BITS, SOBOL_DIMENSIONS
 
 Array = npt.NDArray[np.float64]
 COMBINE = ("grid", "zip")

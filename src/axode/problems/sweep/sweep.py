@@ -14,7 +14,7 @@ from axode.problems.arguments import start_time
 from axode.problems.runs.session import Session, check_on_interrupt
 from axode.problems.simulate.scenario import RunOptions, Scenario
 from axode.problems.steps.audit import warn_of_inaccurate
-from axode.problems.steps.methods import AUTOMATIC
+from axode.problems.steps.compiled import AUTOMATIC
 from axode.problems.sweep.accumulate import Gaps, check_outputs
 from axode.problems.sweep.chunk import Sources, SweepJob, default_chunk
 from axode.problems.sweep.collecting import (

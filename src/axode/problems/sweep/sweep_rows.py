@@ -15,10 +15,14 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.names import NamedValues
-from axode.problems.arguments import StateArgument, read_state
+from axode.problems.arguments import (
+    StateArgument,
+    checked_parameters,
+    find_impossible_runs,
+    read_state,
+)
 from axode.problems.inputs.inputs import InputPlan, inputs_of_sample, plan_input
 from axode.problems.inputs.laws import Law
-from axode.problems.parameter_arguments import checked_parameters, find_impossible_runs
 from axode.problems.simulate.starts import require_runs, shared_batch
 from axode.problems.sweep.sample_arguments import plan_samples
 from axode.problems.sweep.samples import GROUPS, AbstractSamples, Group

@@ -22,11 +22,10 @@ from axode.problems.runs.settings import Settings
 from axode.problems.simulate.switch_to_implicit import MIN_STEPS_LEFT, RETRY_FACTOR
 from axode.problems.singular.switching import find_changes, find_start_elsewhere
 from axode.problems.steps.adaptive import ERROR_SHARE
-from axode.problems.steps.compiled import can_take_over, compiled, program_of
-from axode.problems.steps.methods import AUTOMATIC, IMPLICIT
+from axode.problems.steps.compiled import AUTOMATIC, IMPLICIT, can_take_over, compiled, program_of
+from axode.problems.steps.explicit import stiff_slope
 from axode.problems.steps.rates import Dynamics
 from axode.problems.steps.step_acceptance import LEFT, NOT_FINITE, RUNNING, SINGULAR, STIFF
-from axode.problems.steps.stiffness import stiff_slope
 from axode.problems.sweep.accumulate import Output
 from axode.problems.sweep.gathering import gather_outputs, looks_inside
 from axode.runtime.resident_buffers import read_rows, write_rows

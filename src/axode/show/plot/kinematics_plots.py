@@ -19,6 +19,7 @@ from axode.errors import InvalidArgument, UnknownName
 from axode.mechanism.elements.bodies import GROUND
 from axode.mechanism.scene.scene import Array, Floor, Scene
 from axode.numerics.tolerances import NEGLIGIBLE
+from axode.show.contact_marks import MODES
 from axode.show.render.meshes import meshes
 from axode.show.render.painter import camera_of, picture
 from axode.show.style import (
@@ -31,13 +32,17 @@ from axode.show.style import (
     drawing,
     new_figure,
     pin_ticks,
+    readable,
     sized,
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from axode.kinematics.postures.postures import Postures
     from axode.kinematics.velocities.singularities import SingularityMap
     from axode.kinematics.workspaces.workspace_result import Workspace
+    from axode.results.trajectory import Trajectory
 
 
 SHOWN = ("limits", "margin", "dexterity", "regions")
@@ -418,3 +423,52 @@ def _with_floor(scene: Scene, poses: Array) -> Scene:
         heights.append((mesh.vertices @ rows[:, :3].T + rows[:, 3]).min())
     lowest = float(min(heights, default=0.0))
     return replace(scene, floors=(Floor(GROUND.name, (0.0, 0.0, lowest), (0.0, 0.0, 1.0)),))
+
+
+# strips of modes ----------------------------------------------------------------------------------
+
+
+HIGH = 0.62  # of the distance between two strips
+STRUCK = ("strikes", "lands")
+
+
+def plot_modes(
+    run: Trajectory, *, size: str = "screen", save: str | PathLike[str] | None = None
+) -> Figure:
+    """Draw when each contact sticks, slips and is open; see `Trajectory.plot_modes`.
+
+    Raises:
+        InvalidArgument: for a run without modes.
+    """
+    sized(size)
+    modes = run.modes
+    if not modes:
+        raise InvalidArgument(
+            "plot_modes: the run has no modes; simulate a mechanism with friction or stops from "
+            'event to event, contacts="events"'
+        )
+    with drawing(size, save) as drawn:
+        measures = drawn.measures
+        figure = new_figure(measures.width, (0.32 * len(modes) + 0.8) * measures.panel / 1.6)
+        axes = figure.subplots()
+        end = float(run.time[-1])
+        shown: dict[str, Any] = {}
+        for k, spans in enumerate(modes.values()):
+            for (begin, mode), (until, _) in zip(spans, [*spans[1:], (end, "")], strict=True):
+                if mode in MODES and until > begin:
+                    (shown[mode],) = axes.barh(
+                        k, until - begin, HIGH, begin, color=MODES[mode], linewidth=0
+                    )
+        places = {name: k for k, name in enumerate(modes)}
+        struck = [e for e in run.contact_events if e["what"] in STRUCK]
+        if struck:
+            times, rows = [e["time"] for e in struck], [places[e["contact"]] for e in struck]
+            marks: dict[str, Any] = {"marker": "|", "color": INK, "s": 40 * measures.line}
+            shown["impact"] = axes.scatter(times, rows, zorder=3, **marks)
+        axes.set(xlim=(float(run.time[0]), end), ylim=(len(modes) - 0.5, -0.5), xlabel="time [s]")
+        axes.set_yticks(range(len(modes)), [readable(name) for name in modes])
+        axes.tick_params(axis="y", length=0)
+        figure.legend(shown.values(), shown.keys(), loc="outside lower left", ncols=4)
+        add_title(figure, [run.name, "contacts"] if measures.title else [], measures)
+        drawn.figure = figure
+    return figure

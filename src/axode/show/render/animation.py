@@ -13,8 +13,7 @@ import numpy as np
 from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument
 from axode.mechanism.scene.scene import Array, Scene, floor_normal, touch_points
-from axode.problems.interrupt import Interrupt
-from axode.problems.progress import Progress
+from axode.problems.progress import Interrupt, Progress
 from axode.results.trajectory import Trajectory
 from axode.show.contact_marks import OPEN, SLIP, SLIP_MARK, contact_modes, mode_colour
 from axode.show.motion import RunPoses, scene_with, usual_force

@@ -16,8 +16,8 @@ import numpy as np
 from axode.errors import AxodeError, InvalidArgument, NotApplicable
 from axode.model.model_parts import facts_of
 from axode.numerics.tolerances import ROUNDING
-from axode.printing.html import table as html_table
 from axode.printing.mathml import math_font, to_mathml
+from axode.printing.mathml import table as html_table
 from axode.show.plot.choice import ENERGIES
 from axode.show.report.cell_player import page_style, player_section
 from axode.show.style import figure_style

@@ -18,7 +18,7 @@ from axode.show.motion import scene_with
 from axode.show.render.meshes import force_arrows
 from axode.show.viewer.drawing import Drawing, trail_points
 from axode.show.viewer.drive import RealTimeRun
-from axode.show.viewer.panel import Curves, Looks
+from axode.show.viewer.playing import Curves, Looks
 
 SLOW = 0.15  # [s] between updates of text and curves, and of the long part of trails
 MEMORY = 15.0  # [s] of curves

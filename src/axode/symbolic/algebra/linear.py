@@ -1,4 +1,4 @@
-r"""Small linear systems on symbols, branch-free.
+r"""Small linear systems on symbols, branch-free, and functions of numbers.
 
 Pivots cannot be chosen when code is generated, so symmetric positive definite systems are factored
 as L D L^T, blocks up to three by three are inverted by cofactors, and larger ones go through
@@ -7,10 +7,14 @@ Householder reflections, which need no pivoting.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import casadi as ca
+import numpy as np
+import numpy.typing as npt
 
 from axode.symbolic.algebra.spatial import SX, is_zero, minus, over, times
 
@@ -333,3 +337,41 @@ def _forward_substitute(L: SX, b: SX) -> SX:
             rest = minus(rest, times(L[i, k], x[k]))
         x.append(over(rest, L[i, i]))
     return ca.vertcat(*x)
+
+
+# functions of numbers -----------------------------------------------------------------------------
+
+
+Array = npt.NDArray[np.float64]
+
+
+class NumericFunction:
+    """A function of vectors that gives matrices, evaluated again and again.
+
+    Args:
+        name: Its name.
+        arguments: Symbols of its arguments.
+        results: What it gives, by name.
+    """
+
+    def __init__(self, name: str, arguments: list[SX], results: Mapping[str, SX]) -> None:
+        dense = [ca.densify(result) for result in results.values()]
+        self._function = ca.Function(name, arguments, dense)
+        self._buffer, self._evaluate = self._function.buffer()
+        self._given = [np.zeros(symbols.numel()) for symbols in arguments]
+        self._made = {n: np.zeros(x.shape[::-1]) for n, x in zip(results, dense, strict=True)}
+        for k, array in enumerate(self._given):
+            if array.size:
+                self._buffer.set_arg(k, array.data)  # type: ignore[call-arg]
+        for k, array in enumerate(self._made.values()):
+            if array.size:
+                self._buffer.set_res(k, array.data)  # type: ignore[call-arg]
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments: Any) -> dict[str, Array]:
+        """Evaluate it at numbers."""
+        with self._lock:
+            for array, value in zip(self._given, arguments, strict=True):
+                array[...] = value
+            self._evaluate()
+            return {name: array.T.copy() for name, array in self._made.items()}

@@ -23,9 +23,13 @@ from axode.symbolic.algebra.spatial import SX, RigidInertia
 from axode.symbolic.constraints.assembly import Assembly
 from axode.symbolic.constraints.closing import close_loops
 from axode.symbolic.constraints.complement import Complement
-from axode.symbolic.constraints.level import LevelBase, level_bases, level_tree
+from axode.symbolic.constraints.level import (
+    LevelBase,
+    level_bases,
+    level_tree,
+    with_quasi_velocities,
+)
 from axode.symbolic.constraints.loops import loop_rows, point_loops
-from axode.symbolic.constraints.quasi_velocities import with_quasi_velocities
 from axode.symbolic.constraints.redundant_rows import (
     RankReport,
     analyse,

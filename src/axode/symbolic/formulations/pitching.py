@@ -36,8 +36,7 @@ from axode.symbolic.algebra.spatial import (
     placement,
     quaternion_matrix,
 )
-from axode.symbolic.constraints.level import snapped
-from axode.symbolic.constraints.quasi_velocities import wider_report
+from axode.symbolic.constraints.level import snapped, wider_report
 from axode.symbolic.constraints.redundant_rows import analyse, choose_speeds
 from axode.symbolic.constraints.system import System, all_rows
 from axode.symbolic.formulations.recursive import RecursiveFormulation

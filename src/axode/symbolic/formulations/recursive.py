@@ -10,7 +10,7 @@ import casadi as ca
 
 from axode.symbolic.algebra.linear import Factor
 from axode.symbolic.algebra.spatial import ROOT, SX
-from axode.symbolic.constraints.carried_clusters import CarriedClusters, carried_clusters
+from axode.symbolic.constraints.closing import CarriedClusters, carried_clusters
 from axode.symbolic.formulations.base import AbstractFormulation, projected
 from axode.symbolic.tree.kinematics import Tree
 from axode.symbolic.tree.recursions import (
