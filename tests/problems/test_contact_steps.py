@@ -118,6 +118,7 @@ def test_a_sphere_comes_to_roll_as_the_closed_form_says():
     assert errors[0] > 3 * errors[1] > 9 * errors[2]
 
 
+@pytest.mark.slow
 def test_an_elastic_ball_keeps_its_energy_and_no_ball_gains_any():
     for restitution in (1.0, 0.8, 0.0):
         model = compiled(sphere(restitution=restitution))

@@ -16,7 +16,8 @@ step. A contact may close as far as its gap allows until the step ends,
 :math:`v_+ \ge -(g / h + \theta v_-) / (1 - \theta)`, so that it lands on the ground and not in it.
 
 Impacts come back by Poisson's law: the impulse that stops them, times one plus the restitution, is
-the least one of the step. What the forces of the same step take back is plastic.
+the least one of the step, or less where several contacts strike so that it would give energy. What
+the forces of the same step take back is plastic.
 
 What slides and is turned round by forces passes through rest, where static friction may hold it: it
 has the static limit from the next step on, until it sticks, has become faster in several steps, or
@@ -48,6 +49,9 @@ from axode.problems.steps.step_acceptance import RUNNING, UNSOLVED
 TOUCHING = 1e-10  # [m or rad]: gaps below are closed, and deeper ones are corrected
 SHARED = 1e-6  # of the diagonal: compliance of what lifts several contacts at once
 HARD = 0.1  # of what forces change in a step: a speed that strikes and does not settle
+GAINS = 1e-9  # of the work of one contact: energy that impacts must not give
+LESS = 0.7  # of impulses that come back, where they gave energy
+LESS_OR_SAME = 1.0 + 1e-9  # times the least impulse: what is not more than that
 LATEST = 0.999  # part of a step before an impact
 # buffers for the solver alone
 PASSED = ("free", "approach", "least", "solving", "striking", "restitution", "holding", "theta")
@@ -421,8 +425,21 @@ class _Step:
                 for r in group.rows:
                     limits[r] = pushes.then(0.0, limits[r])
             solved, known = v["solved"][0], v["known"][0]
+            least, returns = list(v["least"]), zero
+            works = [0.5 * a * (b + c) for a, b, c in zip(x, v["before"], end, strict=True)]
+            displaced = v["h_s"][0] * _dot(v["potential"], v["jump"], zero)
+            gained = sum(works[1:], works[0]) - displaced
+            terms = reduce(Formula.most, map(abs, works))
+            largest = reduce(Formula.most, map(abs, x))
+            gains = on & solved & (gained > GAINS * terms)
+            for i in self.table.normals:
+                given = gains & (least[i] > SHARED * largest) & (x[i] <= LESS_OR_SAME * least[i])
+                returns = returns | given
+                least[i] = given.then(LESS * least[i], least[i])
+            again = again | returns
             back = on & ~solved & known  # to the impulses with that friction
             return {
+                "least": least,
                 "limits": limits,
                 "again": [again & solved],
                 "impulses": [back.then(a, b) for a, b in zip(v["last"], x, strict=True)],
@@ -432,8 +449,9 @@ class _Step:
             }
 
         sizes = {"again": 1, "solved": 1, "known": 1, "G": m * m, "holding": self.groups}
-        sizes |= dict.fromkeys(("impulses", "last", "after", "before", "limits"), m)
-        made = ("limits", "again", "impulses", "solved", "known", "last")
+        sizes |= dict.fromkeys(("impulses", "last", "after", "before", "limits", "least"), m)
+        sizes |= dict.fromkeys(("potential", "jump"), self.n) | {"h_s": 1}
+        made = ("least", "limits", "again", "impulses", "solved", "known", "last")
         begin = formula_tape("contacts_again", {"again": 1}, lambda again: {"solving": again})
         return (
             Evaluate(begin, ("again", "solving")),
