@@ -97,3 +97,34 @@ def test_long_runs_are_looked_through_whole():
     )
     with pytest.warns(ax.errors.RequestNotMetWarning, match=r"at t = 3\.9 s"):
         ax.gradient(cost, ["gain"])
+
+
+def held_jump(s, hold):
+    return {"push": np.where(hold(s["x"]) > 0.5, 1.0, 0.0)}
+
+
+def held_and_jump(s, hold):
+    return {"push": hold(s["x"]) - np.where(s["x"] > 0.5, 1.0, 0.0)}
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_a_law_that_takes_samples_jumps_between_them(method):
+    """What is sampled changes at samples, whose times do not depend on the state; the rest does."""
+    options = {"method": "rk4", "step": 1e-2} if method == "rk4" else {"method": method}
+    hold, start = ax.blocks.Hold(0.09), {"x.rate": 1.0}
+    cost = ax.Cost(
+        slider(), 1.0, start=start, input=ax.Law(held_and_jump, hold=hold), final="x", **options
+    )
+    with pytest.warns(ax.errors.RequestNotMetWarning, match="the input jumps by the state"):
+        ax.gradient(cost, ["start.x"])
+    held = ax.Law(held_jump, hold=hold)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ax.gradient(
+            ax.Cost(slider(), 1.0, start=start, input=held, final="x", **options), ["start.x"]
+        )
+    running = "push**2 + where(x > 0.5, 1, 0)"
+    with pytest.warns(ax.errors.RequestNotMetWarning, match="`running` jumps by the state"):
+        ax.gradient(
+            ax.Cost(slider(), 1.0, start=start, input=held, running=running, **options), ["start.x"]
+        )

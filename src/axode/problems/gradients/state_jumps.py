@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.operations import Kind
 from axode.codegen.tape.switching import JUMPING, Switches, find_switches
 from axode.codegen.tape.tape import Tape
 from axode.errors import RequestNotMetWarning, level_outside
@@ -48,8 +49,6 @@ class StateJumps:
             running: t, q, nu (p, u) to the rate of a cost, if there is one.
         """
         d = log.batch.dynamics
-        if d.update is not None:  # what samples change jumps where they are taken, as it should
-            return
         tapes = {"the input jumps": d.input, "`running` jumps": running}
         for what, tape in tapes.items():
             if tape is None:
@@ -122,6 +121,15 @@ class StateJumps:
             self._what[what] = None
 
 
+def _changed_by_samples(update: Tape) -> Numbers:
+    """Places in nu of what samples change, of the tape that takes them."""
+    port = next(k for k, port in enumerate(update.inputs) if port.name == "nu")
+    kept = update.kinds[update.results] == Kind.INPUT
+    operands = update.operands[update.results]
+    same = (operands[:, 0] == port) & (operands[:, 1] == np.arange(len(operands)))
+    return np.flatnonzero(~(kept & same))
+
+
 def _steps(log: BatchLog, one: StepSlice, rows: Array) -> tuple[Numbers, Array, Array]:
     """Run of every step of a slice, and t, q and nu where it begins and ends."""
     d, batch = log.batch.dynamics, log.batch
@@ -138,6 +146,9 @@ def _steps(log: BatchLog, one: StepSlice, rows: Array) -> tuple[Numbers, Array, 
     ends = np.concatenate([states[:, 1:], after[:, np.newaxis]], axis=1)
     last = np.flatnonzero(one.counts)
     ends[last, one.counts[last] - 1] = after[last]
+    if d.update is not None:  # what is sampled changes where a step ends, as it should
+        held = 1 + d.n_q + _changed_by_samples(d.update)
+        ends[..., held] = states[..., held]
     made = np.arange(rows.shape[1]) < one.counts[:, np.newaxis]
     return np.nonzero(made)[0], states[made], ends[made]
 
