@@ -144,6 +144,36 @@ def test_priority_and_condim_decide_as_in_mujoco(tmp_path, geom, friction, scrub
     assert expected == pytest.approx([friction, scrub, rolling])
 
 
+@pytest.mark.parametrize(
+    ("plane", "option", "friction"),
+    [
+        ('contype="0" conaffinity="0" friction="1.5"', "", 0.9),  # a picture of a floor below
+        ("", '<option o_friction="0.2 0.2 0.1 0.1 0.1"><flag override="enable"/></option>', 0.2),
+        ('friction="1.5"', "", 1.5),
+    ],
+)
+def test_planes_that_are_touched_and_overrides_decide_as_in_mujoco(
+    tmp_path, plane, option, friction
+):
+    text = MJCF.replace("GEOM", "").replace("<mujoco>", f"<mujoco>{option}")
+    first = f'<worldbody><geom type="plane" size="1 1 1" {plane}/>'
+    text = text.replace("<worldbody>", first)
+    wheel = loaded(tmp_path, "cart.xml", text, contacts="wheels").contacts[0].wheel
+    assert wheel.friction == (friction, friction)
+
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.contact[0].friction[0] == pytest.approx(friction)
+
+
+def test_wheels_that_pass_through_the_floor_have_no_friction(tmp_path):
+    (tmp_path / "cart.xml").write_text(MJCF.replace("GEOM", 'contype="2" conaffinity="4"'))
+    with pytest.warns(ax.errors.PlausibilityWarning, match="no friction is given for left"):
+        ax.load(tmp_path / "cart.xml", wheels="proposed", contacts="wheels")
+
+
 def test_the_softness_of_mujoco_is_listed(tmp_path):
     (tmp_path / "cart.xml").write_text(FILES["cart.xml"])
     with pytest.warns(ax.errors.OmissionWarning, match=r"solref 0.004 1"):

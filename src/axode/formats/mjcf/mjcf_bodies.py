@@ -143,26 +143,38 @@ def add_geoms(geometry: Geometry, compiled: CompiledModel, bodies: list[str]) ->
             geometry.solids.append(solid)
 
 
-def _surface(compiled: CompiledModel, geom: int) -> Surface:
-    """How a geom rubs on the first plane, as MuJoCo mixes the numbers of the two.
+def _surface(compiled: CompiledModel, geom: int) -> Surface | None:
+    """How a geom rubs on the first plane that it touches, as MuJoCo mixes the numbers of the two.
 
     The geom of the higher priority decides; of equals, the larger numbers do. `condim` says which
-    of the three coefficients act.
+    of the three coefficients act, and an override replaces them. None for a geom that passes
+    through all planes.
     """
     model = compiled.model
     part = next(part for part in compiled.spec.geoms if part.id == geom)
     note_softness(compiled, "geom", geom, compiled.element(part), part.name)
     planes = [g for g in range(int(model.ngeom)) if model.geom_type[g] == PLANE]
-    pair = [geom, *planes[:1]]
+    touched = [plane for plane in planes if _touch(model, geom, plane)]
+    if planes and not touched:
+        return None
+    pair = [geom, *touched[:1]]
     highest = max(int(model.geom_priority[g]) for g in pair)
     deciding = [g for g in pair if model.geom_priority[g] == highest]
+    rows = max(int(model.geom_condim[g]) for g in deciding)
     sliding, turning, rolling = (
         float(max(model.geom_friction[g][k] for g in deciding)) for k in range(3)
     )
-    rows = max(int(model.geom_condim[g]) for g in deciding)
+    if int(model.opt.enableflags) & int(compiled.mujoco.mjtEnableBit.mjENBL_OVERRIDE):
+        sliding, turning, rolling = (float(model.opt.o_friction[k]) for k in (0, 2, 3))
     return Surface(
         sliding if rows >= 3 else 0.0, turning if rows >= 4 else 0.0, rolling if rows >= 6 else 0.0
     )
+
+
+def _touch(model: Any, one: int, other: int) -> bool:
+    """Return whether the masks of two geoms let them touch."""
+    types, affinities = model.geom_contype, model.geom_conaffinity
+    return bool(types[one] & affinities[other] or types[other] & affinities[one])
 
 
 def note_softness(
