@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import casadi as ca
-
-from axode.derivatives.inverse_derivatives import InverseDerivatives
-from axode.derivatives.lifted_derivatives import ForwardDerivatives
-from axode.derivatives.step_adjoints import RateAdjoint
 from axode.errors import InvalidArgument, UnknownName
-from axode.symbolic.algebra.spatial import SX
-from axode.symbolic.equations import Equations
-from axode.symbolic.functions import FunctionGraph, make_graph
+
+if TYPE_CHECKING:  # models from files read names without CasADi
+    from axode.symbolic.algebra.spatial import SX
+    from axode.symbolic.equations import Equations
+    from axode.symbolic.functions import FunctionGraph
 
 ENDING, SOME, FORCES = "_derivatives", "_by_", "_multipliers"
 
@@ -135,6 +133,9 @@ def derivative_graph(equations: Equations, name: TableName, *, fixed: bool) -> F
     Raises:
         UnknownName: for an unknown function or argument.
     """
+    from axode.derivatives.inverse_derivatives import InverseDerivatives
+    from axode.symbolic.functions import make_graph
+
     tangents, inputs = len(equations.system.tangents.asked), len(equations.inputs)
     n, motors = len(equations.independent), equations.system.forces.motors
     free = 0 if fixed else len(equations.parameters)
@@ -157,6 +158,8 @@ def derivative_graph(equations: Equations, name: TableName, *, fixed: bool) -> F
 
 def _forward_table(equations: Equations, by: Sequence[str], multipliers: bool) -> SX:
     """Choose the shorter of two ways; of a long chain with few freedoms only one is tried."""
+    from axode.derivatives.lifted_derivatives import ForwardDerivatives
+
     lifted = ForwardDerivatives(equations)
     system = equations.system
     rolling = all(row.residual is None for row in system.kept) and not system.definitions
@@ -175,6 +178,11 @@ def table_by_adjoints(equations: Equations, by: Sequence[str]) -> SX:
         equations: Equations of a mechanism without rows on coordinates, which would close again.
         by: Arguments, of "q", "nu", "u", "p" and "t", in the order of the columns.
     """
+    import casadi as ca
+
+    from axode.derivatives.step_adjoints import RateAdjoint
+    from axode.symbolic.algebra.spatial import SX
+
     e, system = equations, equations.system
     symbols = {"q": e.q, "nu": e.nu, "u": e.u, "p": e.p, "t": e.t}
     adjoint, value = RateAdjoint(e), e.forward_dynamics
@@ -195,6 +203,8 @@ def table_by_adjoints(equations: Equations, by: Sequence[str]) -> SX:
 
 def shorter(equations: Equations, *expressions: SX) -> SX:
     """Return the expression with the fewest operations."""
+    import casadi as ca
+
     e = equations
     given = [e.q, e.nu, e.u, e.t, e.p]
 
