@@ -15,7 +15,7 @@ from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.names import Names
 from axode.problems.inputs.inputs import Callback, Sampled
-from axode.problems.inputs.laws import Law
+from axode.problems.inputs.laws import Law, ambiguous_gain
 
 Array = npt.NDArray[np.float64]
 Kind = Literal["parameter", "gain", "input", "start"]
@@ -58,11 +58,7 @@ class Variables:
         )
         twice = set(self._gains) & {*self._parameters, *self._inputs}
         if twice:
-            name = min(twice)
-            raise InvalidArgument(
-                f"Law: '{name}' is the name of a gain and of something in the model; rename the "
-                "gain"
-            )
+            raise ambiguous_gain(min(twice))
         self._names = Names(
             self._owner, "variable", (*self._gains, *self._parameters, *self._inputs)
         )

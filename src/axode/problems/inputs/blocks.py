@@ -20,10 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from axode.errors import InvalidArgument
+from axode.model.named_arguments import as_numbers
 from axode.problems.arguments import number
 
 OUTPUT = "output"  # state of a sampled block that keeps what it gave
 MAX_DELAY = 1000  # samples
+
+RANGES = {"> 0": np.greater, ">= 0": np.greater_equal, "!= 0": np.not_equal}
 
 Response = Callable[[Any, SimpleNamespace, SimpleNamespace], tuple[Any, Mapping[str, Any]]]
 
@@ -40,6 +43,7 @@ class Block:
             the rates of the states or, of a sampled block, their next values.
         period: Between samples [s]; None for a continuous block.
         options: Further choices that `respond` depends on.
+        ranges: Which numbers some gains may be, by name: "> 0", ">= 0" or "!= 0".
     """
 
     kind: str
@@ -48,8 +52,14 @@ class Block:
     respond: Response = field(repr=False, compare=False)
     period: float | None = None
     options: tuple[Any, ...] = ()
+    ranges: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
+        for name, within in self.ranges.items():
+            values = as_numbers(f"{self.kind}: {name}", self.gains[name])
+            wrong = values[~RANGES[within](values, 0.0)]
+            if wrong.size:
+                raise InvalidArgument(f"{self.kind}: {name} must be {within}, got {wrong[0]:g}")
         if self.period is not None:
             object.__setattr__(self, "states", {**self.states, OUTPUT: 0.0})
 
@@ -114,7 +124,10 @@ def PI(
 
     gains = {"kp": kp, "ki": ki} | ({} if limit is None else {"limit": limit})
     states = {"integral": _finite("PI", "start", start)}
-    return Block("PI", gains, states, respond, period, (limited,))
+    ranges = {"limit": ">= 0"} if limited else {}
+    if limited and period is None:
+        ranges["kp"] = "!= 0"
+    return Block("PI", gains, states, respond, period, (limited,), ranges)
 
 
 def Integrator(*, period: float | None = None, start: float = 0.0) -> Block:
@@ -159,8 +172,6 @@ def Derivative(lag: npt.ArrayLike, *, period: float | None = None, start: float 
 def _filter(
     kind: str, lag: npt.ArrayLike, period: float | None, start: float, output: Callable[..., Any]
 ) -> Block:
-    if not np.all(np.asarray(lag, dtype=float) > 0):
-        raise InvalidArgument(f"{kind}: lag must be > 0 s")
     period = _period(period)
 
     def respond(x: Any, g: SimpleNamespace, z: SimpleNamespace) -> tuple[Any, Mapping[str, Any]]:
@@ -172,7 +183,7 @@ def _filter(
         return made, {"filtered": after}
 
     states = {"filtered": _finite(kind, "start", start)}
-    return Block(kind, {"lag": lag}, states, respond, period)
+    return Block(kind, {"lag": lag}, states, respond, period, ranges={"lag": "> 0"})
 
 
 def Hold(period: float) -> Block:

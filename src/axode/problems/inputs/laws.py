@@ -207,6 +207,15 @@ class Law:
         own = {name: new(name, old) for name, old in self._given.items()}
         return Law(self.function, states=self.states, **own)
 
+    @property
+    def ranges(self) -> dict[str, str]:
+        """Which numbers gains of blocks may be, by name: "> 0", ">= 0" or "!= 0"."""
+        return {
+            f"{name}.{gain}": within
+            for name, block in self.blocks.items()
+            for gain, within in block.ranges.items()
+        }
+
     def array(self) -> Array:
         """All gains along the last axis, after those of the batch."""
         return np.stack([np.broadcast_to(g, self.batch) for g in self.gains.values()], axis=-1)
@@ -217,6 +226,13 @@ class Law:
             for name, gain in self.gains.items()
         )
         return f"Law({', '.join([getattr(self.function, '__name__', 'function'), *listed])})"
+
+
+def ambiguous_gain(name: str) -> InvalidArgument:
+    """Make the error for a gain that is called like a parameter or an input."""
+    return InvalidArgument(
+        f"Law: '{name}' is the name of a gain and of something in the model; rename the gain"
+    )
 
 
 def model_under(given: Any, model: Model) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from axode.problems.arguments import (
     find_impossible_runs,
     read_state,
 )
+from axode.problems.inputs.blocks import RANGES
 from axode.problems.inputs.inputs import InputPlan, inputs_of_sample, plan_input
-from axode.problems.inputs.laws import Law
+from axode.problems.inputs.laws import Law, ambiguous_gain
 from axode.problems.simulate.starts import require_runs, shared_batch
 from axode.problems.sweep.sample_arguments import plan_samples
 from axode.problems.sweep.samples import GROUPS, AbstractSamples, Group
@@ -61,6 +62,7 @@ class SweepRows:
         plan: Input, with leading axes where it is an array of runs.
         inputs: Inputs by name that all rows share, where others are swept; they replace the plan.
         gains: Names of the plan's gains, where some are swept.
+        ranges: Which numbers some of them may be, as a `Block` has them.
         shape: Shape of the rows.
         first: Number of the first row of the arrays of runs, where only some rows are here.
         impossible: Why no mechanism can have the parameters of some, where only some are here.
@@ -73,6 +75,7 @@ class SweepRows:
     inputs: Mapping[str, Any] | None
     shape: tuple[int, ...]
     gains: tuple[str, ...] = ()
+    ranges: Mapping[str, str] = field(default_factory=dict)
     first: int | None = None
     impossible: RowTexts | None = None
 
@@ -126,6 +129,8 @@ class SweepRows:
             assert plan.gains is not None
             gains = np.tile(plan.gains, (len(rows), 1))
             for name, values in groups["gain"].items():
+                if name in self.ranges:  # a drawn gain that no block can have: the row fails
+                    values = np.where(RANGES[self.ranges[name]](values, 0.0), values, np.nan)
                 gains[:, self.gains.index(name)] = values
             plan = replace(plan, gains=gains)
         return RowValues(self._start_of(rows, groups["start"]), p, plan, impossible)
@@ -198,7 +203,7 @@ def plan_rows(
     given = {**given, **_gains_apart(model, given["parameter"], input)}
     named = {group: value for group, value in given.items() if not isinstance(value, NamedValues)}
     named["input"] = input
-    gains = tuple(input.gains) if isinstance(input, Law) else ()
+    gains, ranges = (tuple(input.gains), input.ranges) if isinstance(input, Law) else ((), {})
     swept = plan_samples(
         named, combine=combine, batch=(), locate=lambda n: locate(model, n, gains), **choice
     )
@@ -211,6 +216,12 @@ def plan_rows(
         _require_constants(model, inputs, swept)
     if isinstance(input, Law):
         own = [name for name, group in swept.groups.items() if group == "gain"]
+        listed = swept.axes
+        if swept.kind == "table":
+            listed = swept.rows(0, swept.count, own)
+        for name in own:
+            if name in listed:
+                input.changed(**{name: listed[name]})  # refuses what no block can have
         shared = _shared("gain", given["gain"], swept)
         input, gains = input.changed(**shared, **dict.fromkeys(own, 1.0)), gains if own else ()
     plan = InputPlan() if inputs is not None else plan_input(model, input, gains=bool(gains))
@@ -226,7 +237,9 @@ def plan_rows(
         swept = plan_samples(named, combine=combine, batch=shape, **choice)
     shape = swept.shape if swept.names else shape
     parameters = _shared("parameter", given["parameter"], swept)
-    rows = SweepRows(swept, state, parameters, replace(plan, tape=None), inputs, shape, gains)
+    rows = SweepRows(
+        swept, state, parameters, replace(plan, tape=None), inputs, shape, gains, ranges
+    )
     rows.check_parameters(model)
     return rows, plan.tape, input
 
@@ -238,6 +251,8 @@ def locate(model: Model, name: str, gains: Collection[str] = ()) -> Group:
         UnknownName: for any other.
     """
     if name in model.parameters:
+        if name in gains:
+            raise ambiguous_gain(name)
         return "parameter"
     if name in gains:
         return "gain"
@@ -261,6 +276,7 @@ def _gains_apart(model: Model, parameters: Any, input: Any) -> dict[Group, Any]:
         for name in parameters:
             if name not in known:
                 raise UnknownName(f"model '{model.name}'", "parameter or gain", name, known)
+            locate(model, name, tuple(input.gains))
         apart = [n for n in parameters if n in input.gains and n not in model.parameters]
         gains |= {name: parameters[name] for name in apart}
         parameters = {n: value for n, value in parameters.items() if n not in apart} or None
