@@ -362,3 +362,18 @@ def test_gpus_remember(monkeypatch, period):
     np.testing.assert_allclose(
         np.asarray(stepper["rail.rate"]), here["rail.rate"][:, -1], atol=EXACT
     )
+
+
+@pytest.mark.parametrize(
+    ("block", "gain", "value", "words"),
+    [
+        (ax.blocks.PI(1.0, 1.0, limit=1.0), "limit", -1.0, "PI: limit must be >= 0, got -1"),
+        (ax.blocks.PI(1.0, 1.0, limit=1.0), "kp", 0.0, "PI: kp must be != 0"),
+        (ax.blocks.LowPass(0.1), "lag", 0.0, "LowPass: lag must be > 0"),
+        (ax.blocks.Derivative(0.1, period=0.1), "lag", [0.1, -0.1], "must be > 0, got -0.1"),
+    ],
+)
+def test_changed_gains_are_checked_as_those_of_new_blocks(block, gain, value, words):
+    law = ax.Law(lambda s, z: {"push": z(s["x"])}, z=block)
+    with pytest.raises(ax.errors.InvalidArgument, match=words):
+        law.changed(**{f"z.{gain}": value})

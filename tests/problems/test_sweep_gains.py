@@ -117,6 +117,34 @@ def test_wrong_gains_are_named(model, parameters, error, match):
         ax.sweep(model, 0.3, input=LAWS["plain"], parameters=parameters, outputs=WANTED)
 
 
+def filtered(s, lag, wanted):
+    return {"motor.torque": 0.1 * lag(wanted - s["axle.rate"])}
+
+
+def test_gains_that_no_block_can_have_are_refused_and_rows_that_draw_them_fail(model):
+    law = ax.Law(filtered, lag=ax.blocks.LowPass(0.02, period=0.01), wanted=10.0)
+    given = {"input": law, "outputs": WANTED}
+    with pytest.raises(ax.errors.InvalidArgument, match=r"lag must be > 0, got -0\.02"):
+        ax.sweep(model, 0.1, parameters={"lag.lag": [0.02, -0.02]}, **given)
+    with pytest.raises(ax.errors.InvalidArgument, match="lag must be > 0, got 0"):
+        ax.sweep(model, 0.1, samples={"lag.lag": [0.02, 0.0]}, **given)
+    drawn = ax.sweep(
+        model, 0.1, parameters={"lag.lag": ax.Normal(0.0, 0.02)}, samples=8, seed=1, **given
+    )
+    possible = drawn.samples["lag.lag"] > 0
+    assert 0 < possible.sum() < 8
+    np.testing.assert_array_equal(drawn.finished, possible)
+    np.testing.assert_array_equal(np.isfinite(drawn["w"]), possible)
+
+
+def test_a_gain_with_the_name_of_a_parameter_is_refused(model):
+    """Which of the two is meant, nobody knows."""
+    law = ax.Law(lambda s, J: {"motor.torque": -J * s["axle.rate"]}, J=0.1)
+    for named in ({"parameters": {"J": [0.03, 0.04]}}, {"samples": {"J": [0.03, 0.04]}}):
+        with pytest.raises(ax.errors.InvalidArgument, match="rename the gain"):
+            ax.sweep(model, 0.1, input=law, outputs=WANTED, **named)
+
+
 def test_gains_reach_a_gpu(model, monkeypatch):
     """On an emulated device; rows are those of the CPU but for rounding."""
     law = LAWS["sampled"]
