@@ -159,7 +159,9 @@ def test_laws(lever):
     one = ax.simulate(lever, 0.1, start=HINGE, input=lambda s: law(s, 2.0))
     assert runs["hinge"][1] == pytest.approx(one["hinge"], abs=1e-12)
     text = "one number is needed for each of kp here; arrays of gains make batches"
-    refused(text, ax.sweep, lever, 0.1, start=HINGE, input=made)
+    refused(text, made, {"hinge": 0.0, "hinge.rate": 0.0})
+    rows = ax.sweep(lever, 0.1, start=HINGE, input=made)
+    assert rows["hinge"] == pytest.approx(runs["hinge"][:, -1], abs=1e-9)
     swept = ax.sweep(lever, 0.1, start={"hinge": [0.1, 0.4]}, input=ax.Law(law, kp=2.0))
     assert swept["hinge"][1] == pytest.approx(one["hinge"][-1], abs=1e-9)
 

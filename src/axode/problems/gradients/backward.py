@@ -15,10 +15,9 @@ from axode.codegen.tape.tape import Tape
 from axode.errors import NotApplicable
 from axode.model.model import Model
 from axode.numerics.tolerances import ROUNDING
-from axode.problems.gradients.end_costs import pull_back
 from axode.problems.gradients.ended_runs import EndedRuns
-from axode.problems.gradients.first_samples import FirstSamples
 from axode.problems.gradients.reverse_program import LENGTH, reverse_program, value_program
+from axode.problems.gradients.single_states import FirstSamples, pull_back
 from axode.problems.gradients.state_jumps import StateJumps
 from axode.problems.gradients.steps_of_cost import TABLEAUS, CostTapes, StepOfCost
 from axode.problems.other_models import is_rounded

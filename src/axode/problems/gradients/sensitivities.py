@@ -12,8 +12,8 @@ from axode.errors import InvalidArgument, NotApplicable, UnknownName
 from axode.model.model import Model
 from axode.problems.arguments import StateArgument
 from axode.problems.gradients.ended_runs import EndedRuns, check_input, check_method
-from axode.problems.gradients.first_samples import FirstSamples
 from axode.problems.gradients.forward import Forward, push_forward
+from axode.problems.gradients.single_states import FirstSamples
 from axode.problems.gradients.start_derivatives import StartDerivatives
 from axode.problems.gradients.state_jumps import StateJumps
 from axode.problems.gradients.variables import Variable, Variables, read_variables

@@ -30,7 +30,7 @@ from axode.numerics.rank import pseudo_inverse, rank
 from axode.numerics.tolerances import CLOSED, NEARLY_SINGULAR, NEGLIGIBLE, PART_OF_TOLERANCE
 from axode.problems.assemble.closure import ClosureSystem
 from axode.problems.assemble.start_speeds import speed_rows
-from axode.problems.gradients.end_costs import weighted_gradient
+from axode.problems.gradients.single_states import weighted_gradient
 from axode.problems.simulate.starts import Starts
 from axode.problems.steps.compiled import tape_of
 

@@ -1,4 +1,7 @@
-"""Derivatives of the samples that a law takes at the start of runs."""
+"""Numbers of single states, with their gradients.
+
+Costs at the end, events, changes of speeds, and the samples that a law takes at the start.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,64 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from axode.codegen.tape.reversal import part_of_tape, weighted_adjoint
+from axode.codegen.tape.tape import Tape
 from axode.model.memory import ModelWithMemory
 from axode.model.model import Model
-from axode.problems.gradients.end_costs import weighted_gradient
 from axode.problems.inputs.inputs import InputPlan
+from axode.problems.inputs.tracing import compile_tape
 from axode.problems.simulate.starts import Starts
 
 Array = npt.NDArray[np.float64]
+ARGUMENTS = ("q", "nu", "t", "p", "gains")
+
+
+def pull_back(
+    tape: Tape, known: Mapping[str, Array], weights: Array, outputs: Sequence[int] | None = None
+) -> tuple[Array, dict[str, Array]]:
+    """Results of a tape at states, and the gradient of their weighted sum.
+
+    Args:
+        tape: A function of states.
+        known: Its arguments by name, (states, size) or (size,).
+        weights: Weights of the results, (states, results).
+        outputs: Which results there are; all of them unless given.
+
+    Returns:
+        Results, (states, results); gradients by `ARGUMENTS`, those that it depends on.
+    """
+    if outputs is not None:
+        tape = part_of_tape(tape, outputs)
+    if not len(weights):
+        return np.zeros((0, tape.outputs[0].size)), {}
+    values = np.asarray(compile_tape(tape)(*_arguments(tape, known, len(weights))))
+    return values.reshape(len(weights), -1), weighted_gradient(tape, known, weights)
+
+
+def weighted_gradient(tape: Tape, known: Mapping[str, Array], weights: Array) -> dict[str, Array]:
+    """Gradient of the weighted sum of a tape's results at states; see `pull_back`."""
+    count = len(weights)
+    of = tuple((port.name, None) for port in tape.inputs if port.name in ARGUMENTS)
+    adjoint = weighted_adjoint(tape, ((None,),), of)
+    if not adjoint.outputs:
+        return {}
+    shaped = np.ascontiguousarray(weights).reshape((count, *tape.outputs[0].shape))
+    made = compile_tape(adjoint)(*_arguments(tape, known, count), shaped)
+    made = made if isinstance(made, tuple) else (made,)
+    return {
+        port.name: np.asarray(array).reshape(count, -1)
+        for port, array in zip(adjoint.outputs, made, strict=True)
+    }
+
+
+def _arguments(tape: Tape, known: Mapping[str, Array], count: int) -> list[Array]:
+    """Arguments of a tape, one row per state."""
+    return [
+        np.ascontiguousarray(np.broadcast_to(known[port.name], (count, port.size))).reshape(
+            (count, *port.shape)
+        )
+        for port in tape.inputs
+    ]
 
 
 class FirstSamples:
