@@ -1,5 +1,6 @@
 """Plots of trajectories: what is drawn is what was asked for, whole, labelled and readable."""
 
+import re
 import sys
 import xml.etree.ElementTree as ET
 
@@ -569,6 +570,18 @@ def test_text_in_svg_stays_text(tmp_path):
     texts = [t for t in ET.parse(tmp_path / "a.svg").getroot().iter() if t.tag.endswith("}text")]
     written = ["".join(t.itertext()) for t in texts]
     assert "time [s]" in written and any("lean" in "".join(text.split()) for text in written)
+
+
+@pytest.mark.parametrize("fontset, label", [("cm", r"$\theta_3$"), ("dejavusans", r"$\mathcal{L}$")])
+def test_text_in_svg_shows_the_symbols_that_were_written(tmp_path, fontset, label):
+    """As text these show as micro signs and empty boxes, in browsers without the fonts."""
+    place = tmp_path / "a.svg"
+    with mpl.rc_context({"mathtext.fontset": fontset}):
+        one().plot("pitch", labels={"pitch": label}, save=place)
+    root = ET.parse(place).getroot()
+    written = "".join(t for e in root.iter() if e.tag.endswith("}text") for t in e.itertext())
+    assert not {"\N{MICRO SIGN}", "\ue238"} & {*written}
+    assert any(re.match("(Cmmi10|STIXNonUnicode)", e.get("id", "")) for e in root.iter())
 
 
 def test_a_signal_of_both_signs_has_a_line_at_zero():

@@ -5,6 +5,7 @@ What the user has set in matplotlib goes before it, and stays unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -40,6 +41,8 @@ FOLLOWERS = {  # colours that are those of another setting, unless set too
     "xtick.color": ("xtick.labelcolor",),
     "ytick.color": ("ytick.labelcolor",),
 }
+# fonts of mathematics whose codes are no Unicode: without them, text shows other symbols
+OWN_CODES = re.compile(rb"font(?:-family)?: [^;\"]*'(?:cm[a-z]+10|STIXNonUnicode)")
 TEX = str.maketrans({c: f"\\{c}" for c in "_%&#"} | {"^": r"\^{}"})  # texts that TeX sets
 
 
@@ -205,11 +208,24 @@ def picture_suffix(path: str | PathLike[str]) -> str:
 
 
 def picture_bytes(figure: Figure, suffix: str, size: Size) -> bytes:
-    """A figure as the content of a file, without the time of day."""
-    buffer = BytesIO()
+    """A figure as the content of a file, without the time of day.
+
+    Text of an SVG file is drawn as outlines where text would show other symbols.
+    """
+    import matplotlib as mpl
+
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    figure.savefig(buffer, format=suffix[1:], dpi=size.dpi, metadata=dates.get(suffix, {}))
-    return buffer.getvalue()
+
+    def written() -> bytes:
+        buffer = BytesIO()
+        figure.savefig(buffer, format=suffix[1:], dpi=size.dpi, metadata=dates.get(suffix, {}))
+        return buffer.getvalue()
+
+    made = written()
+    if suffix == ".svg" and OWN_CODES.search(made):
+        with mpl.rc_context({"svg.fonttype": "path"}):
+            made = written()
+    return made
 
 
 def add_title(figure: Any, notes: Sequence[str], size: Size) -> None:
