@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from axode.problems.inverse.inverse import inverse_dynamics
 from tests.problems.test_feasible import balancer
 from variants import further
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SWING = "0.3 + 0.4 * sin(2 * t)"
 
 
@@ -362,8 +364,19 @@ def test_a_measure_of_speed_is_no_part_of_a_motion():
     bot.add_body("box", mass=1.0, inertia=(0.1, 0.1, 0.1))
     bot.add_joint("base", ax.Floating(), parent=bot.ground, child="box")
     model = bot.derive().compile("interpreter")
-    with pytest.raises(ax.InvalidArgument, match=r"'surge' is a measure of speed(.|\n)*base\.vx"):
-        inverse_dynamics(model, {"surge": 5.0}, times=1.0)
+    for name, same in (("surge", "vx"), ("sway", "vy"), ("heave", "vz"), ("yaw_rate", "wz")):
+        match = rf"'{name}' is a measure of speed(.|\n)*equals base\.{same}; give that"
+        with pytest.raises(ax.InvalidArgument, match=match):
+            inverse_dynamics(model, {name: 5.0}, times=1.0)
+
+
+def test_a_robot_from_a_file_stands_on_a_ramp():
+    """Each of two wheels bears half of m g sin(slope) times its radius."""
+    model = ax.load(EXAMPLES / "ramp.toml").derive().compile("interpreter")
+    for slope, payload in ((0.0, 0.0), (0.2, 3.0)):
+        given = {"slope": slope, "payload": payload}
+        torques = model.inverse_dynamics(model.home, parameters=given)
+        assert torques == pytest.approx((13.6 + payload) * 9.81 * np.sin(slope) * 0.08 / 2)
 
 
 def test_a_motion_out_of_reach_is_refused(four_bar):

@@ -170,9 +170,23 @@ def full_names(model: Model, names: Sequence[str]) -> list[str]:
             raise InvalidArgument(
                 f"motion: '{name}' is a measure of speed, and a motion is given by coordinates, "
                 "joint speeds and measures of position.\n"
-                f"  Joint speeds: {', '.join(model.speed_names)}"
+                f"  {_equal_speeds(model, signal.name)}Joint speeds: {', '.join(model.speed_names)}"
             )
     return [signal.name for signal in signals]
+
+
+def _equal_speeds(model: Model, measure: str) -> str:
+    """Name the joint speeds that equal a measure of speed at home, for whatever motion there."""
+    n = len(model.independent)
+    if not n:
+        return ""
+    q, nu = np.tile(model.home, (n + 1, 1)), np.eye(n + 1, n)  # at rest last
+    rates = model.measures(q, nu)[:, model.measure_names.index(measure)]
+    miss = np.abs(model.joint_speeds(q, nu) - rates[:, np.newaxis]).max(axis=0)
+    if np.ptp(rates) == 0.0:
+        return ""
+    equal = [n for n, x in zip(model.speed_names, miss, strict=True) if x <= NEGLIGIBLE]
+    return f"At home it equals {' and '.join(equal)}; give that instead. " if equal else ""
 
 
 ORDER = 5  # of the splines that differentiate samples
