@@ -75,6 +75,8 @@ def main() -> None:
     rate = float(np.mean([side * run[f"{name}.rate"][-1] for name, side in SIDES.items()]))
     print(f"yaw rate {run['yaw_rate'][-1]:.6f} rad/s, wheels {rate:.4f} rad/s")
     print(f"closed form for these wheels: {closed_form(rate):.6f} rad/s")
+    slip = [abs(float(run[f"fl.{way}_slip"][-1])) for way in ("longitudinal", "lateral")]
+    print(f"front left slips at {slip[0]:.3f} m/s along and {slip[1]:.3f} m/s across")
     print(f"without scrubbing it would be {RADIUS * rate / B:.2f} rad/s")
     if find_spec("mujoco") is not None:
         yaw, rate, touching = in_mujoco(2.0)

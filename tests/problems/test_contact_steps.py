@@ -463,3 +463,45 @@ def test_a_batch_of_sliding_rovers_finishes_as_each_does_alone():
     assert set(many.statuses) == {"finished"}
     gains = np.diff(energies(many), axis=1).max(axis=1)
     assert gains.max() < 1e-9 * energies(many).max()
+
+
+def test_slip_speeds_are_those_of_the_lowest_points():
+    """v + omega x r of wheels that skid."""
+    model = compiled(rover(0.6))
+    q, nu = model.home, np.array([0.1, -0.2, 0.3, 0.7, 0.4, 0.05, 1.0, 2.0, 3.0, 4.0])
+    speeds = dict(zip(model.independent, nu, strict=True))
+    at = dict(zip(model.measure_names, model.measures(q, nu), strict=True))
+    omega = np.array([speeds[f"base.w{axis}"] for axis in "xyz"])
+    v = np.array([speeds[f"base.v{axis}"] for axis in "xyz"])
+    for name, x, y in (("fl", 0.3, 0.2), ("fr", 0.3, -0.2), ("rl", -0.3, 0.2), ("rr", -0.3, -0.2)):
+        down = np.array([0.0, 0.0, -0.1])
+        spin = omega + np.array([0.0, speeds[f"{name}.rate"], 0.0])
+        point = v + np.cross(omega, [x, y, 0.0]) + np.cross(spin, down)
+        assert at[f"{name}.longitudinal_slip"] == pytest.approx(point[0], abs=1e-12)
+        assert at[f"{name}.lateral_slip"] == pytest.approx(point[1], abs=1e-12)
+
+
+def test_a_block_slips_as_fast_as_it_moves():
+    for contacts in ("steps", "events"):
+        run = ax.simulate(compiled(block(0.2, 0.3)), 0.1, contacts=contacts)
+        np.testing.assert_allclose(run["foot.longitudinal_slip"], run["block.vx"], atol=1e-12)
+        assert run["block.vx"][-1] > 0.1
+    outputs = {"slip": ("final", "foot.longitudinal_slip"), "speed": ("final", "block.vx")}
+    found = ax.sweep(
+        compiled(block(0.2, 0.3)), 0.1, start={"block.vx": [0.0, 1.0]}, outputs=outputs
+    )
+    np.testing.assert_allclose(found["slip"], found["speed"], atol=1e-12)
+    still = ax.simulate(compiled(block(0.5, 0.3)), 0.1, contacts="steps")
+    assert not still["foot.longitudinal_slip"].any()
+
+
+def test_modes_of_a_run_in_steps_name_what_says_the_same():
+    run = ax.simulate(compiled(block(0.2, 0.3)), 0.1, contacts="steps")
+    assert not run.modes
+    with pytest.raises(
+        InvalidArgument, match=r"in steps(.|\n)*'foot.longitudinal_slip'(.|\n)*events"
+    ):
+        run.modes["foot"]
+    run = ax.simulate(compiled(block(0.2, 0.3)), 0.1)
+    with pytest.raises(UnknownName, match="foot"):
+        run.modes["feet"]

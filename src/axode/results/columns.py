@@ -33,6 +33,24 @@ Array = npt.NDArray[np.float64]
 Rows = slice | npt.NDArray[np.intp]  # samples of all runs alike, or (runs, samples) of each
 
 
+class ContactModes(dict[str, list[tuple[float, str]]]):
+    """Modes of contacts by name; another name raises an error that names what the run has."""
+
+    def __init__(self, found: Mapping[str, Any], owner: str, columns: Sequence[str]) -> None:
+        super().__init__({name: [(t, word) for t, word in spans] for name, spans in found.items()})
+        self._owner, self._columns = owner, columns
+
+    def __missing__(self, name: str) -> list[tuple[float, str]]:
+        own = [n for n in self._columns if n.startswith(f"{name}.") and n.endswith("_slip")]
+        if self or not own:
+            raise UnknownName(self._owner, "contact with modes", name, self)
+        raise InvalidArgument(
+            f"{self._owner} was integrated in steps, which have no modes: '{name}' touches where "
+            f"'{name}.normal' is above zero, and slips where {' or '.join(map(repr, own))} is not "
+            'zero.\n  Modes come with runs from event to event: contacts="events"'
+        )
+
+
 class TrajectoryColumns:
     """Columns by name, computed when they are first asked for and then kept.
 

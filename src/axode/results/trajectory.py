@@ -20,6 +20,7 @@ from axode.model.signals import KINDS, STATE_KINDS
 from axode.names import NamedValues, Names
 from axode.results.columns import (
     ArrayColumns,
+    ContactModes,
     Event,
     LazyValue,
     TrajectoryColumns,
@@ -248,11 +249,10 @@ class Trajectory:
         return tuple(self.info.get("contact_events", ()))
 
     @property
-    def modes(self) -> dict[str, list[tuple[float, str]]]:
+    def modes(self) -> ContactModes:
         """Modes of each contact by name: when each began [s], and "open", "closed", "stick" or
-        "slip"."""
-        found = self.info.get("modes", {})
-        return {name: [(t, word) for t, word in spans] for name, spans in found.items()}
+        "slip"; empty for a run that was taken in steps."""
+        return ContactModes(self.info.get("modes", {}), self._owner, self.names)
 
     def plot_modes(self, *, size: str = "screen", save: str | PathLike[str] | None = None) -> Any:
         """Draw when each contact sticks, slips and is open, and its impacts.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 class SymbolicContactRows:
     """Expressions of `RowValues`, of q, nu, t and the parameters."""
 
+    names: tuple[str, ...]
     gap: SX
     J: SX
     drift: SX
@@ -116,6 +117,7 @@ def symbolic_contact_rows(equations: Equations) -> SymbolicContactRows:
     sigma = ca.substitute(equations.accelerations, equations.nu_dot, still)
     bias = system.at_speeds(column_of([row.bias for row in rows]))
     return SymbolicContactRows(
+        names=contact_table(system.mechanism).rows,
         gap=column_of([row.gap for row in rows if row.gap is not None]),
         J=ca.densify(A @ equations.Theta),
         drift=ca.densify(ca.substitute(A @ equations.v, equations.nu, still)),

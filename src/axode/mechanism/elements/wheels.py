@@ -373,6 +373,12 @@ class Contact:
         """Names of its constraint rows, the holonomic touch row first."""
         return tuple(f"{self.name}.{row}" for row in ("touch", *self.wheel.rolling_rows))
 
+    @property
+    def slip_rows(self) -> tuple[str, ...]:
+        """Names of the velocities that friction opposes; none of an ideal wheel."""
+        rows = () if self.wheel.is_ideal else self.wheel.rolling_rows
+        return tuple(f"{self.name}.{row}" for row in rows)
+
 
 WHEELS: dict[str, type[AbstractWheel]] = {
     wheel.__name__.lower(): wheel for wheel in (Rolling, Omni, Mecanum, Skate, Ball, Point)

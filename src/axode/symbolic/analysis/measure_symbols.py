@@ -65,6 +65,9 @@ class _Measures(Mapping[str, SymbolicMeasure]):
         for contact in mechanism.contacts:
             for axis in "xyz":
                 self._origin.setdefault(f"{contact.name}.contact.{axis}", contact)
+            for row in contact.slip_rows:
+                if f"{row}_slip" not in taken:
+                    self._origin.setdefault(f"{row}_slip", contact)
         self._made: dict[str, SymbolicMeasure] = {}
         self._open: list[str] = []  # functions that are being traced
 
@@ -94,6 +97,11 @@ class _Measures(Mapping[str, SymbolicMeasure]):
             for i, axis in enumerate("xyz"):
                 name = f"{origin.name}.contact.{axis}"
                 yield SymbolicMeasure(name, "m", point[i], needs_speeds=False)
+            for row in origin.slip_rows:
+                rows = equations.contact_rows
+                k = rows.names.index(row)
+                speed = rows.J[k, :] @ equations.nu + rows.drift[k]
+                yield SymbolicMeasure(f"{row}_slip", "m/s", speed, needs_speeds=True)
         elif origin.kind == "function":
             assert origin.function is not None
             symbols = StateSymbols(equations, self)
