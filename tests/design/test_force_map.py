@@ -109,3 +109,29 @@ def test_parameters_change_the_map_and_what_is_out_of_reach_is_unknown(tmp_path)
     shorter = ax.design.force_map(arm(), X, Y, points=3, load={"fy": -20})
     more = longer["shoulder.torque"] - shorter["shoulder.torque"]
     assert more == pytest.approx(np.tile((20 + G) * 0.5 * np.cos(longer.x), (3, 1)))
+
+
+def test_pose_coordinates_of_the_output_are_taken_as_signals_of_the_state():
+    """The tool of planar_3rrr turns by yaw, which its measure calls heading."""
+    robot = ax.Kinematics(ax.gallery.build("planar_3rrr"))
+    x, y = ("x", -0.04, 0.04), ("y", -0.04, 0.04)
+    load = {"fx": 10.0, "mz": 1.0}
+    by_pose, by_measure = (
+        ax.design.force_map(robot, x, y, points=2, state={name: 0.1}, load=load)
+        for name in ("yaw", "heading")
+    )
+    for motor, force in by_pose.forces.items():
+        assert np.isfinite(force).all()
+        np.testing.assert_array_equal(force, by_measure[motor])
+    pose = {"x": 0.02, "y": 0.03, "yaw": 0.3}
+    posed, driven = robot.jacobians(pose), robot.jacobians(dict(robot.inverse(pose)))
+    np.testing.assert_allclose(posed.forward, driven.forward, atol=1e-9)
+    assert np.isfinite(robot.singularity_map(x, y, points=2, state={"yaw": 0.1}).side).all()
+    with pytest.raises(ax.InvalidArgument, match="'heading' is given twice"):
+        robot.jacobians({"yaw": 0.1, "heading": 0.2})
+
+
+def test_a_pose_coordinate_that_no_signal_equals_is_refused():
+    tip = ax.Kinematics(ax.gallery.build("five_bar"))
+    with pytest.raises(ax.UnknownName, match="equals yaw of"):
+        tip.jacobians({"yaw": 0.1})

@@ -22,6 +22,7 @@ from axode.kinematics.robot_kinematics import Kinematics
 from axode.kinematics.velocities.feasible_velocities import COMPONENTS
 from axode.kinematics.velocities.singularities import MAX_POINTS, GridStates, read_axis
 from axode.kinematics.velocities.velocity_jacobians import choose_output, read_point
+from axode.kinematics.workspaces.pose_arguments import by_signals, signal_names
 from axode.mechanism.values.expressions import numeric
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
@@ -146,7 +147,8 @@ def force_map(
         robot: The robot.
         x, y: Name, smallest and largest value of what varies along the axes.
         points: Number of values along each axis.
-        state: Other coordinates and measures by name; home unless given.
+        state: Other coordinates and measures by name, or pose coordinates of the output; home
+            unless given.
         load: Wrench on the output at the reference point by mx, my, mz [N m], fx, fy, fz [N], in
             world axes.
         twist: Velocity of the output by name of the components, in world axes; at rest unless
@@ -179,11 +181,13 @@ def force_map(
     place = np.zeros(3) if point is None else point
     mechanism.add_wrench(LOAD, robot.output, at=place.tolist())
     model = mechanism.derive(self_check=False).compile()
-    signals = [model.signals.resolve(n, "coordinate", "measure") for n in (x_name, y_name)]
+    meant = signal_names(robot, (x_name, y_name))
+    signals = [model.signals.resolve(n, "coordinate", "measure") for n in meant]
     xs, ys = np.linspace(*x_range, points), np.linspace(*y_range, points)
     names = signals[0].name, signals[1].name
     grid = dict(zip(names, np.meshgrid(xs, ys), strict=True))
-    given = {**model.signals.names("coordinate", "measure").by_full_name(state or {})}
+    wanted_state = by_signals(robot, state or {})
+    given = {**model.signals.names("coordinate", "measure").by_full_name(wanted_state)}
     given |= complete_at_home(robot, [*names, *given])
     states = GridStates(model, grid, given).spread().reshape(-1, len(model.coordinates))
     there = np.flatnonzero(np.isfinite(states).all(axis=-1))

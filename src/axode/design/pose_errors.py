@@ -31,6 +31,7 @@ from axode.argument_types import check_arguments
 from axode.errors import InvalidArgument, UnknownName, counted
 from axode.kinematics.robot_kinematics import Kinematics
 from axode.kinematics.velocities.velocity_jacobians import read_point
+from axode.kinematics.workspaces.pose_arguments import by_signals
 from axode.mechanism.elements.parts import Connection
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.values.expressions import Parameter, numeric
@@ -251,7 +252,9 @@ def error_map(
     """
     check_arguments(error_map, locals())
     point = read_point(at)
-    starts = find_starts(robot.model, read_state(robot.model, state, "state"), 0.0, None, ())
+    starts = find_starts(
+        robot.model, read_state(robot.model, by_signals(robot, state), "state"), 0.0, None, ()
+    )
     starts.require_some()
     plan = _Errors(robot, tolerances or {}, positions or {}, clearances or {})
     q = starts.q.reshape(*starts.batch, -1)

@@ -51,9 +51,11 @@ class Kinematics:
     """A robot whose driven coordinates move an output body.
 
     Methods take a state in any of the forms that verbs take: coordinates and measures by name,
-    arrays, a `State`, `run.at(t)`; arrays make a batch. `components` chooses what of the output's
-    motion counts, of wx, wy, wz (angular velocity) and vx, vy, vz (velocity of the reference
-    point), in world axes; all unless given. `at` is the reference point in the output's frame [m].
+    arrays, a `State`, `run.at(t)`; arrays make a batch. Names may be pose coordinates of the output
+    such as x and yaw, where a coordinate or measure equals them. `components` chooses what of the
+    output's motion counts, of wx, wy, wz (angular velocity) and vx, vy, vz (velocity of the
+    reference point), in world axes; all unless given. `at` is the reference point in the output's
+    frame [m].
 
     Args:
         mechanism: What the robot is made of.
@@ -430,7 +432,8 @@ class Kinematics:
         Args:
             x, y: Name, smallest and largest value of what varies along the axes.
             points: Number of values along each axis.
-            state: Other coordinates and measures by name; home unless given.
+            state: Other coordinates and measures by name, or pose coordinates of the output; home
+                unless given.
             components: Names of the output's velocities that count; the whole twist unless given.
             at: Reference point in the output's frame [m]; its origin unless given.
             length: As for `singularities`.

@@ -40,6 +40,7 @@ from axode.kinematics.velocities.velocity_jacobians import (
     read_point,
     robot_velocities,
 )
+from axode.kinematics.workspaces.pose_arguments import by_signals, signal_names
 from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.state import state_values
@@ -420,11 +421,12 @@ def map_singularities(
     if not 2 <= points <= MAX_POINTS:
         raise InvalidArgument(f"points: expected 2 to {MAX_POINTS} along an axis, got {points}")
     (x_name, x_range), (y_name, y_range) = (read_axis(*axis) for axis in axes)
-    signals = [robot.model.signals.resolve(n, "coordinate", "measure") for n in (x_name, y_name)]
+    meant = signal_names(robot, (x_name, y_name))
+    signals = [robot.model.signals.resolve(n, "coordinate", "measure") for n in meant]
     names = signals[0].name, signals[1].name
     xs, ys = np.linspace(*x_range, points), np.linspace(*y_range, points)
     wanted = dict(zip(names, np.meshgrid(xs, ys), strict=True))
-    q = GridStates(robot.model, wanted, state).spread()
+    q = GridStates(robot.model, wanted, by_signals(robot, state)).spread()
     point, length = read_point(reference[0]), check_length(reference[1])
     velocities = robot_velocities(robot).at(robot.model, q, Conditions(), point, length)
     J, side = forward_map(velocities, output.matrix), np.zeros(velocities.batch)

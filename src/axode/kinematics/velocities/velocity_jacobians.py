@@ -40,6 +40,7 @@ from axode.kinematics.velocities.feasible_velocities import (
     Velocities,
     speed_scales,
 )
+from axode.kinematics.workspaces.pose_arguments import by_signals
 from axode.mechanism.topology import speed_meanings
 from axode.model.conditions import Conditions
 from axode.numerics.rank import pseudo_inverse, singular_values, singular_vectors
@@ -170,7 +171,7 @@ def velocities_at(
     """Evaluate the feasible velocities of a robot at a state, in any of its forms."""
     model = robot.model
     p = checked_parameters(model, parameters)
-    given = read_state(model, state, "state")
+    given = read_state(model, by_signals(robot, state), "state")
     t = start_time(t, given)
     starts = find_starts(model, given, t, p, ())
     starts.require_some()

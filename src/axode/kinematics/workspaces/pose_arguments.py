@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from axode.numerics.rotations import (
     to_angles,
 )
 from axode.numerics.tolerances import ROUNDING, ROW_RANK, SEVEN_DIGITS
+
+if TYPE_CHECKING:
+    from axode.kinematics.robot_kinematics import Kinematics
 
 NAMES = ("x", "y", "z", "roll", "pitch", "yaw")
 Kind = Literal["spatial", "planar", "spherical", "translational", "point", "restricted"]
@@ -182,17 +185,72 @@ def _tidy(normal: Array) -> Array:
 
 def home_coordinates(motion: OutputMotion) -> dict[str, float]:
     """Pose coordinates at home, by name."""
-    values = [*motion.r_home, *to_angles(motion.R_home)]
-    known = dict(zip(NAMES, map(float, values), strict=True))
+    return _coordinates(motion, motion.r_home, motion.R_home)
+
+
+def _coordinates(motion: OutputMotion, r: Array, R: Array) -> dict[str, float]:
+    """Pose coordinates of a position and a rotation, by name."""
+    known = dict(zip(NAMES, [*r.tolist(), *to_angles(R).tolist()], strict=True))
     if motion.kind == "planar":
         first, second = motion.in_plane
-        R, n = motion.R_home, motion.normal
+        n = motion.normal
         # the turn about the normal that is nearest to the rotation
         spin = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
         turn = float(np.arctan2(n @ spin, np.trace(R) - n @ R @ n))
-        values = [motion.r_home @ first, motion.r_home @ second, turn]
+        values: list[Any] = [r @ first, r @ second, turn]
         known |= dict(zip(motion.names, map(float, values), strict=True))
     return {name: known[name] for name in (*motion.names, *NAMES) if name in known}
+
+
+def signal_names(robot: Kinematics, names: Sequence[str]) -> list[str]:
+    """Return what each name is called among the signals of a robot.
+
+    A pose coordinate of the output stands for the coordinate or measure that equals it at home and
+    at some other states. A name that the model knows, and any other name, is returned as it is.
+
+    Raises:
+        UnknownName: for a pose coordinate that no signal equals.
+    """
+    known = robot.model.signals.state_names
+    if not any(name in NAMES and not known.matching(name) for name in names):
+        return list(names)
+    model, motion = robot.model, output_motion(robot.model, robot.output)
+    q = np.array([model.home, *model.equations.system.samples])
+    values = np.concatenate([q, model.measures(q)], axis=1)
+    own = [_coordinates(motion, T[:3, 3], T[:3, :3]) for T in motion.samples]
+
+    def meant(name: str) -> str:
+        if name not in NAMES or known.matching(name):
+            return name
+        miss = values - np.array([[at[name]] for at in own])
+        if name in NAMES[3:]:
+            miss = np.arctan2(np.sin(miss), np.cos(miss))
+        worst = np.abs(miss).max(axis=0)
+        k = int(np.argmin(worst))
+        if worst[k] < ROW_RANK:
+            return [*model.coordinates, *model.measure_names][k]
+        text = f"no coordinate or measure of '{model.name}' equals {name} of '{robot.output}'; "
+        text += "give others, or add a measure of it."
+        raise UnknownName(f"'{model.name}'", "signal", name, known, text)
+
+    return [meant(name) for name in names]
+
+
+def by_signals(robot: Kinematics, state: Any) -> Any:
+    """Return a state by name with pose coordinates of the output as signals; others as they are.
+
+    Raises:
+        InvalidArgument: for a pose coordinate and its signal, both given.
+    """
+    if not isinstance(state, Mapping):
+        return state
+    names = signal_names(robot, list(state))
+    if names == list(state):
+        return state
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise InvalidArgument(f"state: '{twice}' is given twice, also as a pose coordinate")
+    return dict(zip(names, state.values(), strict=True))
 
 
 def poses_at(motion: OutputMotion, coordinates: Mapping[str, Any]) -> tuple[Array, Array]:
