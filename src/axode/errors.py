@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 # What a terminal obeys instead of showing, what turns lines around, halves of characters.
@@ -28,7 +29,15 @@ MOST_DEVIATIONS = 12  # named in one warning
 MAX_LISTED = 5000  # faults in one message
 MOST_COMPARED = 300  # names with which an unknown one is compared
 
-_REPR = reprlib.Repr()
+
+class _Repr(reprlib.Repr):
+    """Functions by name, without the address that Python shows."""
+
+    def repr_function(self, x: FunctionType, level: int) -> str:
+        return "a function" if x.__name__ == "<lambda>" else f"the function {x.__name__}"
+
+
+_REPR = _Repr()
 _REPR.maxother = _REPR.maxstring = 60
 
 

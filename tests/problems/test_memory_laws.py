@@ -312,8 +312,16 @@ def test_blocks_and_samples_in_the_wrong_place_are_refused_with_a_remedy():
     with pytest.raises(ax.InvalidArgument, match=r"calls block 'pi' 2 times.*give two blocks"):
         ax.simulate(model, 1.0, input=twice)
     for given in (ax.Sampled([0.0, 1.0], 0.5), ax.Callback(lambda t, s: [0.0])):
-        with pytest.raises(ax.InvalidArgument, match=r"gives all inputs; input=ax\."):
+        with pytest.raises(ax.InvalidArgument, match=r"gives all inputs; input=ax\.(.|\n)*stepper"):
             ax.simulate(model, 1.0, input={"rail": given})
+
+
+def test_a_law_beside_samples_is_refused_with_a_remedy_and_without_addresses():
+    samples = ax.Sampled({"rail": [0.0, 1.0]}, 0.5)
+    for law, shown in ((lambda s: {"rail": 0.0}, "a function"), (speed_control, "speed_control")):
+        with pytest.raises(ax.InvalidArgument, match=r"by name.*model\.stepper") as caught:
+            ax.simulate(machines.slider(), 1.0, input=(law, samples))
+        assert shown in str(caught.value) and "0x" not in str(caught.value)
 
 
 def test_what_memory_cannot_do_is_refused_with_a_remedy():

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from axode.results.trajectory import Trajectory
 
 Array = npt.NDArray[np.float64]
+JOINED = (
+    "laws and formulas of t are joined by name, {name: law, name: formula}; for noise and samples "
+    "beside a law, call the law in a loop around model.stepper(...)"
+)
 MAX_SAMPLES = 10_000_000  # of an input
 
 
@@ -264,6 +268,10 @@ def plan_input(
         return InputPlan(tape=_traced(model, given, speeds))
     if isinstance(given, Mapping):
         return _by_name(model, given, speeds)
+    if isinstance(given, list | tuple) and any(
+        callable(x) or isinstance(x, Sampled) for x in given
+    ):
+        raise InvalidArgument(f"input: {shortened(given)} is not one input; {JOINED}")
     array = _numbers("input", given)
     if array.ndim == 0 or array.shape[-1] != len(model.inputs):
         raise InvalidArgument(
@@ -428,7 +436,8 @@ def _by_name(model: Model, given: Mapping[str, Any], speeds: Sequence[str] | Non
             kind = type(value).__name__
             alike = "{name: values}, period" if kind == "Sampled" else "..."
             raise InvalidArgument(
-                f"input '{name}': a {kind} gives all inputs; input=ax.{kind}({alike})"
+                f"input '{name}': a {kind} gives all inputs; input=ax.{kind}({alike})\n  Or "
+                f"{JOINED}"
             )
     if any(is_symbolic(v) or callable(v) for v in named.values()):
         made = lambda s: {n: _called(v, s) for n, v in named.items()}  # noqa: E731
