@@ -1,14 +1,18 @@
 """Laws compiled into C and FMUs, with what they remember: the same motion as in Python."""
 
 import ctypes
+import json
 import shutil
 import subprocess
+import xml.etree.ElementTree as ET
+import zipfile
 from functools import cache
 
 import numpy as np
 import pytest
 
 import axode as ax
+from axode.cli import run as run_cli
 from tests.targets.fmu_driver import Unit
 
 STEP, STEPS = 1e-3, 300
@@ -170,12 +174,31 @@ def test_fmus_move_under_a_law(tmp_path, version, kind, how):
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
-def test_an_fmu_under_a_law_has_no_inputs(tmp_path):
+def test_an_fmu_under_a_law_has_no_inputs_and_says_that_gains_are_fixed(tmp_path):
     path = tmp_path / "balancer.fmu"
     machine().export(path, input={"M1": "0.1 * sin(t)"}, start={"theta3": 0.1})
+    _require_law(path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_a_law_is_compiled_in_from_the_command_line(tmp_path, capsys):
+    path = tmp_path / "balancer.fmu"
+    line = ["export", "wheeled_pendulum", "--to", str(path), "--input", "M1=0.1*sin(t)"]
+    assert run_cli([*line, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["arrays"]["u"] == []
+    _require_law(path)
+
+
+def _require_law(path):
     unit = Unit(path)
     kinds = {v.get("causality") for v in unit.variables.values()}
     assert "input" not in kinds and {"M1", "M2"} < {*unit.variables}
+    with zipfile.ZipFile(path) as archive:
+        root = ET.fromstring(archive.read("modelDescription.xml"))
+        page = archive.read("documentation/index.html").decode()
+    assert "gains of the law are numbers" in root.attrib["description"]
+    assert "gains of the law are numbers" in page
 
 
 def test_what_files_cannot_hold_is_refused_by_name(tmp_path):

@@ -72,6 +72,7 @@ MISTAKES = [
     ("export unicycle --to u.axm --prefix left_", 2, "it is for .c files"),
     ("export unicycle --to u.axm --fmi 3.0", 2, "it is for .fmu files"),
     ("export unicycle --to u.axm --start x=1", 2, "it is for .fmu files"),
+    ("export unicycle --to u.axm --input tau_drive=t", 2, "it is for .c files"),
     ("export unicycle --to u.html", 2, "axode page unicycle --out u.html"),
     ("export unicycle --to u.c --prefix 2nd", 1, "cannot begin a name in C"),
     ("gallery robot", 1, "the gallery has no mechanism 'robot'"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import typer
 
 from axode.cli.model_sources import Built
-from axode.cli.options import AsJson, Texts, numbers, refuse, words
+from axode.cli.options import AsJson, Texts, numbers, pairs, refuse, words
 from axode.cli.output import check_writable, print_json, write_text
 from axode.disk.atomic import write_atomically
 from axode.model.model_parts import facts_of
@@ -45,12 +45,14 @@ class FormatOptions:
     fmi: str | None = None
     outputs: Texts = None
     start: Texts = None
+    input: Texts = None
     step: float | None = None
     additions: bool = False
 
     def read(self, ending: str) -> dict[str, Any]:
         """Return the options of the format; those of other formats must not be given."""
-        c = {"prefix": self.prefix, "precision": self.precision}
+        law = pairs("--input", self.input) or None
+        c = {"prefix": self.prefix, "precision": self.precision, "input": law}
         ptx = ("rollout", "capability", "precision")
         formats: dict[str, dict[str, Any]] = {
             ".c": c,
@@ -62,6 +64,7 @@ class FormatOptions:
                 "outputs": words(self.outputs) or None,
                 "start": numbers("--start", self.start) or None,
                 "step": self.step,
+                "input": law,
             },
         }
         own = formats.get(ending, {})
@@ -110,6 +113,8 @@ def export(
         outputs NAME,NAME: Outputs of an .fmu file; coordinates, speeds, measures and energies by
             default.
         start NAME=VALUE: Start of an .fmu file; home at rest by default.
+        input NAME=FORMULA: Law that is compiled into C and .fmu files, formulas of time t and of
+            the state, instead of inputs; its gains are fixed.
         step SECONDS: Longest internal step of an .fmu file in co-simulation; 0.001 by default.
         additions: Write a .toml file that extends SOURCE, to add wheels, loops and motors there.
     """
@@ -142,7 +147,7 @@ def export(
         if asked == ("all",):
             asked = model.functions
         written = list(model.export(to, asked or None, **more))
-        arrays = _arrays(model)
+        arrays = _arrays(model) | ({"u": []} if "input" in more else {})
     if as_json:
         print_json({"files": [str(path) for path in written], "arrays": arrays})
         return

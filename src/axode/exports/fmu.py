@@ -37,6 +37,7 @@ from axode.exports.fmu_description import (
     fmu_functions,
     unit_of_rate,
 )
+from axode.exports.law_model import LawModel
 from axode.model.model_parts import facts_of
 from axode.model.parameter_checks import ParameterChecks, c_text, parameter_checks
 
@@ -54,6 +55,10 @@ COMPUTED = (
 AUDIT = (
     ("smallest_pivot", "", "Smallest pivot of the solves; singular at zero"),
     ("energy_error", "J", "Energy less that of the start and the work since, in co-simulation"),
+)
+UNDER_LAW = (
+    "The mechanism moves under a law that is compiled in: the gains of the law are numbers in the "
+    "code, and what it gives are outputs instead of inputs. For other gains, export it again."
 )
 HEADERS = ("fmu_core.h", "fixed_step.h")
 WRAPPERS = {"2.0": "fmu_fmi2.c", "3.0": "fmu_fmi3.c"}
@@ -124,6 +129,7 @@ def write_fmu(
         indicators=functions.indicators.outputs[0].size,
         corrects=functions.projection is not None,
         sources=compiled,
+        about=UNDER_LAW if isinstance(model, LawModel) else "",
     )
     token = _token([*texts.values(), description.xml(version)])
     description = replace(description, token=token)
@@ -473,9 +479,11 @@ def _page(description: FmuDescription, version: str) -> str:
         for v in description.variables
     )
     title = html.escape(description.name)
+    about = f"<p>{html.escape(description.about)}</p>\n" if description.about else ""
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"</head><body>\n<h1>{title}</h1>\n<p>FMI {version}, model exchange and co-simulation, "
+        f"</head><body>\n<h1>{title}</h1>\n{about}"
+        f"<p>FMI {version}, model exchange and co-simulation, "
         f"written by {description.tool}. Co-simulation integrates by the classical Runge-Kutta "
         "method, in equal steps that are no longer than <code>internal_step</code> and are divided "
         "where prescribed motions switch and where a law takes samples, with inputs that are "

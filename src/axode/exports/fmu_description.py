@@ -92,6 +92,7 @@ class FmuDescription:
         indicators: Number of event indicators, which are the last variables.
         corrects: Whether states may be corrected after steps of model exchange.
         sources: Names of the C files to compile.
+        about: What is not said by the variables; empty if nothing.
     """
 
     name: str
@@ -102,6 +103,7 @@ class FmuDescription:
     indicators: int
     corrects: bool
     sources: tuple[str, ...]
+    about: str = ""
 
     def xml(self, version: str) -> str:
         """Write the model description for a version of FMI, "2.0" or "3.0"."""
@@ -202,9 +204,11 @@ class FmuDescription:
         structure: list[str],
     ) -> str:
         convention = all(_STRUCTURED.fullmatch(v.name) for v in self.variables)
+        experiment = _attributes(startTime=0.0, stopTime=1.0)
         head = _attributes(
             **versions,
             modelName=self.name,
+            **({"description": self.about} if self.about else {}),
             generationTool=self.tool,
             variableNamingConvention="structured" if convention else "flat",
             **counts,
@@ -216,7 +220,7 @@ class FmuDescription:
                 *kinds,
                 *self._units(),
                 f"  <LogCategories>{_LOG_CATEGORIES}</LogCategories>",
-                f"  <DefaultExperiment{_attributes(startTime=0.0, stopTime=1.0)}/>",
+                f"  <DefaultExperiment{experiment}/>",
                 "  <ModelVariables>",
                 *variables,
                 "  </ModelVariables>",
