@@ -47,6 +47,7 @@ _BASES: dict[str, dict[str, int]] = {
 }
 _STRUCTURED = re.compile(r"(der\()?[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\)|\[\d+\])?", re.ASCII)
 
+TOLERANCE = 1e-10  # relative, that is proposed to tools: the one of `simulate`
 _LOG_CATEGORIES = '<Category name="logStatusDiscard"/><Category name="logStatusError"/>'
 
 
@@ -204,7 +205,7 @@ class FmuDescription:
         structure: list[str],
     ) -> str:
         convention = all(_STRUCTURED.fullmatch(v.name) for v in self.variables)
-        experiment = _attributes(startTime=0.0, stopTime=1.0)
+        experiment = _attributes(startTime=0.0, stopTime=1.0, tolerance=TOLERANCE)
         head = _attributes(
             **versions,
             modelName=self.name,
