@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -334,6 +335,30 @@ def test_the_mirror_image_below_the_base_is_a_part_of_its_own(hexapod, tmp_path)
     assert listed[0]["volume"] == home.size
     ws.save(tmp_path / "two.npz")
     assert repr(ax.Workspace.load(tmp_path / "two.npz")) == repr(ws)
+
+
+@pytest.mark.parametrize("name, grid", [("planar_3rrr", 40), ("planar_3rrr", 60), ("five_bar", 60)])
+def test_the_printed_parts_add_up_to_the_printed_size(name, grid, tmp_path):
+    """Singularities tear off parts of a few points each, which are counted together."""
+    ws = known_robot(name).workspace(at={"yaw": 0.3} if "3rrr" in name else {}, grid=grid)
+    text = repr(ws)
+    whole = float(re.search(r"([\d.e-]+) m²(?: in \d|, error)", text)[1])
+    listed = [float(size) for size in re.findall(r"^    .*: ([\d.e-]+) m²", text, re.MULTILINE)]
+    assert len(listed) == len(ws.parts) + ("the rest" in text) > 1
+    assert sum(listed) == pytest.approx(whole, abs=1e-6)
+    facts = ws.to_dict()
+    areas = [part["area"] for part in (*facts["parts"], facts["rest"])]
+    assert sum(areas) == pytest.approx(facts["area"], rel=1e-6)
+    assert len(ws.parts) + facts["rest"]["parts"] == ws.regions.max()
+    ws.save(tmp_path / "torn.npz")
+    assert repr(ax.Workspace.load(tmp_path / "torn.npz")) == text
+
+
+def test_an_empty_workspace_says_which_limit_it_misses(hexapod):
+    near = {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "z": (0.5, 1.5)}
+    ws = hexapod.workspace(limits={"l_*": (20.0, 21.0)}, grid=8, bounds=near)
+    assert not ws.inside.any()
+    assert re.search(r"no pose of the grid is reached: .* beyond 'l_\w+ min' by \d", repr(ws))
 
 
 def test_singularities_part_a_workspace(tmp_path):

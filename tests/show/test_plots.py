@@ -572,7 +572,9 @@ def test_text_in_svg_stays_text(tmp_path):
     assert "time [s]" in written and any("lean" in "".join(text.split()) for text in written)
 
 
-@pytest.mark.parametrize("fontset, label", [("cm", r"$\theta_3$"), ("dejavusans", r"$\mathcal{L}$")])
+@pytest.mark.parametrize(
+    "fontset, label", [("cm", r"$\theta_3$"), ("dejavusans", r"$\mathcal{L}$")]
+)
 def test_text_in_svg_shows_the_symbols_that_were_written(tmp_path, fontset, label):
     """As text these show as micro signs and empty boxes, in browsers without the fonts."""
     place = tmp_path / "a.svg"

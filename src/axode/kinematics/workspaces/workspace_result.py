@@ -25,6 +25,7 @@ Array = npt.NDArray[np.float64]
 MEASURES = {1: "length", 2: "area", 3: "volume"}
 POWERS = ("", "", "²", "³")
 MOST_PARTS = 8  # that are listed
+SHOWN = 5e-7  # of a number, in the six digits that are printed
 ARRAYS = ("margin", "active", "determinant", "dexterity")
 SAVED = (".npz", ".stl", ".obj")
 
@@ -159,7 +160,10 @@ class Workspace:
 
     @cached_property
     def size(self) -> float:
-        """Volume, area or length of all parts together, in units of the axes; see `parts`."""
+        """Volume, area or length of all that is inside, in units of the axes.
+
+        More than that of `parts` together, which leave out what is thinner than the grid.
+        """
         return self.boundary.enclosed
 
     @cached_property
@@ -233,9 +237,10 @@ class Workspace:
         held = ", ".join(f"{n} = {round(value, 12) + 0.0:.4g}" for n, value in self.held.items())
         what, error = MEASURES[len(self.axes)], f", error about {self.size_error:.1g} {unit}"
         parts, cut = self.parts, "; cut by the bounds" if self.is_cut else ""
+        small, rest = self._rest
         size = f"{self.size:.6g} {unit}"
         if len(parts) > 1:
-            size = f"{size} in {len(parts)} parts"
+            size = f"{size} in {len(parts)} parts" + (" and a rest" if rest else "")
         if parts and parts[0].has_home and len(parts) > 1:
             size = f"{parts[0].size:.6g} {unit} reachable from home, of {size}"
         lines = [
@@ -243,7 +248,7 @@ class Workspace:
             + (f" at {held}" if held else ""),
             f"  {what} {size}{error}{cut}",
         ]
-        if len(parts) > 1:
+        if len(parts) > 1 or rest:
             for part in parts[:MOST_PARTS]:
                 spans = ", ".join(
                     f"{n} {low + 0.0:.3g} to {high + 0.0:.3g}"
@@ -252,8 +257,15 @@ class Workspace:
                 home = "home is in it; " if part.has_home else ""
                 lines.append(f"    part {part.number}: {part.size:.6g} {unit}, {home}{spans}")
             if len(parts) > MOST_PARTS:
-                lines.append(f"    and {len(parts) - MOST_PARTS} more")
-        if self.inside.any():
+                more = parts[MOST_PARTS:]
+                size = f"{sum(part.size for part in more):.6g} {unit}"
+                lines.append(f"    and {len(more)} more: {size} together")
+            if rest:
+                torn = f"{small} smaller parts and what is " if small else ""
+                lines.append(f"    the rest, {torn}thinner than the grid: {rest:.6g} {unit}")
+        if not self.inside.any():
+            lines.append(f"  no pose of the grid is reached{self._nearest_miss}")
+        else:
             lines.append(
                 f"  largest margin {np.nanmax(self.margin):.3g}, condition number up to "
                 f"{self.largest_condition:.4g}"
@@ -286,6 +298,7 @@ class Workspace:
                 }
                 for part in self.parts
             ],
+            "rest": dict(zip(("parts", MEASURES[len(self.axes)]), self._rest, strict=True)),
             "ended by": self.active_shares,
             "info": dict(self.info),
         }
@@ -302,13 +315,32 @@ class Workspace:
         """Parts between which there is no way: that of home first, then the largest first.
 
         Limits and singularities of type 2 part them; those of less than a thousandth of the
-        workspace are left out. A platform whose legs reach below its base has a second part there.
+        workspace are left out, and so is what singularities cut off between points. A platform
+        whose legs reach below its base has a second part there.
         """
         sizes = np.bincount(self.regions.ravel())[1:]
         large = np.flatnonzero(sizes > NOTICEABLE * sizes.sum()) + 1
         home = self.home_part
         order = sorted(large.tolist(), key=lambda number: (number != home, number))
         return tuple(WorkspacePart(self, number, number == home) for number in order)
+
+    @property
+    def _rest(self) -> tuple[int, float]:
+        """How many parts `parts` leaves out, and what `size` has besides those; 0 if no digit."""
+        rest = self.size - sum(part.size for part in self.parts)
+        left_out = int(self.regions.max(initial=0)) - len(self.parts)
+        return left_out, rest if abs(rest) > SHOWN * self.size else 0.0
+
+    @property
+    def _nearest_miss(self) -> str:
+        """Say which limit an empty workspace misses by how much, at the pose next to it."""
+        if np.isnan(self.margin).all():
+            return ""
+        best = np.unravel_index(np.nanargmax(self.margin), self.margin.shape)
+        return (
+            f": the nearest one is beyond '{self.limits[self.active[best]]}' by "
+            f"{-self.margin[best]:.3g} of its range"
+        )
 
     @property
     def largest_condition(self) -> float:
@@ -404,7 +436,7 @@ def _npz(workspace: Workspace) -> bytes:
     about |= {"held": dict(workspace.held), "axes": list(workspace.axes)}
     about |= {"limits": list(workspace.limits), "info": dict(workspace.info)}
     about["size_error"] = workspace.size_error
-    parts = [part.boundary for part in workspace.parts] if len(workspace.parts) > 1 else []
+    parts = [part.boundary for part in workspace.parts] if workspace.regions.max() > 1 else []
     about["parts"] = len(parts)
     arrays: dict[str, Any] = {
         "about": json.dumps(about),
