@@ -22,6 +22,11 @@ def title_words(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
+def as_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return names of which there may be one, as text, or several."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 class Names:
     """Names that may be given in short.
 

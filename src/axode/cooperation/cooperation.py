@@ -38,7 +38,7 @@ from axode.model.conditions import Conditions
 from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.named_arguments import as_numbers
-from axode.names import Names
+from axode.names import Names, as_names
 from axode.numerics.rank import least_norm, null_space, pseudo_inverse, singular_values
 from axode.numerics.rotations import to_quaternions
 from axode.numerics.tolerances import RANK, TINY, UNBALANCED
@@ -428,7 +428,7 @@ class Cooperation:
         found = find_grasps(model.equations.system.mechanism, load)
         if grasps is not None:
             names = Names(f"'{load}' of '{model.name}'", "grasp", [g.name for g in found])
-            wanted = [names.resolve(name) for name in grasps]
+            wanted = [names.resolve(name) for name in as_names(grasps)]
             found = tuple(g for g in found if g.name in wanted)
         self.grasps = tuple(grasp.name for grasp in found)
         self.radius = None if radius is None else number("radius", radius)

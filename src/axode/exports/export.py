@@ -12,6 +12,7 @@ import numpy as np
 
 from axode.errors import InvalidArgument
 from axode.model.model_parts import facts_of, function_tape, library_of, model_on_cpu, require_ideal
+from axode.names import as_names
 
 if TYPE_CHECKING:
     from axode.model.model import Model
@@ -81,6 +82,7 @@ def export_model(
         return (place,)
     if functions is None:
         functions = ("forward_dynamics",)
+    functions = as_names(functions)
     if ending in (".wasm", ".tgz"):
         return _web_files(model, place, functions)
     if ending in (".c", "/"):

@@ -40,6 +40,7 @@ from axode.exports.fmu_description import (
 from axode.exports.law_model import LawModel
 from axode.model.model_parts import facts_of
 from axode.model.parameter_checks import ParameterChecks, c_text, parameter_checks
+from axode.names import as_names
 
 if TYPE_CHECKING:
     from axode.model.metadata import Facts
@@ -157,7 +158,7 @@ def _outputs(model: Model, names: Sequence[str] | None) -> tuple[Signal, ...]:
     offered = [s for s in model.signals if s.function in COMPUTED and s.name not in unknown]
     if names is None:
         return tuple(s for s in offered if s.kind not in ("force", "power"))
-    found = {model.signals.resolve(name).name for name in names}
+    found = {model.signals.resolve(name).name for name in as_names(names)}
     other = sorted(found - {s.name for s in offered})
     if other:
         known = [s.name for s in offered]

@@ -25,7 +25,7 @@ from axode.model.named_arguments import NamedArguments, NeedsSolving, as_numbers
 from axode.model.parameter_checks import FAULTS, parameter_checks
 from axode.model.signals import Signals
 from axode.model.state import State
-from axode.names import NamedValues
+from axode.names import NamedValues, as_names
 from axode.stages import call_stage
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
@@ -477,7 +477,7 @@ class Model(DerivativeProducts, ModelDisplay):
         check_arguments(Model.save, locals())
         from axode.model.model_file import save_model
 
-        names = self.functions if functions is None else tuple(functions)
+        names = self.functions if functions is None else as_names(functions)
         names += (FAULTS,) if parameter_checks(self) and FAULTS not in names else ()
         names += (MOMENTUM,) if functions is None and motion_switches(self) else ()
         description = self._library.describe()

@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from axode.names import as_names
 from axode.numerics.tolerances import SUM_ROUNDING
 from axode.printing.latex_names import Typeset, typeset_names
 from axode.printing.layout import ZERO, Product, Sum, positive_first, rank
@@ -94,6 +95,7 @@ def latex(equations: Equations, parts: Sequence[str] | None = None) -> str:
     if parts is None:
         constrained = not (equations.system.is_tree or is_first_kind(equations))
         parts = (*default_parts(equations), *(("Theta",) if constrained else ()))
+    parts = as_names(parts)
     for part in parts:
         part_of(part, PRINTED)
     plain = _aligned(equations, parts)

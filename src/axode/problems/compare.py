@@ -15,6 +15,7 @@ from axode.errors import NotApplicable
 from axode.mechanism.mechanism import Mechanism
 from axode.model.compile import compile_model
 from axode.model.model_parts import function_tape
+from axode.names import as_names
 from axode.problems.arguments import require_mechanism
 from axode.symbolic.algebra.casadi_interrupts import stoppable
 
@@ -103,7 +104,7 @@ def compare(
     expected = _values(reference, states)
     rivals = [
         _rival(mechanism, name, reference, states, expected)
-        for name in (formulations or FORMULATIONS)
+        for name in as_names(formulations or FORMULATIONS)
     ]
     return Comparison(mechanism.name, REFERENCE, tuple(rivals))
 

@@ -30,7 +30,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.named_arguments import as_numbers
 from axode.model.state import State
-from axode.names import Names
+from axode.names import Names, as_names
 from axode.numerics.tolerances import CLOSED, NEGLIGIBLE
 from axode.problems.arguments import (
     check_parameters,
@@ -529,7 +529,7 @@ def inverse_kinematics(
     model = model_on_cpu(model)
     goals = read_goals(model, targets)
     near, _, _, conditions = read_states(model, start, {"parameters": parameters or {}})
-    problem = PostureProblem(model, goals, limits or {}, tuple(hold), weights or {})
+    problem = PostureProblem(model, goals, limits or {}, as_names(hold), weights or {})
     search = find_postures(problem, near, conditions, attempts, seed, tolerance, threads)
     search.polish(nearest)
     search.unwind()

@@ -16,6 +16,7 @@ from typing import Any
 
 from axode.errors import FileError, InvalidArgument, UnknownName
 from axode.mechanism.values.expressions import Scalar, evaluate, numeric, parse_scalar
+from axode.names import as_names
 
 OPEN_CASES = Path(__file__).with_name("cases_open.json")
 DEFAULT_TOLERANCE = {"rel": 1e-8, "abs": 1e-10}
@@ -92,6 +93,7 @@ def chosen_cases(cases: Sequence[Case], ids: Sequence[str] | None) -> list[Case]
         UnknownName: for an id that is not in the file, listing those that are.
     """
     known = [case.id for case in cases]
+    ids = None if ids is None else as_names(ids)
     for name in ids or ():
         if name not in known:
             raise UnknownName("the file", "case", name, known)

@@ -22,6 +22,7 @@ from axode.model.model import Model
 from axode.model.model_parts import facts_of
 from axode.model.signals import STATE_KINDS
 from axode.model.state import State
+from axode.names import as_names
 from axode.problems.arguments import check_parameters, read_state, require_model, start_time
 from axode.problems.assemble.closure import ClosureSystem, is_always_closed, parameters_of_closure
 from axode.problems.assemble.start_speeds import consistent_speeds, find_speeds
@@ -278,7 +279,7 @@ def _split(model: Model, near: Any) -> tuple[Array, dict[str, float], dict[str, 
 
 def _fixed_places(model: Model, fix: Any, guess: Array) -> list[int]:
     held = []
-    for given in fix:
+    for given in as_names(fix):
         index = model.signals.resolve(given, "coordinate").index
         if isinstance(fix, Mapping):
             guess[index] = float(fix[given])

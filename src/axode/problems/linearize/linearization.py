@@ -17,7 +17,7 @@ from axode.argument_types import check_arguments
 from axode.disk.atomic import write_atomically
 from axode.errors import FileError, InvalidArgument, NotApplicable, counted, install_command
 from axode.model.state import State
-from axode.names import Names
+from axode.names import Names, as_names
 from axode.numerics.tolerances import NEGLIGIBLE, NO_MOTION
 from axode.problems.linearize.controllability import (
     ReachableModes,
@@ -132,7 +132,7 @@ class Linearization:
             InvalidArgument: naming what depends on what, and the states to add.
         """
         check_arguments(Linearization.reduced, locals())
-        names = tuple(self.names("state").resolve(name) for name in states)
+        names = tuple(self.names("state").resolve(name) for name in as_names(states))
         if len(set(names)) != len(names):
             raise InvalidArgument("reduced: a state is named twice")
         outputs = [k for k, y in enumerate(self.outputs) if y in names or y not in self.states]

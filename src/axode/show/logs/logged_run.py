@@ -16,6 +16,7 @@ from axode.mechanism.topology import speed_meanings
 from axode.mechanism.values.expressions import evaluate
 from axode.model.model_parts import facts_of, model_on_cpu
 from axode.model.signals import CONTACT_FORCES
+from axode.names import as_names
 from axode.numerics.tolerances import SAME_TIME
 from axode.results.interpolation import resample_picture
 from axode.show.motion import RunPoses, scene_with
@@ -86,7 +87,7 @@ class LoggedRun:
         """
         run = self._run
         if asked is not None:
-            return tuple(dict.fromkeys(run.column_names.resolve(name) for name in asked))
+            return tuple(dict.fromkeys(run.column_names.resolve(name) for name in as_names(asked)))
         contacts = {name for names in self._contact_columns for name in names}
         kinds = (*OTHER_KINDS, "force") if forces else OTHER_KINDS
         return tuple(n for n in run.names if run.kinds[n] in kinds and n not in contacts)

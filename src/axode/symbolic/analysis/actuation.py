@@ -24,6 +24,7 @@ from axode.mechanism.elements.bodies import Body
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import speed_meanings
 from axode.mechanism.values.expressions import numeric
+from axode.names import as_names
 from axode.numerics.rank import choose_columns, rank
 from axode.numerics.tolerances import RANK, ROUNDING
 from axode.symbolic.algebra.linear import Block, Factor
@@ -174,9 +175,9 @@ def hybrid_dynamics(
     """
     mechanism = equations.system.mechanism
     meanings = speed_meanings(mechanism)
-    speeds = [meanings.get(name, name) for name in accelerations]
+    speeds = [meanings.get(name, name) for name in as_names(accelerations)]
     known = _positions(equations, "independent speed", speeds, equations.independent)
-    given = _positions(equations, "input", inputs, equations.inputs)
+    given = _positions(equations, "input", as_names(inputs), equations.inputs)
     x = [i for i in range(len(equations.independent)) if i not in known]
     y = [i for i in range(len(equations.inputs)) if i not in given]
     if len(y) != len(known):
