@@ -141,7 +141,16 @@ def test_the_example_notebooks_are_what_the_command_writes(name, tmp_path):
         assert written == shown
 
 
-def test_a_page_holds_its_formulas_and_leads_to_the_theory(pendulum):
+def test_what_is_handed_out_has_no_dead_links(pendulum):
+    """The package's address of its manual is a placeholder: pages of the theory are named."""
+    for made in (pendulum.html(), pendulum.latex(), json.dumps(pendulum.notebook())):
+        assert "example.org" not in made and "href" not in made and "](http" not in made
+        assert "(N1)" in made and "docs/theory/complement.md" in made
+
+
+def test_a_page_holds_its_formulas_and_leads_to_the_theory(pendulum, monkeypatch):
+    monkeypatch.setattr("axode.printing.derivation.pages._manual", lambda: "https://a.b/docs")
+
     class Tags(HTMLParser):
         found: list[str] = []
 

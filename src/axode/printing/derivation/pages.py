@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import metadata, resources
 from textwrap import wrap
 from typing import Any
+from urllib.parse import urlsplit
 
 from axode.mechanism.files.toml.toml_writer import text_of
 from axode.names import title_words
@@ -23,6 +24,7 @@ HOMES = {
     "D": "dynamics",
     "F": "formulations",
 }
+RESERVED = re.compile(r"(.*\.)?(example(\.(org|com|net))?|invalid|test|localhost)")  # of RFC 2606
 MATH = re.compile(r"\$([^$]+)\$")
 WIDTH, INDENT = 100, " " * 3  # of text
 PAGE = """<!doctype html>
@@ -57,17 +59,32 @@ def lead(made: Derivation) -> str:
 
 @cache
 def _manual() -> str:
-    """Address of the manual, as the package states it."""
+    """Address of the manual, as the package states it; empty where it states none that leads on."""
     try:
         urls = metadata.metadata("axode").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
         return ""
     found = dict(url.split(", ", 1) for url in urls)
-    return str(found.get("Documentation", ""))
+    address = str(found.get("Documentation", ""))
+    return "" if RESERVED.fullmatch(urlsplit(address).hostname or "") else address
 
 
 def _page_of(tag: str) -> str:
     return f"theory/{HOMES[tag[0]]}"
+
+
+def _references(step: DerivationStep, link: Callable[[str, str], str]) -> str:
+    """Tags of a step, as links into the manual; without its address, and the manual's pages."""
+    if manual := _manual():
+        return " ".join(link(tag, f"{manual}/{_page_of(tag)}.html#{tag}") for tag in step.tags)
+    return _named(step)
+
+
+def _named(step: DerivationStep) -> str:
+    """Tags of a step, and the pages of the manual that have them."""
+    tags = ", ".join(f"({tag})" for tag in step.tags)
+    pages = ", ".join(dict.fromkeys(f"docs/{_page_of(tag)}.md" for tag in step.tags))
+    return f"{tags} {pages}".strip()
 
 
 # text ---------------------------------------------------------------------------------------------
@@ -82,9 +99,7 @@ def text(made: Derivation) -> str:
     """All steps for a terminal."""
     lines = [f"{made.mechanism.name}: {lead(made)}"]
     for k, step in enumerate(made.steps, start=1):
-        tags = ", ".join(f"({tag})" for tag in step.tags)
-        pages = ", ".join(dict.fromkeys(f"docs/{_page_of(tag)}.md" for tag in step.tags))
-        lines += ["", f"{k}. {step.title}" + (f"   {tags} {pages}" if tags else "")]
+        lines += ["", f"{k}. {step.title}   {_named(step)}".rstrip()]
         lines += wrap(
             plain_words(step.prose), WIDTH, initial_indent=INDENT, subsequent_indent=INDENT
         )
@@ -119,10 +134,7 @@ def _block_html(block: WrittenFormula) -> str:
 
 
 def _step_html(k: int, step: DerivationStep) -> Iterator[str]:
-    links = " ".join(
-        f'<a href="{_manual()}/{_page_of(tag)}.html#{tag}" title="{_page_of(tag)}">({tag})</a>'
-        for tag in step.tags
-    )
+    links = _references(step, lambda tag, at: f'<a href="{at}" title="{_page_of(tag)}">({tag})</a>')
     yield (
         f'<section><h2><span class="number">{k}</span>{html.escape(step.title)}'
         f'<span class="tags">{links}</span></h2>'
@@ -168,6 +180,10 @@ def _escaped(words: str) -> str:
     )
 
 
+def _hash_escaped(address: str) -> str:
+    return address.replace("#", r"\#")
+
+
 def document(made: Derivation) -> str:
     """A LaTeX document; matrices are made as small as the lines need."""
     lines = [
@@ -177,9 +193,7 @@ def document(made: Derivation) -> str:
         _escaped(lead(made)),
     ]
     for step in made.steps:
-        tags = ", ".join(
-            rf"\href{{{_manual()}/{_page_of(t)}.html\#{t}}}{{({t})}}" for t in step.tags
-        )
+        tags = _references(step, lambda tag, at: rf"\href{{{_hash_escaped(at)}}}{{({tag})}}")
         lines += [rf"\section{{{_escaped(step.title)}}}", _escaped(step.prose) + f" {tags}"]
         if step.law:
             lines.append(rf"\[ {step.law} \]")
@@ -231,7 +245,7 @@ def _code(words: str) -> dict[str, Any]:
 
 
 def _step_markdown(k: int, step: DerivationStep) -> str:
-    tags = " ".join(f"[({tag})]({_manual()}/{_page_of(tag)}.html#{tag})" for tag in step.tags)
+    tags = _references(step, lambda tag, at: f"[({tag})]({at})")
     parts = [f"## {k}. {step.title}", f"{step.prose} {tags}".strip()]
     if step.law:
         parts.append(f"$$\n{step.law}\n$$")
