@@ -87,6 +87,23 @@ def test_who_stands_or_balances_on_purpose_is_not_doubted(tmp_path):
     assert "ax.Ball(RADIUS" in tips
 
 
+@pytest.mark.parametrize("toe, contradict", [(0.0, False), (1e-6, True)])
+def test_axles_of_a_file_contradict_each_other_from_a_size_that_matters(tmp_path, toe, contradict):
+    """Both lean as -1.57 says, on a base that 1e-8 m of their height pitches by 6e-8."""
+    text = files.turtlebot(("-0.177 0 -0.004",))
+    place = '0 -0.08 0.023" rpy="-1.57 0 0'
+    assert place in text
+    robot = proposed(tmp_path, text.replace(place, f'0 -0.08 0.023" rpy="-1.57 0 {toe}'))
+    ball = ax.Ball(0.006, longitudinal="free", lateral="free")
+    robot.add_contact("caster_0_link", ball, body="caster_0_link")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mobility = robot.derive(self_check=False).mobility
+    assert mobility.mobility == 2
+    assert any("wheel_right_link.lateral" in row and "to within" in row for row in mobility.dropped)
+    assert any("contradict" in str(w.message) for w in caught) == contradict
+
+
 def test_a_planar_turtlebot_drives_as_its_wheels_turn(tmp_path):
     """Both wheels at 1 rad/s: one radius per second straight ahead."""
     robot = proposed(tmp_path, files.turtlebot(), "planar")

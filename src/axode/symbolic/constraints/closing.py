@@ -33,7 +33,7 @@ from axode.errors import LoopNotClosed, PlausibilityWarning, first_of, warn_of_d
 from axode.mechanism.mechanism import Mechanism
 from axode.mechanism.topology import tree_order
 from axode.numerics.newton import METRE
-from axode.numerics.tolerances import CLOSED, MATRIX_ROUNDING, ROW_RANK
+from axode.numerics.tolerances import CLOSED, MATRIX_ROUNDING, NEGLIGIBLE, ROW_RANK
 from axode.symbolic.algebra.spatial import ROOT, SX
 from axode.symbolic.constraints.assembly import Assembly, not_closed, warn_of_moved_home
 from axode.symbolic.constraints.complement import Complement
@@ -92,7 +92,7 @@ def close_loops(
         except LoopNotClosed as error:
             made = _close_exactly(made.assembly, rows, home, A, error)
     warn_of_moved_home(assembly, made.home)
-    _warn_of_small_rows(tree.mechanism, made.report)
+    _warn_of_small_rows(tree.mechanism, rows, made.report)
     return made
 
 
@@ -242,9 +242,14 @@ def _report(
     return replace(report, dropped=tuple(dropped), loose=tuple(loose), extent=assembly.extent)
 
 
-def _warn_of_small_rows(mechanism: Mechanism, report: RankReport) -> None:
-    """Warn of rows that were left out although something is left of them, and of weak ones."""
-    loose = [row for row in report.dropped if row.disagreement]
+def _warn_of_small_rows(mechanism: Mechanism, rows: list[Row], report: RankReport) -> None:
+    """Warn of rows that were left out although something is left of them, and of weak ones.
+
+    Wheels that disagree by what they slip in no drive are in the report alone: angles of a file
+    such as -1.57 leave that much of any axle.
+    """
+    least = {row.name: 0.0 if row.holonomic else NEGLIGIBLE for row in rows}
+    loose = [row for row in report.dropped if row.disagreement > least[row.name]]
     loose.sort(key=lambda row: -row.disagreement)
     off = [f"{row.name} by {row.disagreement:.2g} {row.unit}".strip() for row in loose]
     weak = [f"{name} but for {part:.1g}" for name, part in report.weak]
