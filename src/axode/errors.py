@@ -407,13 +407,19 @@ def suggest(kind: str, name: str, known: Sequence[str], others: Sequence[str] = 
     shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else ".")
     close = _nearest(name, [*known, *others])
     hint = f" Did you mean '{close}'?" if close else ""
-    return f"{plural(kind).capitalize()}: {shown}{hint}"
+    kinds = plural(kind)
+    return f"{kinds[:1].upper()}{kinds[1:]}: {shown}{hint}"
 
 
 def plural(noun: str) -> str:
     """Plural of a regular noun, or of each of several: "outputs or swept values"."""
+
+    def several(part: str) -> str:
+        head, of, rest = part.partition(" of ")
+        return re.sub("(?<=[^aeiou])y$", "ie", head) + "s" + of + rest
+
     parts = re.split("(, | or )", noun)
-    parts[::2] = [re.sub("(?<=[^aeiou])y$", "ie", part) + "s" for part in parts[::2]]
+    parts[::2] = map(several, parts[::2])
     return "".join(parts)
 
 

@@ -409,6 +409,8 @@ def test_mistakes_are_named(tmp_path):
         model.export(tmp_path / "u.fmu", outputs=["speedo"])
     with pytest.raises(ax.UnknownName, match=r"has no version of FMI '1\.0'"):
         model.export(tmp_path / "u.fmu", fmi="1.0")
+    with pytest.raises(ax.UnknownName, match=r"Versions of FMI: 2\.0, 3\.0"):
+        model.export(tmp_path / "u.fmu", fmi="4.0")
 
 
 # FMPy --------------------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ def test_c_steps_under_a_law(tmp_path, kind):
             run.final[name], abs=EQUAL if kind == "continuous" else CLOSE
         ), name
     assert "pi.integral" in (folder / "include" / "balancer.h").read_text()
+    assert "inputs" not in (folder / "README.md").read_text()  # the law gives them
 
 
 @pytest.mark.slow

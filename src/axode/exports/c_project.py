@@ -273,6 +273,7 @@ def _readme(
         few=str(STEP_STATES),
         tested=str(TESTED_STATES),
         signature=step.call,
+        held=", with inputs that are held during the step" if model.inputs else "",
         first=f"\n`{step.sampling}` takes the samples of the law at the start: call it once before."
         if step.sampling
         else "",

@@ -6,6 +6,7 @@ program, and is expanded only where a file is named as one.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from contextlib import redirect_stderr, suppress
@@ -116,7 +117,8 @@ def _package_name(place: Path) -> str:
 
 def _refusal(path: Path, error: Exception, xacro: Any) -> str:
     """Say what xacro refuses, in which file, called by which macro, and what helps."""
-    what = " ".join(str(error).split()) or type(error).__name__
+    what = " ".join(re.sub(r"<class '[\w.]+'>: ", "", str(error)).split()) or type(error).__name__
+    what = re.sub(r"(.+) \1", r"\1", what) if re.fullmatch(r"(.+) \1", what) else what
     lines = [f"{path}: xacro cannot expand it: {what}."]
     files = [str(file) for file in xacro.filestack or [] if file]
     if len(files) > 1:
