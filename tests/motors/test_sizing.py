@@ -85,6 +85,7 @@ def test_wrong_catalogues(tmp_path):
         ("[motor.a]\nlimit = 'x'", "expected a number"),
         ("[motor.a]\nlimit = -1", "limit must be > 0"),
         ("[motor.a]\ngears = [0]", "gears must be numbers other than 0"),
+        ("[motor.a]\ngear = 5\ngears = [2, 3]", "'a': it has gear and gears"),
         ("a = 1", "tables \\[motor.NAME\\]"),
         ("[motor", "not a TOML file"),
     ):

@@ -54,6 +54,11 @@ def test_odometry_by_the_parameters_is_the_motion_of_the_robot():
     assert start["surge"] == pytest.approx((r + l) / 2, rel=1e-4)
 
 
+def test_numbers_of_a_drive_have_no_rounding_of_their_computation():
+    found = ax.ros.differential_drive(carrier())
+    assert found.separation_multiplier == found.left_multiplier == 1.0
+
+
 def test_wheels_that_lean_touch_the_ground_farther_apart():
     """Their contacts are r sin(lean) farther out, and that is where the robot turns about."""
     lean = 0.2

@@ -240,6 +240,10 @@ def _read(path: str | PathLike[str]) -> Iterator[Candidate]:
         if not isinstance(table, dict):
             raise FileError(f"'{path}': '{name}' is not a table [motor.{name}]")
         numbers = dict(table)
+        if {"gear", "gears"} <= numbers.keys():
+            raise FileError(
+                f"'{path}', motor '{name}': it has gear and gears; give gears, a list of all ratios"
+            )
         gears = numbers.pop("gears", [])
         for key, value in numbers.items():
             if key not in known:

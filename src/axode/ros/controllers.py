@@ -18,8 +18,8 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -284,6 +284,10 @@ class TricycleDrive:
     ahead: float
 
 
+Drive = TypeVar("Drive", DifferentialDrive, MecanumDrive, OmniDrive, TricycleDrive)
+DECIMALS = 12  # of lengths in metres, multipliers and angles: the rest is rounding
+
+
 def differential_drive(model: Model) -> DifferentialDrive:
     """Find separation, radii and multipliers of driven wheels from the rolling of the model.
 
@@ -344,19 +348,21 @@ def differential_drive(model: Model) -> DifferentialDrive:
         warnings.warn(where, PlausibilityWarning, level_outside())
     described = float(abs(left_place[1] - right_place[1]))
     radius = numeric(left[0].contact.wheel.radius)
-    return DifferentialDrive(
-        base,
-        left[0].joint.name,
-        right[0].joint.name,
-        described,
-        radius,
-        float(separation / described),
-        float(-F[2, 0] * separation / radius),
-        float(F[2, 1] * separation / radius),
-        float(F[1] @ [-1, 1] / (F[2] @ [-1, 1])),
-        float(aside),
-        tuple(wheel.joint.name for wheel in left),
-        tuple(wheel.joint.name for wheel in right),
+    return _significant(
+        DifferentialDrive(
+            base,
+            left[0].joint.name,
+            right[0].joint.name,
+            described,
+            radius,
+            float(separation / described),
+            float(-F[2, 0] * separation / radius),
+            float(F[2, 1] * separation / radius),
+            float(F[1] @ [-1, 1] / (F[2] @ [-1, 1])),
+            float(aside),
+            tuple(wheel.joint.name for wheel in left),
+            tuple(wheel.joint.name for wheel in right),
+        )
     )
 
 
@@ -399,15 +405,17 @@ def mecanum_drive(model: Model) -> MecanumDrive:
             "from above, whose positive rates drive forwards"
         )
     fl_name, fr_name, rr_name, rl_name = (joint.name for joint in joints)
-    return MecanumDrive(
-        base=base,
-        front_left=fl_name,
-        front_right=fr_name,
-        rear_right=rr_name,
-        rear_left=rl_name,
-        radius=float(radius),
-        reach=float(radius / slope),
-        offset=(float(x), float(y)),
+    return _significant(
+        MecanumDrive(
+            base=base,
+            front_left=fl_name,
+            front_right=fr_name,
+            rear_right=rr_name,
+            rear_left=rl_name,
+            radius=float(radius),
+            reach=float(radius / slope),
+            offset=(float(x), float(y)),
+        )
     )
 
 
@@ -448,7 +456,7 @@ def omni_drive(model: Model) -> OmniDrive:
             "above"
         )
     names = tuple(joint.name for joint in joints)
-    return OmniDrive(base, names, float(radius), float(reach), offset)
+    return _significant(OmniDrive(base, names, float(radius), float(reach), offset))
 
 
 def tricycle_drive(model: Model) -> TricycleDrive:
@@ -490,7 +498,9 @@ def tricycle_drive(model: Model) -> TricycleDrive:
             f"move '{model.name}'; the controller takes a front wheel that stands under its "
             "steering axis, which points upwards, and whose positive rate drives forwards"
         )
-    return TricycleDrive(base, wheel.name, steering.name, radius, radius / curving, ahead)
+    return _significant(
+        TricycleDrive(base, wheel.name, steering.name, radius, radius / curving, ahead)
+    )
 
 
 def controllers(model: Model) -> str:
@@ -649,6 +659,17 @@ def _off_frame(middle: str, ahead: float, length: float) -> list[str]:
 
 def _frames(base: str) -> list[str]:
     return [f"    base_frame_id: {json.dumps(base)}", '    odom_frame_id: "odom"']
+
+
+def _significant(drive: Drive) -> Drive:
+    """Round numbers of a drive to what is not rounding of its computation."""
+
+    def round_numbers(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(round_numbers, value))
+        return round(value, DECIMALS) + 0.0 if isinstance(value, float) else value
+
+    return replace(drive, **{f.name: round_numbers(getattr(drive, f.name)) for f in fields(drive)})
 
 
 def real(value: float) -> str:
