@@ -64,3 +64,32 @@ def test_refusals_name_what_works():
     with pytest.raises(InvalidArgument, match=r"no column for 'forces'(.|\n)*contacts=\"events\""):
         steps.plot("forces")
     assert "fl.normal" in ax.simulate(model, 0.02).columns("force")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["size", "--motion", "base.vx=0.1*t", "--time", "1"],
+        ["inverse", "--motion", "base.vx=0.1*t", "--time", "1"],
+        ["feasible", "--motion", "base.vx=0.1*t", "--time", "1", "--friction", "0.6"],
+        ["export", "--to", "rover.c"],
+        pytest.param(["page", "--out", "rover.html"], marks=pytest.mark.slow),
+    ],
+    ids=lambda line: line[0],
+)
+def test_verbs_that_refuse_contacts_name_the_option_that_leaves_them_out(
+    line, path, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    verb, *rest = line
+    assert run([verb, path, *rest]) == 1
+    assert "--option ideal=true" in capsys.readouterr().err
+    assert run([verb, path, *rest, "--option", "ideal=true"]) == 0
+
+
+def test_ideal_is_true_or_false(path, tmp_path, capsys):
+    assert run(["check", path, "--option", "ideal=maybe"]) == 2
+    assert "true or false" in capsys.readouterr().err
+    written = str(tmp_path / "ideal.toml")
+    assert run(["export", path, "--to", written, "--option", "ideal=true"]) == 0
+    assert not ax.load(written).contact_parts

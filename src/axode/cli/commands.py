@@ -177,6 +177,7 @@ _OTHERS = {
     r"compile\(parameters='free'\)": "axode export --parameters free",
     r"save_every[=:]": "--every",
     r"mechanism\.save\(": "axode export --to FILE.toml",
+    r"mechanism\.ideal\(": "--option ideal=true",
 }
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FILE_OPTIONS = ("base", "strict", "folder", "wheels", "hold", "arguments", "contacts")
 DERIVE_OPTIONS = ("formulation", "independent", "self_check")
-BUILD_OPTIONS = (*FILE_OPTIONS, *DERIVE_OPTIONS)
+BUILD_OPTIONS = (*FILE_OPTIONS, *DERIVE_OPTIONS, "ideal")
 ENDINGS = (".toml", ".urdf", ".urdf.xacro", ".xacro", ".xml", ".sdf", ".world", ".axm")
 
 
@@ -65,7 +65,9 @@ class Built:
 
         if not _is_file(self.source) or Path(self.source).suffix.lower() != ".toml":
             return None
-        options = _file_options(self.source, _without_derive(_values(self.option)))
+        given = _values(self.option)
+        given.pop("ideal", None)
+        options = _file_options(self.source, _without_derive(given))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # reading the mechanism has given them
             return read(self.source, FileOptions(**options)).additions
@@ -120,6 +122,14 @@ class Robot(Built):
 
 
 def _build(source: str, values: dict[str, Any]) -> Mechanism:
+    ideal = values.pop("ideal", False)
+    if not isinstance(ideal, bool):
+        raise typer.BadParameter(f"ideal is true or false, not {ideal!r}", param_hint="--option")
+    made = _as_described(source, values)
+    return made.ideal() if ideal else made
+
+
+def _as_described(source: str, values: dict[str, Any]) -> Mechanism:
     if is_compiled(source):
         if not Path(source).is_file():
             raise FileError(f"cannot read '{source}': No such file or directory")

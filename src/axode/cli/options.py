@@ -130,7 +130,8 @@ SHARED = """
 source SOURCE: Mechanism file (.toml, .urdf, .xml, .sdf), or name of a mechanism in the gallery.
 option NAME=VALUE: How to build the mechanism: base=floating for a URDF file, wheels=proposed for
     links that look like wheels, hold=arm_* for joints that do not move, contacts=all for
-    friction and stops of a URDF, MJCF or SDF file, or an argument of a mechanism in the gallery.
+    friction and stops of a URDF, MJCF or SDF file, ideal=true to leave friction, lift-off and
+    stops out, or an argument of a mechanism in the gallery.
     How to derive its equations: independent=NAME,NAME (or
     'independent=NAME = FORMULA, ...'), formulation, self_check.
 as_json: Print the result as JSON.
