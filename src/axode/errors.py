@@ -30,14 +30,13 @@ MAX_LISTED = 5000  # faults in one message
 MOST_COMPARED = 300  # names with which an unknown one is compared
 
 
-class _Repr(reprlib.Repr):
-    """Functions by name, without the address that Python shows."""
-
-    def repr_function(self, x: FunctionType, level: int) -> str:
-        return "a function" if x.__name__ == "<lambda>" else f"the function {x.__name__}"
+def _function_name(x: FunctionType, level: int) -> str:
+    """Name a function without the address that Python shows; as `reprlib` calls it."""
+    return "a function" if x.__name__ == "<lambda>" else f"the function {x.__name__}"
 
 
-_REPR = _Repr()
+_REPR = reprlib.Repr()
+vars(_REPR)["repr_function"] = _function_name
 _REPR.maxother = _REPR.maxstring = 60
 
 
