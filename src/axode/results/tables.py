@@ -16,7 +16,6 @@ from axode.disk.arrays import check_expansion
 from axode.disk.bounded import open_plain
 from axode.errors import FileError, InvalidArgument, UnknownName, require_package
 from axode.numerics.tolerances import SAME_TIME
-from axode.printing.mathml import limited_table, notebook
 from axode.results.columns import LazyValue, TrajectoryColumns, group_quaternions
 from axode.results.sweep_arrays import as_host
 from axode.results.trajectory import Trajectory
@@ -194,6 +193,8 @@ Array = npt.NDArray[np.float64]
 
 def trajectory_html(trajectory: Trajectory) -> str:
     """Columns with units, ends and extremes; extremes only for a batch."""
+    from axode.printing.mathml import limited_table, notebook
+
     one = not trajectory.batch
     heads = ("", "unit", "kind", *(("first", "last") if one else ()), "min", "max")
     final, rows = trajectory.final, []
@@ -208,6 +209,8 @@ def trajectory_html(trajectory: Trajectory) -> str:
 
 def sweep_html(sweep: Sweep) -> str:
     """Outputs with their extremes, and what was swept; chosen rows one by one."""
+    from axode.printing.mathml import limited_table, notebook
+
     title = repr(sweep).partition("\n")[0]
     if sweep.rows is not None:
         heads = ("row", *sweep.columns)
