@@ -222,7 +222,7 @@ def test_feedback_is_in_the_jacobian(method: str):
     [("seven_axis_arm", 7), ("rolling_disk", 4 + 3), ("four_bar", 2 + 1), ("unicycle", 2)],
 )
 def test_systems_hold_what_rates_depend_on(name: str, kept: int):
-    """Of an arm the speeds alone, of a disk its quaternion and the speeds: places follow."""
+    """Systems keep the speeds of an arm, and the quaternion and speeds of a disk."""
     model = ax.gallery.build(name).derive().compile()
     dynamics = dynamics_of(model, plan_input(model, None), ())
     table = tape_of(model, "state_rate_jacobian")

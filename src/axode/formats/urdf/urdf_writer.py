@@ -150,7 +150,7 @@ class UrdfWriter:
             add(element, "limit", effort=number(effort), velocity=number(FAR))
 
     def _add_surface(self, link: str, solid: WrittenSolid) -> None:
-        """Say how a link rubs as Gazebo reads it; URDF itself does not."""
+        """Write the friction of a link as Gazebo reads it; URDF itself has none."""
         surface = solid.surface
         if surface is None:
             return

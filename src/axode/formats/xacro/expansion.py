@@ -116,7 +116,7 @@ def _package_name(place: Path) -> str:
 
 
 def _refusal(path: Path, error: Exception, xacro: Any) -> str:
-    """Say what xacro refuses, in which file, called by which macro, and what helps."""
+    """Describe what xacro refuses, in which file, called by which macro, and the remedy."""
     what = " ".join(re.sub(r"<class '[\w.]+'>: ", "", str(error)).split()) or type(error).__name__
     what = re.sub(r"(.+) \1", r"\1", what) if re.fullmatch(r"(.+) \1", what) else what
     lines = [f"{path}: xacro cannot expand it: {what}."]

@@ -333,7 +333,7 @@ class Workspace:
 
     @property
     def _nearest_miss(self) -> str:
-        """Say which limit an empty workspace misses by how much, at the pose next to it."""
+        """Name the limit that an empty workspace misses, and by how much at the nearest pose."""
         if np.isnan(self.margin).all():
             return ""
         best = np.unravel_index(np.nanargmax(self.margin), self.margin.shape)

@@ -268,7 +268,7 @@ def choose_wheels(
 
 
 def describe_free_base(source: str, wheels: Sequence[ProposedWheel]) -> str:
-    """Say that a robot has wheels and a fixed base, and how to free it."""
+    """Warn that a robot has wheels and a fixed base; name the option that frees it."""
     names = ", ".join(dict.fromkeys(wheel.body for wheel in wheels))
     return (
         f"{source}: the root link is fixed to the ground, and these links look like wheels: {names}"

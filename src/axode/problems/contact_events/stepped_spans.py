@@ -215,7 +215,7 @@ def modes_seen(
 
 
 def describe(spans: Sequence[SteppedSpan], name: str) -> str:
-    """Say where a run was taken in steps, and why."""
+    """Warn of spans that were taken in steps, with the reason."""
     whole = sum(span.end - span.start for span in spans)
     first = spans[0]
     more = "" if len(spans) == 1 else f", {len(spans)} times,"
