@@ -138,7 +138,7 @@ def test_gains_that_no_block_can_have_are_refused_and_rows_that_draw_them_fail(m
 
 
 def test_a_gain_with_the_name_of_a_parameter_is_refused(model):
-    """An entry with both is ambiguous."""
+    """A name of both a gain and a parameter is ambiguous."""
     law = ax.Law(lambda s, J: {"motor.torque": -J * s["axle.rate"]}, J=0.1)
     for named in ({"parameters": {"J": [0.03, 0.04]}}, {"samples": {"J": [0.03, 0.04]}}):
         with pytest.raises(ax.errors.InvalidArgument, match="rename the gain"):
